@@ -1,0 +1,3 @@
+//! The `ctx` binary.
+
+fn main() {}

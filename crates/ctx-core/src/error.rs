@@ -1,0 +1,137 @@
+//! One error type for everything that can go wrong in a ctx crate.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Shorthand for results of this crate and of those above it.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What kind of thing went wrong. Callers match on this, never on the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The model's window is under the guard's minimum: another model must be taken.
+    WindowTooSmall,
+    /// System prompt and tool schemas alone exceed the budget.
+    SystemPromptTooLarge,
+    /// An argument, a flag or a config value makes no sense.
+    InvalidInput,
+    /// The config file holds an unknown key or a value of the wrong type.
+    Config,
+    /// A file is of no known transcript format, or is empty.
+    UnknownFormat,
+    /// A transcript, an index or an answer cannot be read as what it should be.
+    Corrupt,
+    /// Something asked for by name is not there.
+    NotFound,
+    /// Two things claim one name.
+    Conflict,
+    /// Another process holds the lock.
+    Locked,
+    /// The operating system refused.
+    Io,
+    /// A model, an embedder or another remote service failed.
+    Upstream,
+    /// An engine broke its contract.
+    Contract,
+    /// The caller cancelled.
+    Cancelled,
+}
+
+/// An error: what was attempted, on what, why it failed, and what to do next.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: Cow<'static, str>,
+    context: Vec<(&'static str, String)>,
+    hint: Option<String>,
+    retry: bool,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// A new error of `kind`.
+    pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            context: Vec::new(),
+            hint: None,
+            retry: false,
+            source: None,
+        }
+    }
+
+    /// Adds a named fact: a path, a line number, an id.
+    #[must_use]
+    pub fn with(mut self, key: &'static str, value: impl fmt::Display) -> Self {
+        self.context.push((key, value.to_string()));
+        self
+    }
+
+    /// Adds what the reader can do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Marks the error as one that may pass when tried again.
+    #[must_use]
+    pub fn retryable(mut self) -> Self {
+        self.retry = true;
+        self
+    }
+
+    /// Keeps the underlying error.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What kind of thing went wrong.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What the reader can do next, if the code that failed knows.
+    #[must_use]
+    pub fn hint_text(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Whether trying again may help.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        self.retry
+    }
+
+    /// The named facts, in the order they were added.
+    #[must_use]
+    pub fn context(&self) -> &[(&'static str, String)] {
+        &self.context
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        let mut separator = " (";
+        for (key, value) in &self.context {
+            write!(f, "{separator}{key}: {value}")?;
+            separator = ", ";
+        }
+        if !self.context.is_empty() {
+            f.write_str(")")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|e| e as &(dyn std::error::Error + 'static))
+    }
+}

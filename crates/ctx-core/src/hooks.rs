@@ -1,0 +1,77 @@
+//! Where a tool result passes when it is written.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::{Message, TurnContext};
+
+/// Looks at a tool result before it is stored, and may replace it.
+pub trait ToolResultHook: Send + Sync {
+    /// The message to store instead, or `None` to store it as it is.
+    fn on_tool_result(&self, message: &Message, turn: &TurnContext) -> Option<Message>;
+}
+
+/// The hooks of one session. Cheap to clone; clones share the list.
+#[derive(Clone, Default)]
+pub struct ToolHooks {
+    hooks: Arc<Mutex<Vec<(u64, Arc<dyn ToolResultHook>)>>>,
+}
+
+impl ToolHooks {
+    /// An empty list.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a hook for as long as the returned value lives.
+    #[must_use = "the hook is removed when this is dropped"]
+    pub fn install(&self, hook: Arc<dyn ToolResultHook>) -> Installed {
+        let mut hooks = self.lock();
+        let id = hooks.last().map_or(0, |(id, _)| id + 1);
+        hooks.push((id, hook));
+        Installed { hooks: self.clone(), id }
+    }
+
+    /// Passes a tool result through every hook, in the order of installation.
+    #[must_use]
+    pub fn run(&self, message: Message, turn: &TurnContext) -> Message {
+        let hooks: Vec<_> = self.lock().iter().map(|(_, hook)| hook.clone()).collect();
+        hooks.iter().fold(message, |m, hook| hook.on_tool_result(&m, turn).unwrap_or(m))
+    }
+
+    /// How many hooks are installed.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether none is installed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(u64, Arc<dyn ToolResultHook>)>> {
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for ToolHooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolHooks").field("installed", &self.len()).finish()
+    }
+}
+
+/// Removes a hook when dropped.
+#[derive(Debug)]
+pub struct Installed {
+    hooks: ToolHooks,
+    id: u64,
+}
+
+impl Drop for Installed {
+    fn drop(&mut self) {
+        self.hooks.lock().retain(|(id, _)| *id != self.id);
+    }
+}

@@ -1,0 +1,139 @@
+//! JSON text that is carried, not understood.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// A JSON value kept as the text it came in, byte for byte.
+///
+/// Number forms, key order and unknown fields survive, and nesting of any depth costs no stack.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct RawJson(Arc<str>);
+
+impl RawJson {
+    /// Takes JSON text as it is. The caller vouches that it is one JSON value.
+    #[must_use]
+    pub fn from_text(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The length in UTF-16 units of what JavaScript's `JSON.stringify` would print for this value:
+    /// without white space between tokens, with only the escapes that are needed.
+    #[must_use]
+    pub fn stringified_chars(&self) -> u64 {
+        stringified_chars(&self.0)
+    }
+}
+
+impl From<&RawValue> for RawJson {
+    fn from(raw: &RawValue) -> Self {
+        Self(raw.get().into())
+    }
+}
+
+impl fmt::Debug for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for RawJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawJson {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(|raw| Self(Box::<str>::from(raw).into()))
+    }
+}
+
+fn stringified_chars(json: &str) -> u64 {
+    let bytes = json.as_bytes();
+    let mut units = 0u64;
+    let mut at = 0;
+    let mut in_string = false;
+    while let Some(&b) = bytes.get(at) {
+        at += 1;
+        match b {
+            b'"' => {
+                in_string = !in_string;
+                units += 1;
+            }
+            b'\\' if in_string => {
+                let (length, printed) = escape(bytes.get(at..).unwrap_or_default());
+                at += length;
+                units += printed;
+            }
+            b' ' | b'\t' | b'\n' | b'\r' if !in_string => {}
+            _ => units += u64::from(b & 0xC0 != 0x80) + u64::from(b >= 0xF0),
+        }
+    }
+    units
+}
+
+/// For the text after a backslash: how many bytes the escape takes, and how many UTF-16 units
+/// `JSON.stringify` prints for the character it stands for.
+fn escape(rest: &[u8]) -> (usize, u64) {
+    match rest.first() {
+        Some(b'u') => {
+            let code = rest
+                .get(1..5)
+                .and_then(|hex| std::str::from_utf8(hex).ok())
+                .and_then(|hex| u16::from_str_radix(hex, 16).ok());
+            match code {
+                Some(0x08 | 0x09 | 0x0A | 0x0C | 0x0D | 0x22 | 0x5C) => (5, 2),
+                Some(0..0x20) => (5, 6),
+                Some(0xD800..=0xDBFF) if low_surrogate(rest.get(5..)) => (11, 2),
+                Some(0xD800..=0xDFFF) => (5, 6),
+                Some(_) => (5, 1),
+                None => (1, 1),
+            }
+        }
+        Some(b'/') => (1, 1),
+        Some(_) => (1, 2),
+        None => (0, 0),
+    }
+}
+
+fn low_surrogate(rest: Option<&[u8]>) -> bool {
+    let Some([b'\\', b'u', b'd' | b'D', second, ..]) = rest else { return false };
+    matches!(second, b'c'..=b'f' | b'C'..=b'F')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stringified_length_is_that_of_json_stringify() {
+        let cases = [
+            (r#"{"a": 1}"#, r#"{"a":1}"#),
+            (r#"{"a":"b\/c"}"#, r#"{"a":"b/c"}"#),
+            (r#""\u00e9\u0041""#, r#""éA""#),
+            (r#""\ud83d\ude00""#, r#""😀""#),
+            (r#""\u000a\u0001""#, r#""\n\u0001""#),
+            (r#""a b""#, r#""a b""#),
+            (r#"[ 1.50 , "x\"y" ]"#, r#"[1.50,"x\"y"]"#),
+        ];
+        for (raw, printed) in cases {
+            assert_eq!(stringified_chars(raw), printed.encode_utf16().count() as u64, "{raw}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_costs_no_stack() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(RawJson::from_text(deep).stringified_chars(), 200_000);
+    }
+}

@@ -1,0 +1,55 @@
+//! The words every ctx crate speaks.
+//!
+//! One way leads through this crate: entries of a transcript are appended to a [`ContextView`],
+//! layers edit the view, and [`ContextView::finish`] keeps the rules that may never break and hands
+//! out the messages of one model request together with the [`Manifest`] that says what was done.
+//!
+//! There is no I/O here, no clock, no task and no randomness: time and ids come in as arguments.
+
+mod count;
+mod engine;
+mod entry;
+mod error;
+mod hooks;
+mod json;
+mod layer;
+mod ledger;
+mod manifest;
+mod message;
+mod profile;
+mod projection;
+mod services;
+pub mod text;
+mod tokens;
+mod view;
+
+pub use count::{Counter, CounterKind, IMAGE_TOKENS, PONYBUNNY_CALL_TOKENS};
+pub use engine::{
+    AssembleRequest, Assembled, BootstrapRequest, BootstrapResult, CompactRequest, CompactResult,
+    Compacted, CompactionTrigger, ContextEngine, EngineInfo, IngestRequest, IngestResult,
+    SubagentEnd, SubagentSpawn,
+};
+pub use entry::{Entry, EntryId, Facts, LoadMessage};
+pub use error::{Error, ErrorKind, Result};
+pub use hooks::{Installed, ToolHooks, ToolResultHook};
+pub use json::RawJson;
+pub use layer::{Layer, Pending, Prepared, TurnContext};
+pub use ledger::{
+    Calibration, KEEP_RECENT_MAX_SHARE, MIN_MESSAGE_TOKENS, RESERVE_MAX_SHARE, TokenLedger,
+};
+pub use manifest::{Action, Component, Edit, Kept, Manifest, ManifestEntry};
+pub use message::{
+    BashRun, Block, CallId, CallSpelling, Image, Message, Meta, Role, Timestamp, ToolCall,
+    ToolResult, Usage,
+};
+pub use profile::{Profile, UnknownProfile};
+pub use projection::{ContentHash, Projected, Projection, ProjectionKey};
+pub use services::{
+    BlobStore, Embedder, IdSource, MemoryStore, ProjectionStore, Recalled, SequentialIds, Services,
+    Store, Summarizer, SummaryRequest,
+};
+pub use tokens::{Chars, Tokens};
+pub use view::{
+    CONTEXT_LIMIT_TRUNCATION_NOTICE, ContextView, Finished, MISSING_RESULT_NOTICE,
+    MIDDLE_OMITTED_NOTICE, Node, NodeState, check_pairs,
+};

@@ -1,0 +1,113 @@
+//! Sticky projections: a form once sent is sent again while its source is unchanged.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{EntryId, Message};
+
+/// The hash of a message's content: role and blocks, metadata left out. 128 bits of BLAKE3.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContentHash(u128);
+
+impl ContentHash {
+    /// The hash of a message.
+    #[must_use]
+    pub fn of(message: &Message) -> Self {
+        let mut hasher = Blake(blake3::Hasher::new());
+        message.role.name().hash(&mut hasher);
+        message.blocks.hash(&mut hasher);
+        let mut first = [0; 16];
+        first.copy_from_slice(&hasher.0.finalize().as_bytes()[..16]);
+        Self(u128::from_le_bytes(first))
+    }
+}
+
+/// Feeds `#[derive(Hash)]` into BLAKE3. Integers are written little-endian, so that a hash stored
+/// on one machine means the same on another.
+struct Blake(blake3::Hasher);
+
+impl Hasher for Blake {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+    fn write_u16(&mut self, n: u16) {
+        self.write(&n.to_le_bytes());
+    }
+    fn write_u32(&mut self, n: u32) {
+        self.write(&n.to_le_bytes());
+    }
+    fn write_u64(&mut self, n: u64) {
+        self.write(&n.to_le_bytes());
+    }
+    fn write_usize(&mut self, n: usize) {
+        self.write(&(n as u64).to_le_bytes());
+    }
+    fn write_isize(&mut self, n: isize) {
+        self.write(&(n as i64).to_le_bytes());
+    }
+    fn finish(&self) -> u64 {
+        0
+    }
+}
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for ContentHash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ContentHash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        u128::from_str_radix(&text, 16).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// Which message a projection is of: its entry, and the content the entry had. When the content
+/// changes, the projection no longer holds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProjectionKey {
+    /// The entry.
+    pub entry: EntryId,
+    /// The source message's content.
+    pub hash: ContentHash,
+}
+
+/// The form in which a message goes out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Projected {
+    /// It does not go out at all.
+    Dropped,
+    /// It goes out as this.
+    Replaced(Arc<Message>),
+}
+
+/// A message's form, and who gave it that form.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Projection {
+    /// Which message.
+    pub key: ProjectionKey,
+    /// The layer that made the form.
+    pub layer: String,
+    /// The form.
+    pub form: Projected,
+    /// Why.
+    pub reason: String,
+}

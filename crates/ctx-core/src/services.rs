@@ -1,0 +1,133 @@
+//! What a layer or an engine may ask of its host.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+
+use crate::{Message, Projection, Result, Timestamp, Tokens};
+
+/// Small values an engine keeps between turns, by key.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// The value of `key`.
+    async fn get(&self, key: &str) -> Result<Option<Vec<u8>>>;
+    /// Sets the value of `key`.
+    async fn put(&self, key: &str, value: &[u8]) -> Result<()>;
+    /// All keys that begin with `prefix`, sorted.
+    async fn list(&self, prefix: &str) -> Result<Vec<String>>;
+}
+
+/// Large texts that leave the context but stay readable, such as offloaded tool output.
+pub trait BlobStore: Send + Sync {
+    /// Writes `text` under `name` and returns the path a reader can open.
+    fn put(&self, name: &str, text: &str) -> Result<String>;
+    /// Removes blobs last written before `before`, and says how many.
+    fn expire(&self, before: Timestamp) -> Result<usize>;
+}
+
+/// Where sticky projections outlive the process.
+pub trait ProjectionStore: Send + Sync {
+    /// All projections of the session.
+    fn load(&self) -> Result<Vec<Projection>>;
+    /// Adds projections; a later one of the same key wins.
+    fn save(&self, projections: &[Projection]) -> Result<()>;
+}
+
+/// One text to be summarised.
+#[derive(Clone, Debug)]
+pub struct SummaryRequest {
+    /// What the model is told it is.
+    pub system: String,
+    /// The conversation and the task.
+    pub prompt: String,
+    /// The longest answer wanted.
+    pub max_tokens: Tokens,
+}
+
+/// A model that writes summaries.
+#[async_trait]
+pub trait Summarizer: Send + Sync {
+    /// A name for receipts and logs, for example `anthropic/claude-haiku-4-5`.
+    fn name(&self) -> &str;
+    /// Writes one summary.
+    async fn summarize(&self, request: SummaryRequest) -> Result<String>;
+}
+
+/// Turns texts into vectors.
+#[async_trait]
+pub trait Embedder: Send + Sync {
+    /// A name that tells one vector space from another.
+    fn name(&self) -> &str;
+    /// The length of each vector.
+    fn dimensions(&self) -> usize;
+    /// One vector per text, in their order.
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>>;
+}
+
+/// A passage that memory brought back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recalled {
+    /// The text.
+    pub text: String,
+    /// How well it fits the query, 0 to 1.
+    pub score: f32,
+    /// The entry it came from, where known.
+    pub entry: Option<crate::EntryId>,
+}
+
+/// Long-term memory.
+#[async_trait]
+pub trait MemoryStore: Send + Sync {
+    /// Keeps messages word for word.
+    async fn archive(&self, messages: &[Arc<Message>]) -> Result<()>;
+    /// The best passages for a query, best first.
+    async fn recall(&self, query: &str, limit: usize) -> Result<Vec<Recalled>>;
+}
+
+/// Where ids come from. Core has no randomness of its own.
+pub trait IdSource: Send + Sync {
+    /// A fresh id, unique within the session's files.
+    fn next_id(&self) -> String;
+}
+
+/// Ids that count up from zero: for tests and replays, where every run must give the same output.
+#[derive(Debug, Default)]
+pub struct SequentialIds(AtomicU64);
+
+impl IdSource for SequentialIds {
+    fn next_id(&self) -> String {
+        let n = self.0.fetch_add(1, Ordering::Relaxed);
+        format!("00000000-0000-4000-8000-{n:012x}")
+    }
+}
+
+/// The services a layer is built with. Absent ones are `None`; a layer must work without.
+#[derive(Clone, Default)]
+pub struct Services {
+    /// Small values.
+    pub store: Option<Arc<dyn Store>>,
+    /// Large texts.
+    pub blobs: Option<Arc<dyn BlobStore>>,
+    /// Sticky projections.
+    pub projections: Option<Arc<dyn ProjectionStore>>,
+    /// The model that writes summaries.
+    pub summarizer: Option<Arc<dyn Summarizer>>,
+    /// The model that makes vectors.
+    pub embedder: Option<Arc<dyn Embedder>>,
+    /// Long-term memory.
+    pub memory: Option<Arc<dyn MemoryStore>>,
+}
+
+impl std::fmt::Debug for Services {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Services")
+            .field("store", &self.store.is_some())
+            .field("blobs", &self.blobs.is_some())
+            .field("projections", &self.projections.is_some())
+            .field("summarizer", &self.summarizer.as_ref().map(|s| s.name()))
+            .field("embedder", &self.embedder.as_ref().map(|e| e.name()))
+            .field("memory", &self.memory.is_some())
+            .finish()
+    }
+}

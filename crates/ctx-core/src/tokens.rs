@@ -1,0 +1,98 @@
+//! Units of size.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Sub, SubAssign};
+
+use serde::{Deserialize, Serialize};
+
+/// A number of model tokens. Arithmetic saturates: a size never wraps and never panics.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Tokens(pub u32);
+
+impl Tokens {
+    /// No tokens at all.
+    pub const ZERO: Self = Self(0);
+
+    /// The number as `u64`, for sums over many requests.
+    #[must_use]
+    pub fn get(self) -> u64 {
+        u64::from(self.0)
+    }
+
+    /// `self * ratio`, rounded down; a ratio below zero or NaN gives zero.
+    #[must_use]
+    pub fn scale(self, ratio: f64) -> Self {
+        Self((f64::from(self.0) * ratio) as u32)
+    }
+
+    /// Clamps a `u64` into the range of the type.
+    #[must_use]
+    pub fn saturating_from(n: u64) -> Self {
+        Self(u32::try_from(n).unwrap_or(u32::MAX))
+    }
+}
+
+impl Add for Tokens {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Sub for Tokens {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl AddAssign for Tokens {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl SubAssign for Tokens {
+    fn sub_assign(&mut self, other: Self) {
+        *self = *self - other;
+    }
+}
+
+impl Sum for Tokens {
+    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+        iter.fold(Self::ZERO, Add::add)
+    }
+}
+
+impl fmt::Display for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A number of characters, counted as JavaScript counts a string: in UTF-16 units.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Chars(pub u32);
+
+impl Chars {
+    /// The length of `text` in UTF-16 units.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let units: usize =
+            text.bytes().map(|b| usize::from(b & 0xC0 != 0x80) + usize::from(b >= 0xF0)).sum();
+        Self(u32::try_from(units).unwrap_or(u32::MAX))
+    }
+}
+
+impl fmt::Display for Chars {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,1 @@
+//! Provider JSON (OpenAI chat and responses, Anthropic, pi) to ctx messages and back.

@@ -1,0 +1,1 @@
+//! Slots, registration, configuration and the layered engine.

@@ -1,0 +1,1 @@
+//! Replay and evaluation of engines over recorded transcripts.

@@ -1,0 +1,1 @@
+//! Archive, facts, recall, smart trim and workspace search.

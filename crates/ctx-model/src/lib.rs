@@ -1,0 +1,1 @@
+//! Model catalogue: windows and prices. Model and embedding providers over HTTP.

@@ -1,0 +1,1 @@
+//! Layer 4: trims stale tool results, per request, in memory.

@@ -1,0 +1,1 @@
+//! The outer loop: lanes, overflow recovery, failover, flush, session lifecycle.

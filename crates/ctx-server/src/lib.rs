@@ -1,0 +1,1 @@
+//! HTTP proxy, MCP, inspector page, metrics.

@@ -1,0 +1,1 @@
+//! Agent transcripts on disk: formats, the entry tree, durable append, session store.

@@ -1,0 +1,1 @@
+//! Fake provider, sample transcripts and a conformance suite, for tests.

@@ -1,0 +1,1 @@
+//! Layer 2: bounds a tool result when it is written.

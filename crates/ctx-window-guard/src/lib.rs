@@ -1,0 +1,1 @@
+//! Layer 1: is this model's window big enough?
