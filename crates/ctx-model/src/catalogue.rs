@@ -1,0 +1,275 @@
+//! The models ctx knows, and how one of them is found by name.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use ctx_core::{Error, ErrorKind, Profile, Result};
+
+use crate::name::{normal, readings};
+use crate::{Model, Vintage};
+
+/// How alike two names must be for one to be offered in place of the other (Jaro-Winkler).
+const ALIKE: f64 = 0.8;
+
+/// How many names are offered.
+const OFFERED: usize = 3;
+
+/// A list of models, with an index over the ways their names are written.
+#[derive(Clone, Debug)]
+pub struct Catalogue {
+    models: Vec<Model>,
+    today: HashMap<String, usize>,
+    seed: HashMap<String, usize>,
+}
+
+impl Catalogue {
+    /// The catalogue this crate was built with.
+    #[must_use]
+    pub fn embedded() -> &'static Self {
+        static EMBEDDED: LazyLock<Catalogue> = LazyLock::new(|| {
+            Catalogue::from_json(include_str!("../data/models.json"))
+                .expect("the embedded file is the one the tests of this crate read")
+        });
+        &EMBEDDED
+    }
+
+    /// A catalogue from a JSON array of models. A row with a window of zero, with a price that is
+    /// negative or no number, or with an id that is taken within its vintage is refused.
+    pub fn from_json(json: &str) -> Result<Self> {
+        let models: Vec<Model> = serde_json::from_str(json).map_err(|error| {
+            Error::new(ErrorKind::Corrupt, "the model catalogue cannot be read")
+                .with("line", error.line())
+                .source(error)
+                .hint("it must be a JSON array of models, as in data/models.json of ctx-model")
+        })?;
+        let mut ids = HashSet::new();
+        for model in &models {
+            let fault = if model.window.0 == 0 {
+                "a model's window is zero"
+            } else if !model.prices.is_valid() {
+                "a model's prices are not all numbers of zero or more"
+            } else if !ids.insert((model.vintage, normal(&model.id))) {
+                "two models have one id"
+            } else {
+                continue;
+            };
+            return Err(Error::new(ErrorKind::Corrupt, fault)
+                .with("model", &model.id)
+                .hint("correct that row of the catalogue"));
+        }
+        let today = index(&models, Vintage::Today);
+        let seed = index(&models, Vintage::Seed);
+        Ok(Self { models, today, seed })
+    }
+
+    /// All models, in the order of the file.
+    #[must_use]
+    pub fn models(&self) -> &[Model] {
+        &self.models
+    }
+
+    /// The model of that name, today's row before the seed's.
+    ///
+    /// Case does not matter, nor dots for dashes, nor who serves the model (`openrouter/...`,
+    /// `us.anthropic....`), nor a date or `-latest` at the end; but where the catalogue has a row
+    /// for just that date, it is the one.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Model> {
+        self.look_up(name, [&self.today, &self.seed])
+    }
+
+    /// As [`find`](Self::find), but under [`Profile::Ponybunny`], whose seed defines the seed
+    /// rows, these come first.
+    #[must_use]
+    pub fn find_for_profile(&self, name: &str, profile: Profile) -> Option<&Model> {
+        match profile {
+            Profile::Ponybunny => self.look_up(name, [&self.seed, &self.today]),
+            _ => self.find(name),
+        }
+    }
+
+    /// As [`find_for_profile`](Self::find_for_profile), with an error that offers similar names.
+    pub fn get(&self, name: &str, profile: Profile) -> Result<&Model> {
+        self.find_for_profile(name, profile).ok_or_else(|| {
+            let error = Error::new(ErrorKind::NotFound, "no such model in the catalogue")
+                .with("model", name.chars().take(100).collect::<String>());
+            match self.nearest(name).as_slice() {
+                [] => error.hint("name a known model, or give the window by hand"),
+                near => error.hint(format!("did you mean {}?", near.join(", "))),
+            }
+        })
+    }
+
+    /// Ids of the models whose names are most like `name`, the best first; three at most, none if
+    /// nothing is like it.
+    #[must_use]
+    pub fn nearest(&self, name: &str) -> Vec<&str> {
+        let wanted = normal(name);
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let mut scored: Vec<(f64, &str)> = self
+            .models
+            .iter()
+            .map(|model| (likeness(&wanted, &normal(&model.id)), model.id.as_str()))
+            .filter(|(score, _)| *score >= ALIKE)
+            .collect();
+        // A stable sort: among equals the file's order stands, newest first within a provider.
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut offered: Vec<&str> = Vec::with_capacity(OFFERED);
+        for (_, id) in scored {
+            if offered.len() < OFFERED && !offered.contains(&id) {
+                offered.push(id);
+            }
+        }
+        offered
+    }
+
+    /// The strictest reading that any index knows wins; of two indexes the first.
+    fn look_up(&self, name: &str, indexes: [&HashMap<String, usize>; 2]) -> Option<&Model> {
+        let normal = normal(name);
+        let readings = readings(&normal);
+        indexes
+            .into_iter()
+            .find_map(|index| readings.iter().find_map(|reading| index.get(*reading)))
+            .and_then(|&at| self.models.get(at))
+    }
+}
+
+/// Every reading of every id, alias and name of a vintage. What a row is called outright goes
+/// before what another row might be called.
+fn index(models: &[Model], vintage: Vintage) -> HashMap<String, usize> {
+    let mut index = HashMap::new();
+    let mut loose = Vec::new();
+    for (at, model) in models.iter().enumerate().filter(|(_, m)| m.vintage == vintage) {
+        for name in [&model.id, &model.name].into_iter().chain(&model.aliases) {
+            let name = normal(name);
+            loose.extend(readings(&name).into_iter().skip(1).map(|r| (r.to_owned(), at)));
+            index.entry(name).or_insert(at);
+        }
+    }
+    for (reading, at) in loose {
+        index.entry(reading).or_insert(at);
+    }
+    index
+}
+
+/// 0 to 1; a name that holds the wanted word is as good as one with a slip of the pen.
+fn likeness(wanted: &str, id: &str) -> f64 {
+    let alike = strsim::jaro_winkler(wanted, id);
+    if wanted.len() >= 3 && id.contains(wanted) { alike.max(0.9) } else { alike }
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_core::Tokens;
+
+    use super::*;
+
+    fn id(name: &str) -> Option<&'static str> {
+        Catalogue::embedded().find(name).map(|m| m.id.as_str())
+    }
+
+    #[test]
+    fn the_seeds_rows_are_exactly_the_seeds() {
+        let rows: Vec<_> = Catalogue::embedded()
+            .models()
+            .iter()
+            .filter(|m| m.vintage == Vintage::Seed)
+            .map(|m| {
+                assert_eq!(m.date, "2026-01-30");
+                assert_eq!((m.prices.cache_read, m.prices.cache_write), (None, None));
+                let usable = m.usable.map_or(0, |t| t.0);
+                (m.name.as_str(), m.window.0, usable, m.prices.input, m.prices.output)
+            })
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("GPT-4o", 128_000, 100_000, 2.5, 10.0),
+                ("Claude Opus 4.5", 200_000, 180_000, 15.0, 75.0),
+                ("Claude Sonnet 4.5", 200_000, 180_000, 3.0, 15.0),
+                ("Gemini 2.0 Flash", 1_000_000, 900_000, 0.075, 0.3),
+                ("Claude Haiku 3.5", 200_000, 180_000, 0.8, 4.0),
+                ("Qwen 2.5 72B", 128_000, 100_000, 0.4, 0.4),
+            ]
+        );
+    }
+
+    #[test]
+    fn every_row_says_where_it_comes_from_and_can_be_found() {
+        let catalogue = Catalogue::embedded();
+        assert!(catalogue.models().len() > 80);
+        for model in catalogue.models() {
+            assert!(!model.source.is_empty() && model.date.len() == 10, "{}", model.id);
+            assert!(model.max_output.is_none_or(|t| t <= model.window), "{}", model.id);
+            assert!(model.usable.is_none_or(|t| t < model.window), "{}", model.id);
+            let profile = match model.vintage {
+                Vintage::Seed => Profile::Ponybunny,
+                Vintage::Today => Profile::Openclaw,
+            };
+            for name in [&model.id, &model.name].into_iter().chain(&model.aliases) {
+                let found = catalogue.find_for_profile(name, profile).unwrap();
+                assert_eq!((&found.id, found.vintage), (&model.id, model.vintage), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_read_as_people_write_them() {
+        assert_eq!(id("claude-opus-4-5-20251101"), Some("claude-opus-4-5"));
+        assert_eq!(id("ANTHROPIC/Claude-Opus-4.5"), Some("claude-opus-4-5"));
+        assert_eq!(id("us.anthropic.claude-sonnet-4-5-20250929-v1:0"), Some("claude-sonnet-4-5"));
+        assert_eq!(id("claude-haiku-4-5-latest"), Some("claude-haiku-4-5"));
+        assert_eq!(id("gemini-3-flash"), Some("gemini-3-flash-preview"));
+        assert_eq!(id("mistral-large-latest"), Some("mistral-large-2512"));
+        assert_eq!(id("mistral-large-2411"), Some("mistral-large-2411"));
+        assert_eq!(id("gpt-4o-2024-08-06"), Some("gpt-4o"));
+        assert_eq!(id("gpt-4o-2024-05-13"), Some("gpt-4o-2024-05-13"));
+        assert_eq!(id("GPT-5.1"), Some("gpt-5.1"));
+        assert_eq!(id("claude-3-5-haiku-20241022"), Some("claude-haiku-3-5"));
+        assert_eq!(id("<synthetic>"), None);
+        assert_eq!(id(""), None);
+    }
+
+    #[test]
+    fn the_profile_decides_between_vintages() {
+        let catalogue = Catalogue::embedded();
+        let price = |profile| {
+            catalogue.find_for_profile("claude-opus-4-5-20251101", profile).unwrap().prices.input
+        };
+        assert_eq!((price(Profile::Ponybunny), price(Profile::Openclaw)), (15.0, 5.0));
+        let new = catalogue.find_for_profile("claude-opus-5", Profile::Ponybunny).unwrap();
+        assert_eq!(new.vintage, Vintage::Today);
+        assert_eq!(catalogue.find("gemini-2.0-flash").unwrap().window, Tokens(1_000_000));
+    }
+
+    #[test]
+    fn an_unknown_name_brings_similar_ones() {
+        let catalogue = Catalogue::embedded();
+        assert_eq!(catalogue.nearest("claude-sonet-4.5")[0], "claude-sonnet-4-5");
+        assert!(catalogue.nearest("opus").iter().all(|id| id.contains("opus")));
+        assert_eq!(catalogue.nearest("opus").len(), 3);
+        assert!(catalogue.nearest("zzzz").is_empty());
+        let error = catalogue.get("gpt5-mini", Profile::Openclaw).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(error.hint_text().unwrap().contains("gpt-5-mini"), "{error:?}");
+    }
+
+    #[test]
+    fn bad_catalogues_are_refused_with_the_row() {
+        let row = |window: u32, input: &str| {
+            format!(
+                r#"{{"id":"m","name":"M","provider":"p","window":{window},
+                "prices":{{"input":{input},"output":1}},"source":"s","date":"2026-01-01","vintage":"today"}}"#
+            )
+        };
+        let refused = |json: String| Catalogue::from_json(&json).unwrap_err().to_string();
+        let good = row(1000, "1");
+        assert!(Catalogue::from_json(&format!("[{good}]")).is_ok());
+        assert!(refused(format!("[{good},{good}]")).contains("two models have one id (model: m)"));
+        assert!(refused(format!("[{}]", row(0, "1"))).contains("window is zero"));
+        assert!(refused(format!("[{}]", row(1, "-1"))).contains("prices"));
+        assert!(refused("[".to_owned()).contains("cannot be read"));
+    }
+}
