@@ -1,1 +1,24 @@
-//! Names each layer crate once, a feature each: linking it fills the registry.
+//! Names each layer crate once, a feature each: linking this crate fills the registry.
+//!
+//! `inventory` finds only what is linked, and a crate that no code names is not.
+
+#[cfg(feature = "compaction")]
+use ctx_compaction as _;
+#[cfg(feature = "pruning")]
+use ctx_pruning as _;
+#[cfg(feature = "tool-guard")]
+use ctx_tool_guard as _;
+#[cfg(feature = "window-guard")]
+use ctx_window_guard as _;
+
+/// The layers that are linked, by the names they have in manifests and in their order.
+pub const LINKED: &[&str] = &[
+    #[cfg(feature = "window-guard")]
+    "window-guard",
+    #[cfg(feature = "tool-guard")]
+    "tool-guard",
+    #[cfg(feature = "pruning")]
+    "pruning",
+    #[cfg(feature = "compaction")]
+    "hard-prune",
+];

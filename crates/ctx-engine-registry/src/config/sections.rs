@@ -1,0 +1,165 @@
+//! The sections that belong to no layer.
+
+use std::collections::BTreeMap;
+
+use ctx_core::Profile;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ConfigSection, Section};
+
+/// `profile`: whose defaults are in force: `openclaw` (default), `ponybunny`, `copaw`,
+/// `memory-context` or `pi`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ProfileKey(pub String);
+
+impl Section for ProfileKey {
+    const PATH: &'static str = "profile";
+    fn for_profile(profile: Profile) -> Self {
+        Self(profile.name().to_owned())
+    }
+}
+
+/// `plugins`: which plugins fill the slots.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Plugins {
+    /// The slots.
+    pub slots: Slots,
+}
+
+/// The slots, each filled by one plugin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Slots {
+    /// The engine that decides what the model sees. Default: `legacy`.
+    pub context_engine: String,
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self { context_engine: crate::DEFAULT_ENGINE.to_owned() }
+    }
+}
+
+impl Section for Plugins {
+    const PATH: &'static str = "plugins";
+    fn for_profile(_: Profile) -> Self {
+        Self::default()
+    }
+}
+
+/// `models`: providers and their models, beside the catalogue.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Models {
+    /// Providers by name.
+    pub providers: BTreeMap<String, ProviderConfig>,
+}
+
+/// One provider.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct ProviderConfig {
+    /// Where its API is.
+    pub base_url: Option<String>,
+    /// The API family: `openai-completions`, `openai-responses`, `anthropic-messages`,
+    /// `google-generative-ai`.
+    pub api: Option<String>,
+    /// Its models.
+    pub models: Vec<ModelConfig>,
+}
+
+/// One model of a provider.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct ModelConfig {
+    /// The name the provider knows it by.
+    pub id: String,
+    /// A name for people.
+    pub name: Option<String>,
+    /// The model's window, in tokens.
+    pub context_window: Option<u32>,
+    /// How much of the window to use, in tokens; the smaller of the two counts.
+    pub context_tokens: Option<u32>,
+    /// The longest answer, in tokens.
+    pub max_tokens: Option<u32>,
+    /// Prices in USD per million tokens.
+    pub cost: Option<ModelCost>,
+}
+
+/// Prices in USD per million tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct ModelCost {
+    /// Prompt tokens.
+    pub input: f64,
+    /// Tokens of the answer.
+    pub output: f64,
+    /// Prompt tokens read from the provider's cache.
+    pub cache_read: Option<f64>,
+    /// Prompt tokens written to it.
+    pub cache_write: Option<f64>,
+}
+
+impl Section for Models {
+    const PATH: &'static str = "models";
+    fn for_profile(_: Profile) -> Self {
+        Self::default()
+    }
+}
+
+/// `agents.defaults.contextTokens`: how much of a model's window the agent may use, in tokens.
+/// Default: not set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ContextTokens(pub Option<u32>);
+
+impl Section for ContextTokens {
+    const PATH: &'static str = "agents.defaults.contextTokens";
+    fn for_profile(_: Profile) -> Self {
+        Self(None)
+    }
+}
+
+/// `agents.running`: CoPaw's keys. They act under profile `copaw`, or where set by hand.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Running {
+    /// The model's window, in tokens. Default: 131072.
+    pub max_input_length: u32,
+    /// Compaction starts when this share of the window is used. Default: 0.75.
+    pub memory_compact_ratio: f64,
+    /// This share of the window is kept verbatim by a compaction. Default: 0.1.
+    pub memory_reserve_ratio: f64,
+    /// Whether long tool results are offloaded to files. Default: false.
+    pub enable_tool_result_compact: bool,
+    /// How many of the newest tool results stay whole. Default: 5.
+    pub tool_result_compact_keep_n: u32,
+}
+
+impl Default for Running {
+    fn default() -> Self {
+        Self {
+            max_input_length: 131_072,
+            memory_compact_ratio: 0.75,
+            memory_reserve_ratio: 0.1,
+            enable_tool_result_compact: false,
+            tool_result_compact_keep_n: 5,
+        }
+    }
+}
+
+impl Section for Running {
+    const PATH: &'static str = "agents.running";
+    fn for_profile(_: Profile) -> Self {
+        Self::default()
+    }
+}
+
+inventory::submit! { ConfigSection::of::<ProfileKey>(env!("CARGO_PKG_NAME")) }
+inventory::submit! { ConfigSection::of::<Plugins>(env!("CARGO_PKG_NAME")) }
+inventory::submit! { ConfigSection::of::<Models>(env!("CARGO_PKG_NAME")) }
+inventory::submit! { ConfigSection::of::<ContextTokens>(env!("CARGO_PKG_NAME")) }
+inventory::submit! { ConfigSection::of::<Running>(env!("CARGO_PKG_NAME")) }

@@ -1,0 +1,107 @@
+//! What a crate submits to be found.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ctx_core::{ContextEngine, Layer, Result, Services, Tokens};
+
+use crate::{Config, Registry};
+
+/// A place that one plugin at a time can fill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Slot {
+    /// `plugins.slots.contextEngine`.
+    ContextEngine,
+    /// `plugins.slots.memory`.
+    Memory,
+    /// `plugins.slots.summarizer`.
+    Summarizer,
+    /// `plugins.slots.embedder`.
+    Embedder,
+}
+
+impl Slot {
+    /// The key under `plugins.slots`.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::ContextEngine => "contextEngine",
+            Self::Memory => "memory",
+            Self::Summarizer => "summarizer",
+            Self::Embedder => "embedder",
+        }
+    }
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.key())
+    }
+}
+
+/// What a layer or an engine is built from.
+#[derive(Clone, Copy, Debug)]
+pub struct BuildContext<'a> {
+    /// The configuration, profile included.
+    pub config: &'a Config,
+    /// What the host offers.
+    pub services: &'a Services,
+    /// The model's window.
+    pub window: Tokens,
+    /// What is linked.
+    pub registry: &'a Registry,
+}
+
+/// A layer that is linked. `order` sorts the layers of the layered engine: 100 window guard,
+/// 200 tool guard, 300 pruning, 400 memory, 500 compaction.
+#[derive(Clone, Copy)]
+pub struct LayerRegistration {
+    /// The layer's name.
+    pub id: &'static str,
+    /// The crate that brings it: `env!("CARGO_PKG_NAME")`.
+    pub source: &'static str,
+    /// Its place among the layers.
+    pub order: u32,
+    /// One line for people.
+    pub about: &'static str,
+    /// Builds it; `None` when the configuration switches it off.
+    pub build: fn(&BuildContext<'_>) -> Result<Option<Box<dyn Layer>>>,
+}
+
+impl fmt::Debug for LayerRegistration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LayerRegistration")
+            .field("id", &self.id)
+            .field("source", &self.source)
+            .field("order", &self.order)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An engine that is linked.
+#[derive(Clone, Copy)]
+pub struct EngineRegistration {
+    /// The slot it fills.
+    pub slot: Slot,
+    /// The id the config selects it by.
+    pub id: &'static str,
+    /// The crate that brings it.
+    pub source: &'static str,
+    /// One line for people.
+    pub about: &'static str,
+    /// Builds it.
+    pub build: fn(&BuildContext<'_>) -> Result<Arc<dyn ContextEngine>>,
+}
+
+impl fmt::Debug for EngineRegistration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineRegistration")
+            .field("slot", &self.slot)
+            .field("id", &self.id)
+            .field("source", &self.source)
+            .finish_non_exhaustive()
+    }
+}
+
+inventory::collect!(LayerRegistration);
+inventory::collect!(EngineRegistration);
