@@ -1,0 +1,236 @@
+//! Walking a transcript request by request.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ctx_core::{
+    AssembleRequest, ContextEngine, ContextView, Entry, Finished, Profile, Result, SequentialIds,
+    Timestamp, TokenLedger, Tokens, TurnContext, Usage,
+};
+use ctx_model::Prices;
+use ctx_session::LineItem;
+
+use crate::{PromptCache, ReplayReport, RequestDetail, RequestReport, SessionReport, Totals};
+
+/// Layers whose edits count as a compaction: they replace or leave out history for good.
+const COMPACTION_LAYERS: [&str; 2] = ["compaction", "hard-prune"];
+
+/// What a replay runs with.
+#[derive(Clone)]
+pub struct Setup {
+    /// Window, reserve, counter; system prompt and tool schemas where the transcript has them.
+    pub ledger: TokenLedger,
+    /// The engine under trial.
+    pub engine: Arc<dyn ContextEngine>,
+    /// The profile.
+    pub profile: Profile,
+    /// The model whose prices are taken, and the prices.
+    pub model: Option<String>,
+    /// See `model`.
+    pub prices: Option<Prices>,
+    /// Whether to keep each request's edits and components.
+    pub details: bool,
+}
+
+impl std::fmt::Debug for Setup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setup")
+            .field("ledger", &self.ledger)
+            .field("engine", self.engine.info())
+            .field("profile", &self.profile)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Replays the messages of a transcript's main line. Before each message marked as a request the
+/// engine assembles the view, the view is finished, and what would have been sent is measured.
+/// `progress` hears how many messages are done.
+///
+/// # Errors
+///
+/// What the engine or reading a message may give. Nothing is sent anywhere.
+pub async fn replay(
+    line: &[LineItem],
+    session: SessionReport,
+    setup: &Setup,
+    mut progress: impl FnMut(usize),
+) -> Result<ReplayReport> {
+    let mut run = Run::new(line.len(), session, setup);
+    for (done, item) in line.iter().enumerate() {
+        if item.request {
+            run.request(&item.entry).await?;
+        }
+        run.append(&item.entry)?;
+        progress(done + 1);
+    }
+    Ok(run.finish())
+}
+
+/// The state of a replay between two messages.
+struct Run<'a> {
+    setup: &'a Setup,
+    session: SessionReport,
+    view: Option<ContextView>,
+    raw: Raw,
+    sent_cache: PromptCache,
+    ids: Arc<SequentialIds>,
+    last_request: Option<Timestamp>,
+    requests: Vec<RequestReport>,
+    details: Vec<RequestDetail>,
+    acted: BTreeSet<String>,
+    totals: Totals,
+}
+
+/// The same session with nothing ever left out.
+#[derive(Default)]
+struct Raw {
+    total: Tokens,
+    previous: Tokens,
+    cache: PromptCache,
+}
+
+impl<'a> Run<'a> {
+    fn new(messages: usize, session: SessionReport, setup: &'a Setup) -> Self {
+        let priced = setup.prices.map(|_| 0.0);
+        let totals =
+            Totals { cost_without_usd: priced, cost_with_usd: priced, ..Totals::default() };
+        Self {
+            setup,
+            session,
+            view: Some(ContextView::new(setup.ledger.clone())),
+            raw: Raw { total: setup.ledger.fixed(), ..Raw::default() },
+            sent_cache: PromptCache::default(),
+            ids: Arc::default(),
+            last_request: None,
+            requests: Vec::with_capacity(messages / 2),
+            details: Vec::new(),
+            acted: BTreeSet::new(),
+            totals,
+        }
+    }
+
+    fn append(&mut self, entry: &Arc<Entry>) -> Result<()> {
+        let (facts, tokens) = entry.measure(self.setup.ledger.counter())?;
+        if facts.in_model_context {
+            self.raw.total += tokens;
+        }
+        match &mut self.view {
+            Some(view) => view.append(entry.clone()),
+            None => Ok(()),
+        }
+    }
+
+    async fn request(&mut self, answer: &Arc<Entry>) -> Result<()> {
+        let Some(view) = self.view.take() else { return Ok(()) };
+        let now = answer.timestamp();
+        let turn = TurnContext {
+            now: now.or(self.last_request).unwrap_or_default(),
+            last_request: self.last_request,
+            ids: self.ids.clone(),
+            profile: self.setup.profile,
+        };
+        let request = AssembleRequest { session_id: self.session.path.clone(), view, turn };
+        let mut view = self.setup.engine.assemble(request).await?.view;
+        let finished = view.finish()?;
+        self.record(answer, now, &finished, &view)?;
+        self.last_request = now.or(self.last_request);
+        self.view = Some(view);
+        Ok(())
+    }
+
+    fn record(
+        &mut self,
+        answer: &Entry,
+        now: Option<Timestamp>,
+        finished: &Finished,
+        view: &ContextView,
+    ) -> Result<()> {
+        let limit = self.setup.ledger.limit();
+        let raw_cached = self.raw.cache.request(self.raw.previous, now);
+        let cached = self.sent_cache.request(finished.unchanged_prefix, now);
+        let (raw, sent) = (self.raw.total, finished.tokens);
+        self.raw.previous = raw;
+
+        let mut actions: BTreeMap<String, u32> = BTreeMap::new();
+        for edit in &finished.edits {
+            *actions.entry(edit.layer.to_string()).or_default() += 1;
+        }
+        let compacted = COMPACTION_LAYERS.iter().any(|layer| actions.contains_key(*layer));
+        let cost_usd = self.charge(answer, (raw, raw_cached), (sent, cached))?;
+
+        let totals = &mut self.totals;
+        totals.requests += 1;
+        totals.raw_tokens += raw.get();
+        totals.sent_tokens += sent.get();
+        totals.overflows_without += usize::from(raw > limit);
+        totals.overflows_with += usize::from(sent > limit);
+        totals.compactions += usize::from(compacted);
+        totals.prefix_reuse += f64::from(cached.0);
+        self.acted.extend(actions.keys().cloned());
+        self.requests.push(RequestReport {
+            entry_id: answer.id().clone(),
+            timestamp: now,
+            raw_tokens: raw,
+            sent_tokens: sent,
+            cached_tokens: cached,
+            fits: sent <= limit,
+            cost_usd,
+            actions,
+        });
+        if self.setup.details {
+            let components = view.components();
+            self.details.push(RequestDetail { edits: finished.edits.clone(), components });
+        }
+        Ok(())
+    }
+
+    /// Adds what both requests cost to the totals, and returns the cost with ctx.
+    fn charge(
+        &mut self,
+        answer: &Entry,
+        raw: (Tokens, Tokens),
+        sent: (Tokens, Tokens),
+    ) -> Result<Option<f64>> {
+        let Some(prices) = self.setup.prices else { return Ok(None) };
+        let reported = answer.message()?.meta.usage.map(|usage| usage.output);
+        let output = match reported {
+            Some(output) if output > 0 => output,
+            _ => answer.tokens(self.setup.ledger.counter())?.get(),
+        };
+        let cost = |(prompt, cached): (Tokens, Tokens)| {
+            let fresh = (prompt - cached).get();
+            let usage = Usage {
+                cache_read: cached.get(),
+                cache_write: fresh,
+                output,
+                ..Usage::default()
+            };
+            prices.cost(&usage).0
+        };
+        let (without, with) = (cost(raw), cost(sent));
+        *self.totals.cost_without_usd.get_or_insert_default() += without;
+        *self.totals.cost_with_usd.get_or_insert_default() += with;
+        Ok(Some(with))
+    }
+
+    fn finish(mut self) -> ReplayReport {
+        if self.totals.sent_tokens > 0 {
+            self.totals.prefix_reuse /= self.totals.sent_tokens as f64;
+        }
+        let ledger = &self.setup.ledger;
+        ReplayReport {
+            session: self.session,
+            window: ledger.window(),
+            reserve: ledger.reserve(),
+            engine: self.setup.engine.info().id.to_string(),
+            acted: self.acted,
+            profile: self.setup.profile,
+            counter: ledger.counter().kind().name().to_owned(),
+            model: self.setup.model.clone(),
+            requests: self.requests,
+            details: self.details,
+            totals: self.totals,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What a replay found. The field names are part of the command line's contract.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ctx_core::{Component, Edit, EntryId, Profile, Timestamp, Tokens};
+use serde::Serialize;
+
+/// The transcript that was replayed.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionReport {
+    /// Where it was read from.
+    pub path: String,
+    /// The format: `pi`, `claude-code`, `codex`, `ponybunny`, `openai`, `anthropic`.
+    pub format: String,
+    /// Entries in the file, of all kinds and branches.
+    pub entries: usize,
+    /// Messages among them.
+    pub messages: usize,
+    /// Tool results among the messages.
+    pub tool_results: usize,
+    /// The size of the file.
+    pub bytes: u64,
+    /// Lines that could not be read whole.
+    pub bad_lines: usize,
+}
+
+/// One model request: the context that stood before one answer of the transcript.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestReport {
+    /// The answer that marks the request.
+    pub entry_id: EntryId,
+    /// When, in milliseconds since the epoch; absent where the transcript has no times.
+    pub timestamp: Option<Timestamp>,
+    /// Tokens with nothing ever left out, system prompt and tool schemas included.
+    pub raw_tokens: Tokens,
+    /// Tokens that ctx would have sent, by the same counter.
+    pub sent_tokens: Tokens,
+    /// How many of the sent tokens the provider's cache would have held.
+    pub cached_tokens: Tokens,
+    /// Whether `sentTokens` is inside window minus reserve.
+    pub fits: bool,
+    /// What the request would have cost, in USD; absent where the model has no price.
+    pub cost_usd: Option<f64>,
+    /// Edits made for this request, by layer. Earlier edits stay in force.
+    pub actions: BTreeMap<String, u32>,
+}
+
+/// What the HTML report adds to a request.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestDetail {
+    /// Edits made for this request.
+    pub edits: Vec<Edit>,
+    /// The request's size by component.
+    pub components: Vec<Component>,
+}
+
+/// Sums over all requests.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Totals {
+    /// How many requests there were.
+    pub requests: usize,
+    /// Sum of the raw tokens.
+    pub raw_tokens: u64,
+    /// Sum of the sent tokens.
+    pub sent_tokens: u64,
+    /// Requests that would not have fitted with nothing left out.
+    pub overflows_without: usize,
+    /// Requests that would not have fitted with ctx.
+    pub overflows_with: usize,
+    /// Requests before which history was compacted.
+    pub compactions: usize,
+    /// Cost with nothing left out, in USD; absent where the model has no price.
+    pub cost_without_usd: Option<f64>,
+    /// Cost with ctx, in USD, summary calls included; absent where the model has no price.
+    pub cost_with_usd: Option<f64>,
+    /// Share of the sent tokens that the provider's cache would have held, 0 to 1.
+    pub prefix_reuse: f64,
+}
+
+/// A replay.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplayReport {
+    /// The transcript.
+    pub session: SessionReport,
+    /// The model's window.
+    pub window: Tokens,
+    /// What is kept free of it for the answer.
+    pub reserve: Tokens,
+    /// The engine that was selected.
+    pub engine: String,
+    /// The layers that did something.
+    pub acted: BTreeSet<String>,
+    /// The profile.
+    pub profile: Profile,
+    /// The counter.
+    pub counter: String,
+    /// The model whose prices were taken.
+    pub model: Option<String>,
+    /// The requests, in order.
+    pub requests: Vec<RequestReport>,
+    /// Details of the requests, in the same order; empty unless asked for.
+    #[serde(skip)]
+    pub details: Vec<RequestDetail>,
+    /// The sums.
+    pub totals: Totals,
+}
