@@ -1,0 +1,24 @@
+#!/bin/sh
+# Times ctx against pi on the same sessions, in one run, and writes the table to docs/benchmarks.md.
+#
+#   bench/peers/run.sh            all of it: some minutes
+#   bench/peers/run.sh --quick    fewer rounds and no 96 MB session: to see that it works
+#
+# Needs npm, python3 and cargo. The base session is $CTX_DATA/pi/before-compaction.jsonl if that
+# is there, else the one in examples/.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+cd "$here"
+
+if [ ! -x node_modules/.bin/node ] || [ ! -d node_modules/@earendil-works/pi-coding-agent ]; then
+    npm install --no-audit --no-fund --no-package-lock --loglevel=error >&2
+fi
+if ! node_modules/.bin/node --version >/dev/null 2>&1; then
+    echo "npm did not fetch the node binary: its install scripts may be switched off." >&2
+    echo "hint: run 'npm rebuild node' in bench/peers" >&2
+    exit 1
+fi
+
+cargo build --release --quiet -p ctx-cli
+cargo build --release --quiet -p ctx-session --example open_context --example append_entries
+exec python3 compare.py "$@"
