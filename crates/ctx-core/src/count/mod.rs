@@ -129,6 +129,19 @@ impl Counter {
         size.total(self.kind)
     }
 
+    /// The most UTF-16 units that text of `tokens` tokens can have. It tells from a known count that
+    /// a text is short enough, without reading it.
+    #[must_use]
+    pub fn most_chars(&self, tokens: Tokens) -> Chars {
+        let per_token = match self.kind {
+            CounterKind::Chars3 => 3,
+            CounterKind::Chars4 | CounterKind::Cjk => 4,
+            // The longest entries of the vocabulary are runs of 128 blanks.
+            CounterKind::O200k => 128,
+        };
+        Chars(tokens.0.saturating_mul(per_token))
+    }
+
     /// Tokens of a message: its text, thinking, tool calls (name and arguments as
     /// `JSON.stringify` prints them), results and images; rounded up once.
     #[must_use]
@@ -224,6 +237,17 @@ mod tests {
         assert_eq!(count(CounterKind::Chars4, "abcde"), 2);
         assert_eq!(count(CounterKind::Chars4, "😀😀😀"), 2);
         assert_eq!(count(CounterKind::Chars3, "abcd"), 2);
+    }
+
+    #[test]
+    fn no_text_has_more_characters_than_its_tokens_can_have() {
+        let texts = ["a".repeat(999), " ".repeat(4_097), "上下文".repeat(99), "😀é\n".repeat(99)];
+        for &kind in CounterKind::ALL {
+            let counter = Counter::new(kind);
+            for text in &texts {
+                assert!(Chars::of(text) <= counter.most_chars(counter.text(text)), "{kind}");
+            }
+        }
     }
 
     #[test]
