@@ -1,1 +1,3 @@
 //! What crosses crates.
+
+mod architecture;

@@ -1,3 +1,41 @@
-//! The `ctx` binary.
+//! The `ctx` binary: arguments in, one call, words out.
 
-fn main() {}
+mod args;
+mod commands;
+mod out;
+mod setup;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use out::Out;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let out = Out::new(&cli.global);
+    match run(cli, &out) {
+        Ok(code) => code,
+        Err(error) if out::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            out.error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
+    let global = cli.global;
+    match cli.command {
+        Command::Replay(args) => commands::replay::run(&global, args, out),
+        Command::Status(args) => commands::status::run(&global, args, out),
+        Command::Assemble(args) => commands::assemble::run(&global, args, out),
+        Command::Sessions(args) => commands::sessions::run(&args, out),
+        Command::Convert(args) => commands::convert::run(args, out),
+        Command::Check(args) => commands::check::run(args, out),
+        Command::Engines(args) => commands::engines::run(&global, &args, out),
+        Command::Config(args) => commands::config::run(&global, args, out),
+        Command::Completions(args) => commands::completions::run(&args),
+    }
+}

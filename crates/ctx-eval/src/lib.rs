@@ -7,4 +7,4 @@ mod report;
 
 pub use cache::{CACHE_MIN_TOKENS, CACHE_TTL, PromptCache};
 pub use replay::{Setup, replay};
-pub use report::{ReplayReport, RequestDetail, RequestReport, SessionReport, Totals};
+pub use report::{LayerTotals, ReplayReport, RequestDetail, RequestReport, SessionReport, Totals};

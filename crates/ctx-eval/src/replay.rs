@@ -1,6 +1,6 @@
 //! Walking a transcript request by request.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ctx_core::{
@@ -10,7 +10,7 @@ use ctx_core::{
 use ctx_model::Prices;
 use ctx_session::LineItem;
 
-use crate::{PromptCache, ReplayReport, RequestDetail, RequestReport, SessionReport, Totals};
+use crate::{LayerTotals, PromptCache, ReplayReport, RequestDetail, RequestReport, SessionReport, Totals};
 
 /// Layers whose edits count as a compaction: they replace or leave out history for good.
 const COMPACTION_LAYERS: [&str; 2] = ["compaction", "hard-prune"];
@@ -78,7 +78,7 @@ struct Run<'a> {
     last_request: Option<Timestamp>,
     requests: Vec<RequestReport>,
     details: Vec<RequestDetail>,
-    acted: BTreeSet<String>,
+    layers: BTreeMap<String, LayerTotals>,
     totals: Totals,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Run<'a> {
             last_request: None,
             requests: Vec::with_capacity(messages / 2),
             details: Vec::new(),
-            acted: BTreeSet::new(),
+            layers: BTreeMap::new(),
             totals,
         }
     }
@@ -155,6 +155,7 @@ impl<'a> Run<'a> {
         let mut actions: BTreeMap<String, u32> = BTreeMap::new();
         for edit in &finished.edits {
             *actions.entry(edit.layer.to_string()).or_default() += 1;
+            self.layers.entry(edit.layer.to_string()).or_default().add(edit);
         }
         let compacted = COMPACTION_LAYERS.iter().any(|layer| actions.contains_key(*layer));
         let cost_usd = self.charge(answer, (raw, raw_cached), (sent, cached))?;
@@ -167,7 +168,6 @@ impl<'a> Run<'a> {
         totals.overflows_with += usize::from(sent > limit);
         totals.compactions += usize::from(compacted);
         totals.prefix_reuse += f64::from(cached.0);
-        self.acted.extend(actions.keys().cloned());
         self.requests.push(RequestReport {
             entry_id: answer.id().clone(),
             timestamp: now,
@@ -224,7 +224,8 @@ impl<'a> Run<'a> {
             window: ledger.window(),
             reserve: ledger.reserve(),
             engine: self.setup.engine.info().id.to_string(),
-            acted: self.acted,
+            acted: self.layers.keys().cloned().collect(),
+            layers: self.layers,
             profile: self.setup.profile,
             counter: ledger.counter().kind().name().to_owned(),
             model: self.setup.model.clone(),

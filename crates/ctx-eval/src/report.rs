@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ctx_core::{Component, Edit, EntryId, Profile, Timestamp, Tokens};
+use ctx_core::{Action, Component, Edit, EntryId, Profile, Timestamp, Tokens};
 use serde::Serialize;
 
 /// The transcript that was replayed.
@@ -57,6 +57,34 @@ pub struct RequestDetail {
     pub components: Vec<Component>,
 }
 
+/// What one layer did in the whole replay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LayerTotals {
+    /// Messages it left out.
+    pub dropped: u32,
+    /// Messages it sent in another form.
+    pub replaced: u32,
+    /// Messages it added.
+    pub inserted: u32,
+    /// Tokens it took out of the context, net of what it added. Each counts once, not for every
+    /// later request that is smaller for it.
+    pub tokens_removed: i64,
+}
+
+impl LayerTotals {
+    /// Adds one edit.
+    pub fn add(&mut self, edit: &Edit) {
+        match edit.action {
+            Action::Drop => self.dropped += 1,
+            Action::Replace => self.replaced += 1,
+            Action::Insert => self.inserted += 1,
+            Action::Pin => {}
+        }
+        self.tokens_removed += i64::from(edit.before.0) - i64::from(edit.after.0);
+    }
+}
+
 /// Sums over all requests.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -95,6 +123,8 @@ pub struct ReplayReport {
     pub engine: String,
     /// The layers that did something.
     pub acted: BTreeSet<String>,
+    /// What each of them did.
+    pub layers: BTreeMap<String, LayerTotals>,
     /// The profile.
     pub profile: Profile,
     /// The counter.

@@ -1,0 +1,216 @@
+//! The command line: what can be asked, without effects.
+
+use std::path::PathBuf;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use ctx_core::{CounterKind, Profile};
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Keeps a long-running LLM agent inside its model's context window, and shows how.
+#[derive(Debug, Parser)]
+#[command(name = "ctx", version, styles = STYLES, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// The configuration file [default: ctx.json5 in $CTX_HOME, else in ~/.ctx]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Say less: no progress, no notes on stderr
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: When,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Walk a transcript request by request: what each would have carried, with and without ctx
+    Replay(Replay),
+    /// Say what a session holds and how full its context is
+    Status(Status),
+    /// Print the messages of the next request, and the manifest that says what was left out
+    Assemble(Assemble),
+    /// List the sessions of the store
+    Sessions(Sessions),
+    /// Write a transcript in another format
+    Convert(Convert),
+    /// Look for damage in a transcript, and write a repaired copy
+    Check(Check),
+    /// List the engines and layers of this build
+    Engines(Engines),
+    /// Show, check or describe the configuration
+    #[command(subcommand)]
+    Config(Config),
+    /// Print a completion script for a shell
+    Completions(Completions),
+}
+
+/// What the context is fitted to.
+#[derive(Debug, Args)]
+pub(crate) struct Fit {
+    /// The model's window in tokens; 32k and 1M are understood [default: the model's]
+    #[arg(long, short, value_name = "N")]
+    pub(crate) window: Option<String>,
+    /// The engine [default: plugins.slots.contextEngine]
+    #[arg(long, short, value_name = "ID")]
+    pub(crate) engine: Option<String>,
+    /// Whose defaults: openclaw, ponybunny, copaw, memory-context, pi [default: from the config]
+    #[arg(long, short, value_name = "P")]
+    pub(crate) profile: Option<Profile>,
+    /// How tokens are counted: chars4, chars3, cjk, o200k [default: the profile's]
+    #[arg(long, short, value_name = "C")]
+    pub(crate) counter: Option<CounterKind>,
+    /// The model, for its window and prices [default: the one in the transcript]
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// The transcript: pi, Claude Code, Codex, PonyBunny, OpenAI or Anthropic
+    pub(crate) session: PathBuf,
+    #[command(flatten)]
+    pub(crate) fit: Fit,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a self-contained page with a chart and every request
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// The transcript
+    pub(crate) session: PathBuf,
+    #[command(flatten)]
+    pub(crate) fit: Fit,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Assemble {
+    /// The transcript
+    pub(crate) session: PathBuf,
+    #[command(flatten)]
+    pub(crate) fit: Fit,
+    /// The entry after which the request is made [default: the session's leaf]
+    #[arg(long, value_name = "ENTRY")]
+    pub(crate) at: Option<String>,
+    /// The shape of the messages
+    #[arg(long, value_name = "DIALECT", default_value = "pi")]
+    pub(crate) to: Shape,
+    /// Take every message of the branch, as if the agent had never compacted
+    #[arg(long)]
+    pub(crate) ignore_compactions: bool,
+    /// Print JSON: `messages` and `manifest`
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The shape of messages that go out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shape {
+    Pi,
+    Openai,
+    Anthropic,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Sessions {
+    /// Only this agent's sessions
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
+    /// Print JSON: an array of entries, each with its `sessionKey`
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Convert {
+    /// The transcript
+    pub(crate) session: PathBuf,
+    /// The format to write: pi, openai, anthropic, ponybunny
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: String,
+    /// Where to write [default: stdout]; an existing file is not touched without --force
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Replace the output file
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The transcript
+    pub(crate) session: PathBuf,
+    /// Write a repaired copy to FILE, or beside the transcript; the original is not touched
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) repair: Option<PathBuf>,
+    /// Replace an existing copy
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Engines {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Print every key in force, defaults included
+    Show {
+        /// Show a profile's defaults under the file's keys
+        #[arg(long, short, value_name = "P")]
+        profile: Option<Profile>,
+        /// Print JSON (the output is JSON either way; this is for scripts that pass it everywhere)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the JSON Schema of the configuration
+    Schema,
+    /// Check a configuration file
+    Check {
+        /// The file [default: the one in force]
+        file: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}

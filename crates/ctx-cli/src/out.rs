@@ -1,0 +1,144 @@
+//! Words out: data on stdout, everything else on stderr.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use anstream::{eprintln, stdout};
+use anstyle::{AnsiColor, Style};
+use comfy_table::{CellAlignment, Table, presets};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use crate::args::{Global, When};
+
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
+pub(crate) const RED: Style = AnsiColor::Red.on_default();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
+
+/// How the command speaks.
+#[derive(Debug)]
+pub(crate) struct Out {
+    quiet: bool,
+}
+
+impl Out {
+    pub(crate) fn new(global: &Global) -> Self {
+        match global.color {
+            When::Auto => {}
+            When::Always => anstream::ColorChoice::Always.write_global(),
+            When::Never => anstream::ColorChoice::Never.write_global(),
+        }
+        Self { quiet: global.quiet }
+    }
+
+    /// One line of data.
+    pub(crate) fn line(&self, text: impl AsRef<str>) -> io::Result<()> {
+        writeln!(stdout(), "{}", text.as_ref())
+    }
+
+    /// A value as pretty JSON.
+    pub(crate) fn json(&self, value: &impl Serialize) -> anyhow::Result<()> {
+        let mut out = io::BufWriter::new(stdout().lock());
+        serde_json::to_writer_pretty(&mut out, value)?;
+        out.write_all(b"\n")?;
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Something worth knowing that is not the answer.
+    pub(crate) fn note(&self, text: impl AsRef<str>) {
+        if !self.quiet {
+            eprintln!("{DIM}note:{DIM:#} {}", text.as_ref());
+        }
+    }
+
+    /// Something that may be wrong.
+    pub(crate) fn warn(&self, text: impl AsRef<str>) {
+        if !self.quiet {
+            eprintln!("{YELLOW}warning:{YELLOW:#} {}", text.as_ref());
+        }
+    }
+
+    /// What went wrong, why, and what to do next.
+    pub(crate) fn error(&self, error: &anyhow::Error) {
+        eprintln!("{RED}error:{RED:#} {error}");
+        for cause in error.chain().skip(1) {
+            eprintln!("  {DIM}because:{DIM:#} {cause}");
+        }
+        let hint = error.chain().find_map(|e| e.downcast_ref::<ctx_core::Error>()?.hint_text());
+        if let Some(hint) = hint {
+            eprintln!("{GREEN}hint:{GREEN:#} {hint}");
+        }
+    }
+
+    /// A bar that shows itself only when the work takes longer than a moment.
+    pub(crate) fn progress(&self, what: &'static str, length: usize) -> ProgressBar {
+        let bar = ProgressBar::new(length as u64).with_message(what);
+        let template = "{msg} {wide_bar} {pos}/{len} {eta}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        let hidden = self.quiet || !io::stderr().is_terminal();
+        let target =
+            if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(10) };
+        bar.set_draw_target(target);
+        bar.enable_steady_tick(Duration::from_millis(500));
+        bar
+    }
+}
+
+/// A table without lines. Columns after the first are aligned to the right, except the last where
+/// `prose` says that it holds text.
+pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>, prose: bool) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    if !header.is_empty() {
+        table.set_header(header.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>());
+    }
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(header.len());
+    for row in rows {
+        table.add_row(row);
+    }
+    let last_right = if prose { columns.saturating_sub(1) } else { columns };
+    for at in 1..last_right {
+        if let Some(column) = table.column_mut(at) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let text = table.to_string();
+    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// `1234567` as `1,234,567`.
+pub(crate) fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Bytes for people.
+pub(crate) fn bytes(n: u64) -> String {
+    indicatif::DecimalBytes(n).to_string()
+}
+
+/// A share as a percentage.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// Whether the reader of our output went away, which is not an error of ours.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|e| {
+        e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+            || e.downcast_ref::<serde_json::Error>()
+                .is_some_and(|e| e.io_error_kind() == Some(io::ErrorKind::BrokenPipe))
+    })
+}

@@ -1,0 +1,197 @@
+//! What a session holds, and how full its context is.
+
+use std::collections::BTreeMap;
+
+use ctx_core::{Counter, Message, Profile, Result, Role, Tokens};
+use ctx_session::Transcript;
+use serde::Serialize;
+
+use crate::SessionReport;
+
+/// What a status is measured against.
+#[derive(Clone, Debug)]
+pub struct StatusSetup {
+    /// The counter.
+    pub counter: Counter,
+    /// The model's window.
+    pub window: Tokens,
+    /// Where the window comes from.
+    pub source: String,
+    /// Whether the guard warns of it.
+    pub should_warn: bool,
+    /// Whether the guard refuses it.
+    pub should_block: bool,
+    /// What is kept free of the window.
+    pub reserve: Tokens,
+    /// The profile.
+    pub profile: Profile,
+    /// The engine that is selected.
+    pub engine: String,
+}
+
+/// The context as the next request would carry it, before any layer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ContextReport {
+    /// Messages.
+    pub messages: usize,
+    /// Messages by role.
+    pub roles: BTreeMap<String, usize>,
+    /// Tokens of the messages by the counter, uncorrected.
+    pub tokens: Tokens,
+    /// The compaction the context starts with.
+    pub compaction: Option<String>,
+}
+
+/// What the provider last said about the session's size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reported {
+    /// Its count of the last answer's prompt and text, plus an estimate of what followed.
+    pub tokens: u64,
+    /// Reported tokens per counted token.
+    pub calibration: f64,
+}
+
+/// A model as transcripts name it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelName {
+    /// The provider.
+    pub provider: String,
+    /// The model.
+    pub model_id: String,
+}
+
+/// The status of a session.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusReport {
+    /// The transcript.
+    pub session: SessionReport,
+    /// The session's name.
+    pub name: Option<String>,
+    /// The entry that the next one will follow.
+    pub leaf: Option<String>,
+    /// Tips of branches.
+    pub branches: usize,
+    /// Labelled entries: id to label.
+    pub labels: BTreeMap<String, String>,
+    /// Compactions on the branch.
+    pub compactions: usize,
+    /// The thinking level in force.
+    pub thinking_level: String,
+    /// The model in force.
+    pub model: Option<ModelName>,
+    /// The context.
+    pub context: ContextReport,
+    /// Tokens of all messages in the file, on all branches.
+    pub all_messages_tokens: u64,
+    /// What the provider reported.
+    pub reported: Option<Reported>,
+    /// The profile.
+    pub profile: Profile,
+    /// The engine that is selected.
+    pub engine: String,
+    /// The counter.
+    pub counter: String,
+    /// The model's window.
+    pub window: Tokens,
+    /// Where the window comes from: `model`, `modelsConfig`, `agentContextTokens`, `default`.
+    pub source: String,
+    /// Whether the window guard warns.
+    pub should_warn: bool,
+    /// Whether the window guard refuses.
+    pub should_block: bool,
+    /// What is kept free of the window.
+    pub reserve: Tokens,
+    /// Window minus reserve.
+    pub limit: Tokens,
+    /// Context tokens over the limit, 0 to 1 and beyond.
+    pub used_share: f64,
+    /// Whether the context is over the limit.
+    pub should_compact: bool,
+    /// Damage found in the file, and what was made of it.
+    pub problems: Vec<String>,
+}
+
+/// Measures a session. Messages are read one at a time and not kept.
+///
+/// # Errors
+///
+/// What reading the transcript may give.
+pub fn status(
+    transcript: &Transcript,
+    session: SessionReport,
+    setup: &StatusSetup,
+) -> Result<StatusReport> {
+    let context = transcript.context(None)?;
+    let mut report = ContextReport {
+        compaction: context.compaction.as_ref().map(ToString::to_string),
+        ..ContextReport::default()
+    };
+    let mut usage = ReportedUsage::default();
+    for entry in &context.entries {
+        let message = entry.message()?;
+        let tokens = setup.counter.message(&message);
+        report.messages += 1;
+        *report.roles.entry(message.role.name().to_owned()).or_default() += 1;
+        report.tokens += tokens;
+        usage.see(&message, tokens, report.tokens);
+    }
+    let limit = setup.window - setup.reserve;
+    let used = report.tokens.get() as f64 / f64::from(limit.0.max(1));
+    Ok(StatusReport {
+        name: transcript.name().map(str::to_owned),
+        leaf: transcript.leaf().map(ToString::to_string),
+        branches: transcript.tips().len(),
+        labels: transcript.labels(),
+        compactions: transcript.compactions()?,
+        thinking_level: context.thinking_level,
+        model: context.model.map(|(provider, model_id)| ModelName { provider, model_id }),
+        all_messages_tokens: transcript.count_all(&setup.counter)?,
+        reported: usage.report(),
+        profile: setup.profile,
+        engine: setup.engine.clone(),
+        counter: setup.counter.kind().name().to_owned(),
+        window: setup.window,
+        source: setup.source.clone(),
+        should_warn: setup.should_warn,
+        should_block: setup.should_block,
+        reserve: setup.reserve,
+        limit,
+        used_share: used,
+        should_compact: report.tokens > limit,
+        problems: transcript.problems().iter().map(ToString::to_string).collect(),
+        context: report,
+        session,
+    })
+}
+
+/// Follows what providers reported: the last valid usage, and an estimate of what came after it.
+#[derive(Default)]
+struct ReportedUsage {
+    last: Option<(u64, Tokens)>,
+    trailing: Tokens,
+}
+
+impl ReportedUsage {
+    fn see(&mut self, message: &Message, tokens: Tokens, so_far: Tokens) {
+        let failed = matches!(message.meta.stop_reason.as_deref(), Some("error" | "aborted"));
+        let total = message.meta.usage.map_or(0, |usage| usage.total());
+        if message.role == Role::Assistant && !failed && total > 0 {
+            self.last = Some((total, so_far));
+            self.trailing = Tokens::ZERO;
+        } else {
+            self.trailing += tokens;
+        }
+    }
+
+    fn report(&self) -> Option<Reported> {
+        let (total, counted) = self.last?;
+        Some(Reported {
+            tokens: total + self.trailing.get(),
+            calibration: total as f64 / f64::from(counted.0.max(1)),
+        })
+    }
+}
