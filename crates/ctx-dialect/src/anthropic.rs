@@ -1,0 +1,237 @@
+//! Anthropic messages: `{"role", "content": string | blocks}`.
+
+use std::borrow::Cow;
+
+use ctx_core::{Block, Error, ErrorKind, Image, Message, Meta, RawJson, Result, Role, Usage};
+use serde_json::value::RawValue;
+
+use crate::block;
+use crate::json::{Fresh, Object, arguments_object, array};
+use crate::shape::{as_user_text, block_text};
+
+/// Reads a message: one of a request, or a whole answer (`id`, `model`, `usage`, `stop_reason`).
+/// A user message of nothing but tool results gets [`Role::ToolResult`].
+///
+/// # Errors
+///
+/// [`ErrorKind::Corrupt`] if the text is not JSON.
+pub fn parse(json: &str) -> Result<Message> {
+    let raw: &RawValue = serde_json::from_str(json)
+        .map_err(|e| Error::new(ErrorKind::Corrupt, "a message is not valid JSON").source(e))?;
+    Ok(parse_raw(raw))
+}
+
+/// Reads a message from a value that is known to be JSON.
+#[must_use]
+pub fn parse_raw(raw: &RawValue) -> Message {
+    let Some(object) = Object::of(raw) else {
+        let json = RawJson::from(raw);
+        return Message::new(Role::from_name("unknown"), vec![Block::Opaque { json }]);
+    };
+    let role = object.text("role").unwrap_or_else(|| "unknown".into());
+    let mut role = Role::from_name(&role);
+    let blocks = block::content(object.get("content"));
+    let results = blocks.iter().filter(|b| matches!(b, Block::ToolResult(_))).count();
+    if role == Role::User && results > 0 && results == blocks.len() {
+        role = Role::ToolResult;
+    }
+    Message { role, blocks, meta: meta(&object) }
+}
+
+fn meta(object: &Object<'_>) -> Meta {
+    Meta {
+        model: object.owned("model"),
+        response_id: object.owned("id"),
+        usage: object.object("usage").map(|u| usage(&u)),
+        stop_reason: object.owned("stop_reason"),
+        ..Meta::default()
+    }
+}
+
+fn usage(object: &Object<'_>) -> Usage {
+    let count = |key| object.count(key).unwrap_or_default();
+    Usage {
+        input: count("input_tokens"),
+        output: count("output_tokens"),
+        cache_read: count("cache_read_input_tokens"),
+        cache_write: count("cache_creation_input_tokens"),
+        total_tokens: None,
+    }
+}
+
+/// The text of a request's `system`: a string or text blocks.
+#[must_use]
+pub fn system_text(raw: &RawValue) -> String {
+    Message::new(Role::System, block::content(Some(raw))).plain_text()
+}
+
+/// A conversation as a request takes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// The text of the system messages at the beginning.
+    pub system: Option<String>,
+    /// The messages, user and assistant in turn.
+    pub messages: Vec<RawJson>,
+}
+
+/// Writes a conversation. Neighbours of one role become one message; in a user message tool
+/// results stand first, as the API demands. System messages after the beginning become user text.
+/// Thinking without a signature is left out: the API would refuse it.
+#[must_use]
+pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Written {
+    let mut system: Vec<String> = Vec::new();
+    let mut turns: Vec<Turn> = Vec::new();
+    for message in messages {
+        if message.role == Role::System && turns.is_empty() {
+            system.push(message.plain_text());
+            continue;
+        }
+        let Some(message) = as_user_text(message) else { continue };
+        let role = if message.role == Role::Assistant { "assistant" } else { "user" };
+        let blocks = message.blocks.iter().filter_map(|b| Some((is_result(b), block_json(b)?)));
+        match turns.last_mut().filter(|turn| turn.role == role) {
+            Some(turn) => turn.blocks.extend(blocks),
+            None => turns.push(Turn { role, blocks: blocks.collect() }),
+        }
+    }
+    let messages = turns.into_iter().filter_map(Turn::end).collect();
+    Written { system: (!system.is_empty()).then(|| system.join("\n\n")), messages }
+}
+
+struct Turn {
+    role: &'static str,
+    blocks: Vec<(bool, String)>,
+}
+
+impl Turn {
+    fn end(mut self) -> Option<RawJson> {
+        if self.blocks.is_empty() {
+            return None;
+        }
+        self.blocks.sort_by_key(|(is_result, _)| !is_result);
+        let content = array(self.blocks.iter().map(|(_, json)| json));
+        let json = Fresh::new().text("role", self.role).raw("content", content).end();
+        Some(RawJson::from_text(json))
+    }
+}
+
+fn is_result(block: &Block) -> bool {
+    matches!(block, Block::ToolResult(_))
+}
+
+fn text_json(text: &str) -> Option<String> {
+    (!text.trim().is_empty()).then(|| Fresh::new().text("type", "text").text("text", text).end())
+}
+
+/// One block, or `None` for what the API refuses: empty text, thinking that is not proved.
+fn block_json(block: &Block) -> Option<String> {
+    match block {
+        Block::Text { text } => text_json(text),
+        Block::Thinking { thinking, signature: Some(signature) } => Some(
+            Fresh::new()
+                .text("type", "thinking")
+                .text("thinking", thinking)
+                .text("signature", signature)
+                .end(),
+        ),
+        Block::Thinking { signature: None, .. } => None,
+        Block::ToolCall(call) => Some(
+            Fresh::new()
+                .text("type", "tool_use")
+                .text("id", &call_id(&call.id))
+                .text("name", &call.name)
+                .raw("input", arguments_object(&call.arguments))
+                .end(),
+        ),
+        Block::ToolResult(result) => {
+            let content = array(result.content.iter().filter_map(inner_json));
+            let fresh = Fresh::new()
+                .text("type", "tool_result")
+                .text("tool_use_id", &call_id(&result.call_id))
+                .raw("content", content);
+            Some(if result.is_error { fresh.plain("is_error", true) } else { fresh }.end())
+        }
+        Block::Image(image) => Some(image_json(image)),
+        Block::Bash(_) => text_json(&block_text(block)),
+        Block::Opaque { json } => match Object::parse(json.as_str()) {
+            Ok(object) if object.text("type").is_some() => Some(json.as_str().to_owned()),
+            _ => text_json(json.as_str()),
+        },
+    }
+}
+
+/// A block inside a tool result: text, image, or carried.
+fn inner_json(block: &Block) -> Option<String> {
+    match block {
+        Block::ToolResult(_) | Block::ToolCall(_) | Block::Thinking { .. } => {
+            text_json(&block_text(block))
+        }
+        block => block_json(block),
+    }
+}
+
+fn image_json(image: &Image) -> String {
+    let source = if image.is_url {
+        Fresh::new().text("type", "url").text("url", &image.data)
+    } else {
+        Fresh::new()
+            .text("type", "base64")
+            .text("media_type", &image.mime_type)
+            .text("data", &image.data)
+    };
+    Fresh::new().text("type", "image").raw("source", source.end()).end()
+}
+
+/// The API takes ids of letters, digits, `_` and `-` only; other providers' ids hold more.
+fn call_id(id: &str) -> Cow<'_, str> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !id.is_empty() && id.chars().all(fits) {
+        return Cow::Borrowed(id);
+    }
+    let mended: String = id.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+    Cow::Owned(if mended.is_empty() { "call".to_owned() } else { mended })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_alone_are_no_user_message() {
+        let json = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x","is_error":true}]}"#;
+        let message = parse(json).unwrap();
+        assert_eq!(message.role, Role::ToolResult);
+        let result = message.tool_results().next().unwrap();
+        assert!(result.is_error && &*result.call_id == "a");
+        assert_eq!(result.content, [Block::text("x")]);
+    }
+
+    #[test]
+    fn neighbours_merge_and_results_come_first() {
+        let call = parse(r#"{"role":"assistant","content":[{"type":"thinking","thinking":"t"},{"type":"tool_use","id":"a|1","name":"n","input":{"x":1.50}}]}"#).unwrap();
+        let messages = [
+            Message::text(Role::System, "be kind"),
+            Message::text(Role::CompactionSummary, "s"),
+            call,
+            Message::text(Role::User, "wait"),
+            Message::tool_result("a|1", "done"),
+        ];
+        let written = write(&messages);
+        assert_eq!(written.system.as_deref(), Some("be kind"));
+        let texts: Vec<_> = written.messages.iter().map(RawJson::as_str).collect();
+        assert_eq!(texts.len(), 3);
+        assert_eq!(
+            texts[1],
+            r#"{"role":"assistant","content":[{"type":"tool_use","id":"a_1","name":"n","input":{"x":1.50}}]}"#
+        );
+        assert!(texts[2].find("tool_result").unwrap() < texts[2].find("wait").unwrap());
+        assert!(texts[2].contains(r#""tool_use_id":"a_1""#));
+    }
+
+    #[test]
+    fn unknown_blocks_go_through() {
+        let json = r#"{"role":"assistant","content":[{"type":"redacted_thinking","data":"zz"}]}"#;
+        let message = parse(json).unwrap();
+        assert_eq!(write([&message]).messages[0].as_str(), json);
+    }
+}

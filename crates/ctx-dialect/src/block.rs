@@ -1,0 +1,177 @@
+//! One tolerant reader for the blocks of every dialect.
+//!
+//! Agents copy messages from one provider's shape into another's, so a block is recognised by what
+//! it is, not by the dialect it stands in: all four tool-call spellings are read everywhere.
+
+use std::borrow::Cow;
+
+use ctx_core::{Block, CallId, CallSpelling, Image, RawJson, ToolCall, ToolResult};
+use serde_json::value::RawValue;
+
+use crate::json::{Object, elements, identifier, string, unwrap_arguments};
+
+/// Reads `content`: a string, an array of blocks, or a single block.
+pub(crate) fn content(raw: Option<&RawValue>) -> Vec<Block> {
+    read(raw, block)
+}
+
+/// Reads the content of a tool result. Calls and results in there are carried, not nested.
+pub(crate) fn result_content(raw: Option<&RawValue>) -> Vec<Block> {
+    read(raw, |raw| match Object::of(raw) {
+        Some(object) => simple(&object).unwrap_or_else(|| opaque(raw)),
+        None => leaf(raw),
+    })
+}
+
+fn read(raw: Option<&RawValue>, one: impl Fn(&RawValue) -> Block) -> Vec<Block> {
+    let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Vec::new() };
+    match elements(raw) {
+        Some(items) => items.into_iter().map(one).collect(),
+        None => vec![one(raw)],
+    }
+}
+
+/// Reads one block of any dialect.
+pub(crate) fn block(raw: &RawValue) -> Block {
+    let Some(object) = Object::of(raw) else { return leaf(raw) };
+    call(&object)
+        .map(Block::ToolCall)
+        .or_else(|| result(&object).map(Block::ToolResult))
+        .or_else(|| simple(&object))
+        .unwrap_or_else(|| opaque(raw))
+}
+
+fn leaf(raw: &RawValue) -> Block {
+    match string(raw) {
+        Some(text) => Block::text(text),
+        None => opaque(raw),
+    }
+}
+
+fn opaque(raw: &RawValue) -> Block {
+    Block::Opaque { json: RawJson::from(raw) }
+}
+
+/// Text, thinking and images.
+fn simple(object: &Object<'_>) -> Option<Block> {
+    match object.text("type").as_deref() {
+        Some("text" | "input_text" | "output_text" | "summary_text") => {
+            Some(Block::text(object.text("text")?))
+        }
+        Some("refusal") => Some(Block::text(object.text("refusal")?)),
+        Some("thinking") => Some(Block::Thinking {
+            thinking: object.owned("thinking").or_else(|| object.owned("text")).unwrap_or_default(),
+            signature: object.owned("signature").or_else(|| object.owned("thinkingSignature")),
+        }),
+        Some("image" | "image_url" | "input_image") => image(object).map(Block::Image),
+        Some(_) => None,
+        None if object.is_true("thought") => Some(Block::Thinking {
+            thinking: object.owned("text")?,
+            signature: object.owned("thoughtSignature"),
+        }),
+        None => match object.text("text") {
+            Some(text) => Some(Block::text(text)),
+            None => image(object).map(Block::Image),
+        },
+    }
+}
+
+fn image(object: &Object<'_>) -> Option<Image> {
+    if let Some(data) = object.text("data") {
+        let mime = object.text("mimeType").or_else(|| object.text("mime_type"));
+        return Some(inline(mime, &data));
+    }
+    if let Some(url) = object.get("image_url").or_else(|| object.get("url")) {
+        let url = string(url).or_else(|| Object::of(url)?.text("url"))?;
+        return Some(from_url(&url));
+    }
+    let nested = object.object("source").or_else(|| object.object("image"));
+    if let Some(source) = nested {
+        if let Some(url) = source.text("url") {
+            return Some(from_url(&url));
+        }
+        return Some(inline(source.text("media_type"), &source.text("data")?));
+    }
+    if let Some(data) = object.object("inlineData").or_else(|| object.object("inline_data")) {
+        let mime = data.text("mimeType").or_else(|| data.text("mime_type"));
+        return Some(inline(mime, &data.text("data")?));
+    }
+    let file = object.object("fileData").or_else(|| object.object("file_data"))?;
+    let uri = file.text("fileUri").or_else(|| file.text("file_uri"))?;
+    let mime_type = file.owned("mimeType").or_else(|| file.owned("mime_type")).unwrap_or_default();
+    Some(Image { mime_type, data: uri.as_ref().into(), is_url: true })
+}
+
+fn inline(mime: Option<Cow<'_, str>>, data: &str) -> Image {
+    let mime_type = mime.map(Cow::into_owned).unwrap_or_default();
+    Image { mime_type, data: data.into(), is_url: false }
+}
+
+fn from_url(url: &str) -> Image {
+    match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
+        Some((mime, data)) => {
+            Image { mime_type: mime.to_owned(), data: data.into(), is_url: false }
+        }
+        None => Image { mime_type: String::new(), data: url.into(), is_url: true },
+    }
+}
+
+/// A tool call in any spelling: typed, or wrapped (`{"functionCall":{..}}`, `{"toolUse":{..}}`).
+fn call(object: &Object<'_>) -> Option<ToolCall> {
+    match object.text("type").as_deref() {
+        Some("function_call" | "function" | "custom_tool_call") => {
+            Some(call_of(object, CallSpelling::default(), true))
+        }
+        Some(kind) => CallSpelling::from_name(kind).map(|s| call_of(object, s, false)),
+        None => {
+            let spellings = [CallSpelling::FunctionCall, CallSpelling::ToolUseCamel];
+            spellings.into_iter().find_map(|s| Some(call_of(&object.object(s.name())?, s, false)))
+        }
+    }
+}
+
+/// Reads the fields of a call. `stringly`: the arguments are a JSON string that holds JSON.
+pub(crate) fn call_of(object: &Object<'_>, spelling: CallSpelling, stringly: bool) -> ToolCall {
+    let function = object.object("function");
+    let inner = function.as_ref().unwrap_or(object);
+    let arguments = inner.first(&["arguments", "input", "args"]).map_or_else(
+        || RawJson::from_text("{}"),
+        |raw| if stringly { unwrap_arguments(raw) } else { RawJson::from(raw) },
+    );
+    let id = call_id(object, &["call_id", "id", "toolCallId", "toolUseId"]);
+    let name = inner.owned("name").unwrap_or_default();
+    // Gemini's calls often have no id; the tool's name is what ties the answer to them.
+    let id = if id.is_empty() { name.as_str().into() } else { id };
+    ToolCall { id, name, arguments, spelling }
+}
+
+pub(crate) fn call_id(object: &Object<'_>, keys: &[&str]) -> CallId {
+    keys.iter().find_map(|key| identifier(object.get(key)?)).unwrap_or_default().as_ref().into()
+}
+
+fn result(object: &Object<'_>) -> Option<ToolResult> {
+    match object.text("type").as_deref() {
+        Some(
+            "tool_result" | "toolResult" | "function_call_output" | "custom_tool_call_output"
+            | "functionResponse",
+        ) => Some(result_of(object)),
+        Some(_) => None,
+        None => ["functionResponse", "toolResult"]
+            .into_iter()
+            .find_map(|key| Some(result_of(&object.object(key)?))),
+    }
+}
+
+/// Reads the fields of a tool result.
+pub(crate) fn result_of(object: &Object<'_>) -> ToolResult {
+    let keys = ["tool_use_id", "toolCallId", "toolUseId", "tool_call_id", "call_id", "id"];
+    let name = object.owned("toolName").or_else(|| object.owned("name"));
+    let id = call_id(object, &keys);
+    let failed = object.text("status").is_some_and(|s| s == "error");
+    ToolResult {
+        call_id: if id.is_empty() { name.as_deref().unwrap_or_default().into() } else { id },
+        content: result_content(object.first(&["content", "output", "response", "result"])),
+        name,
+        is_error: failed || object.is_true("is_error") || object.is_true("isError"),
+    }
+}

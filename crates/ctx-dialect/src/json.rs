@@ -1,0 +1,439 @@
+//! JSON read leniently and written without recursion.
+//!
+//! A value is a [`RawValue`]: the text it came in. Objects are read one level at a time, fields of
+//! any type and in any number are kept, the last of two equal keys wins (as in JavaScript), and
+//! nesting of any depth costs no stack.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use ctx_core::{Error, ErrorKind, RawJson, Result};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The fields of one JSON object, values unparsed.
+#[derive(Clone, Debug, Default)]
+pub struct Object<'a> {
+    fields: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+impl<'a> Object<'a> {
+    /// Reads an object.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Corrupt`] if the text is not one complete JSON object.
+    pub fn parse(text: &'a str) -> Result<Self> {
+        let (object, error) = Self::parse_prefix(text);
+        match error {
+            None => Ok(object),
+            Some(error) => {
+                Err(Error::new(ErrorKind::Corrupt, "not a JSON object").source(error))
+            }
+        }
+    }
+
+    /// Reads an object as far as the text goes: the complete fields, and why reading stopped.
+    #[must_use]
+    pub fn parse_prefix(text: &'a str) -> (Self, Option<serde_json::Error>) {
+        let mut fields = Vec::new();
+        let mut json = serde_json::Deserializer::from_str(text);
+        let read = json.deserialize_map(Fields(&mut fields)).and_then(|()| json.end());
+        (Self { fields }, read.err())
+    }
+
+    /// Reads an object from a value that was already delimited; `None` if it is no object.
+    #[must_use]
+    pub fn of(raw: &'a RawValue) -> Option<Self> {
+        raw.get().starts_with('{').then(|| Self::parse(raw.get()).ok()).flatten()
+    }
+
+    /// The field's value, unless it is absent or null.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&'a RawValue> {
+        self.field(key).filter(|raw| raw.get() != "null")
+    }
+
+    /// The field's value, null included.
+    #[must_use]
+    pub fn field(&self, key: &str) -> Option<&'a RawValue> {
+        self.fields.iter().rev().find(|(k, _)| k == key).map(|&(_, raw)| raw)
+    }
+
+    /// The value of the first of `keys` that is there and not null.
+    #[must_use]
+    pub fn first(&self, keys: &[&str]) -> Option<&'a RawValue> {
+        keys.iter().find_map(|key| self.get(key))
+    }
+
+    /// Whether the field is there, null or not.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        self.field(key).is_some()
+    }
+
+    /// The field as a string, if it is one.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key).and_then(string)
+    }
+
+    /// The field as an owned string, if it is one.
+    #[must_use]
+    pub fn owned(&self, key: &str) -> Option<String> {
+        self.text(key).map(Cow::into_owned)
+    }
+
+    /// The field as an id: a string, or the text of a number.
+    #[must_use]
+    pub fn id(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key).and_then(identifier)
+    }
+
+    /// The field as a whole number; fractions are cut off.
+    #[must_use]
+    pub fn integer(&self, key: &str) -> Option<i64> {
+        self.get(key).and_then(integer)
+    }
+
+    /// The field as a whole number that is not negative.
+    #[must_use]
+    pub fn count(&self, key: &str) -> Option<u64> {
+        self.integer(key).and_then(|n| u64::try_from(n).ok())
+    }
+
+    /// Whether the field is `true`.
+    #[must_use]
+    pub fn is_true(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|raw| raw.get() == "true")
+    }
+
+    /// The field as an object, if it is one.
+    #[must_use]
+    pub fn object(&self, key: &str) -> Option<Object<'a>> {
+        self.get(key).and_then(Object::of)
+    }
+
+    /// The field's elements, if it is an array.
+    #[must_use]
+    pub fn array(&self, key: &str) -> Option<Vec<&'a RawValue>> {
+        self.get(key).and_then(elements)
+    }
+
+    /// All fields, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+        self.fields.iter().map(|(key, raw)| (key.as_ref(), *raw))
+    }
+}
+
+struct Fields<'v, 'a>(&'v mut Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Visitor<'a> for Fields<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
+        // Keys are taken raw as well: a key with half a surrogate pair must not lose the object.
+        while let Some(key) = map.next_key::<&RawValue>()? {
+            let key = string(key).unwrap_or(Cow::Borrowed(key.get()));
+            self.0.push((key, map.next_value()?));
+        }
+        Ok(())
+    }
+}
+
+/// The elements of an array, or `None` if the value is no array.
+#[must_use]
+pub fn elements(raw: &RawValue) -> Option<Vec<&RawValue>> {
+    if !raw.get().starts_with('[') {
+        return None;
+    }
+    let (found, error) = elements_prefix(raw.get());
+    error.is_none().then_some(found)
+}
+
+/// The complete elements of an array that may be torn, and why reading stopped.
+#[must_use]
+pub fn elements_prefix(text: &str) -> (Vec<&RawValue>, Option<serde_json::Error>) {
+    let mut found = Vec::new();
+    let mut json = serde_json::Deserializer::from_str(text);
+    let read = Elements(&mut found).deserialize(&mut json).and_then(|()| json.end());
+    (found, read.err())
+}
+
+struct Elements<'v, 'a>(&'v mut Vec<&'a RawValue>);
+
+impl<'a> DeserializeSeed<'a> for Elements<'_, 'a> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'a>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_seq(self)
+    }
+}
+
+impl<'a> Visitor<'a> for Elements<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<(), A::Error> {
+        while let Some(element) = seq.next_element()? {
+            self.0.push(element);
+        }
+        Ok(())
+    }
+}
+
+/// The value as a string, if it is one. Half a surrogate pair reads as U+FFFD.
+#[must_use]
+pub fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let text = raw.get();
+    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        return Some(Cow::Borrowed(inner));
+    }
+    let parsed = serde_json::from_str::<String>(text)
+        .or_else(|_| serde_json::from_str::<String>(&mend_surrogates(text)));
+    parsed.ok().map(Cow::Owned)
+}
+
+/// The value as an id: a string, or the text of a number or a boolean.
+#[must_use]
+pub fn identifier(raw: &RawValue) -> Option<Cow<'_, str>> {
+    match raw.get().as_bytes().first() {
+        Some(b'"') => string(raw),
+        Some(b'-' | b'0'..=b'9' | b't' | b'f') => Some(Cow::Borrowed(raw.get())),
+        _ => None,
+    }
+}
+
+/// The value as a whole number; fractions are cut off, and what does not fit is clamped.
+#[must_use]
+pub fn integer(raw: &RawValue) -> Option<i64> {
+    let text = raw.get();
+    text.parse::<i64>().ok().or_else(|| {
+        let starts_as_number = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        starts_as_number.then(|| text.parse::<f64>().ok()).flatten().map(|n| n as i64)
+    })
+}
+
+/// Replaces each `\uD800`-`\uDFFF` escape that has no partner by `\uFFFD`. Everything else stays.
+#[must_use]
+pub fn mend_surrogates(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        let length = match (unit(escape), escape.get(6..).and_then(unit)) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
+            (Some(0xD800..=0xDFFF), _) => {
+                out.push_str("\\uFFFD");
+                rest = escape.get(6..).unwrap_or_default();
+                continue;
+            }
+            (Some(_), _) => 6,
+            // A backslash and the character after it, which may itself be a backslash.
+            (None, _) => 1 + escape.chars().nth(1).map_or(0, char::len_utf8),
+        };
+        out.push_str(escape.get(..length).unwrap_or(escape));
+        rest = escape.get(length..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The code unit of a `\uXXXX` escape at the beginning of `text`.
+fn unit(text: &str) -> Option<u16> {
+    let hex = text.strip_prefix("\\u")?.get(..4)?;
+    if hex.bytes().all(|b| b.is_ascii_hexdigit()) { u16::from_str_radix(hex, 16).ok() } else { None }
+}
+
+/// The text as a JSON string.
+#[must_use]
+pub fn quote(text: &str) -> String {
+    // A `String` always serialises; the fallback is there because this crate does not panic.
+    serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
+}
+
+/// `[a,b,c]` of values that are JSON already.
+#[must_use]
+pub fn array<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
+    let mut out = String::from("[");
+    for item in items {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        out.push_str(item.as_ref());
+    }
+    out.push(']');
+    out
+}
+
+/// Writes one JSON object field by field.
+#[derive(Clone, Debug)]
+pub struct Fresh(String);
+
+impl Default for Fresh {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Fresh {
+    /// An empty object.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(String::from("{"))
+    }
+
+    /// Adds a field whose value is JSON already.
+    #[must_use]
+    pub fn raw(mut self, key: &str, json: impl AsRef<str>) -> Self {
+        if self.0.len() > 1 {
+            self.0.push(',');
+        }
+        self.0.push_str(&quote(key));
+        self.0.push(':');
+        self.0.push_str(json.as_ref());
+        self
+    }
+
+    /// Adds a string.
+    #[must_use]
+    pub fn text(self, key: &str, value: &str) -> Self {
+        let value = quote(value);
+        self.raw(key, value)
+    }
+
+    /// Adds a string if there is one.
+    #[must_use]
+    pub fn text_if(self, key: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.text(key, value),
+            None => self,
+        }
+    }
+
+    /// Adds a number or a boolean.
+    #[must_use]
+    pub fn plain(self, key: &str, value: impl fmt::Display) -> Self {
+        let value = value.to_string();
+        self.raw(key, value)
+    }
+
+    /// Adds a number or a boolean if there is one.
+    #[must_use]
+    pub fn plain_if(self, key: &str, value: Option<impl fmt::Display>) -> Self {
+        match value {
+            Some(value) => self.plain(key, value),
+            None => self,
+        }
+    }
+
+    /// The object's text.
+    #[must_use]
+    pub fn end(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+}
+
+/// Tool arguments written as a JSON string (OpenAI): unwrapped when the string holds a JSON value
+/// that is not itself a string, else kept as the string.
+#[must_use]
+pub fn unwrap_arguments(raw: &RawValue) -> RawJson {
+    match string(raw) {
+        Some(inner) if !inner.trim_start().starts_with('"') => {
+            match serde_json::from_str::<&RawValue>(&inner) {
+                Ok(value) => RawJson::from_text(value.get()),
+                Err(_) => RawJson::from(raw),
+            }
+        }
+        _ => RawJson::from(raw),
+    }
+}
+
+/// The opposite of [`unwrap_arguments`]: the text that goes into OpenAI's `arguments` string.
+#[must_use]
+pub fn arguments_text(arguments: &RawJson) -> String {
+    match serde_json::from_str::<&RawValue>(arguments.as_str()) {
+        Ok(raw) => string(raw).map_or_else(|| raw.get().to_owned(), Cow::into_owned),
+        Err(_) => arguments.as_str().to_owned(),
+    }
+}
+
+/// Tool arguments as the object that Anthropic, Gemini and pi demand. What is no object goes in
+/// under `arguments`.
+#[must_use]
+pub fn arguments_object(arguments: &RawJson) -> String {
+    let text = arguments.as_str().trim();
+    match text {
+        _ if text.starts_with('{') => text.to_owned(),
+        "" | "null" | "\"\"" => "{}".to_owned(),
+        _ => Fresh::new().raw("arguments", text).end(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> &RawValue {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn objects_keep_everything_and_the_last_key_wins() {
+        let object = Object::parse(r#" {"a":1,"b":null,"a":"x","\ud800":[]} "#).unwrap();
+        assert_eq!(object.text("a").as_deref(), Some("x"));
+        assert!(object.get("b").is_none() && object.has("b"));
+        assert!(object.array("\u{FFFD}").is_some());
+        assert!(Object::parse("[]").is_err());
+        assert!(Object::parse(r#"{"a":1} x"#).is_err());
+    }
+
+    #[test]
+    fn torn_text_gives_what_is_whole() {
+        let (object, error) = Object::parse_prefix(r#"{"type":"message","message":{"role":"#);
+        assert_eq!(object.text("type").as_deref(), Some("message"));
+        assert!(error.is_some());
+        let (found, error) = elements_prefix(r#"[1,{"a":2},{"b"#);
+        assert_eq!(found.len(), 2);
+        assert!(error.is_some());
+    }
+
+    #[test]
+    fn lone_surrogates_become_replacement_characters() {
+        assert_eq!(string(raw(r#""a\ud800b""#)).unwrap(), "a\u{FFFD}b");
+        assert_eq!(string(raw(r#""\udc00\ud83d\ude00""#)).unwrap(), "\u{FFFD}😀");
+        assert_eq!(string(raw(r#""\\ud800\n""#)).unwrap(), "\\ud800\n");
+    }
+
+    #[test]
+    fn arguments_round_trip() {
+        for (wire, held) in [
+            (r#""{\"a\":1}""#, r#"{"a":1}"#),
+            (r#""""#, r#""""#),
+            (r#""{broken""#, r#""{broken""#),
+            (r#""\"x\"""#, r#""\"x\"""#),
+            (r#"{"a":1}"#, r#"{"a":1}"#),
+        ] {
+            let arguments = unwrap_arguments(raw(wire));
+            assert_eq!(arguments.as_str(), held);
+            if wire.starts_with('"') {
+                assert_eq!(quote(&arguments_text(&arguments)), wire);
+            }
+        }
+    }
+
+    #[test]
+    fn deep_nesting_costs_no_stack() {
+        let deep = format!("{}1{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
+        assert!(Object::parse(&deep).unwrap().has("a"));
+    }
+}

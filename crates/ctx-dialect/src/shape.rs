@@ -1,0 +1,148 @@
+//! Changes of shape that several dialects need.
+
+use std::borrow::Cow;
+
+use ctx_core::{BashRun, Block, Message, Role};
+
+/// A message as messages of at most one tool result each, results first, the rest after them.
+/// A message without results, or with nothing but one, comes back as it is.
+#[must_use]
+pub fn split_results(message: &Message) -> Vec<Cow<'_, Message>> {
+    let results = message.tool_results().count();
+    if results == 0 || (results == 1 && message.blocks.len() == 1) {
+        let as_result = results == 1 && message.role != Role::ToolResult;
+        let mut message = Cow::Borrowed(message);
+        if as_result {
+            message.to_mut().role = Role::ToolResult;
+        }
+        return vec![message];
+    }
+    let (results, rest): (Vec<_>, Vec<_>) =
+        message.blocks.iter().cloned().partition(|b| matches!(b, Block::ToolResult(_)));
+    let with = |role: Role, blocks: Vec<Block>| {
+        Cow::Owned(Message { role, blocks, meta: message.meta.clone() })
+    };
+    let mut out: Vec<_> =
+        results.into_iter().map(|block| with(Role::ToolResult, vec![block])).collect();
+    if !rest.is_empty() {
+        let role = match &message.role {
+            Role::ToolResult => Role::User,
+            role => role.clone(),
+        };
+        out.push(with(role, rest));
+    }
+    out
+}
+
+/// What a model sees of a message whose role no provider knows: commands, extension messages and
+/// summaries become user text, as in pi. Other roles come back as they are. `None` for a command
+/// its author kept from the model.
+#[must_use]
+pub fn as_user_text(message: &Message) -> Option<Cow<'_, Message>> {
+    if !message.in_model_context() {
+        return None;
+    }
+    let user = |text: String| {
+        Some(Cow::Owned(Message {
+            role: Role::User,
+            blocks: vec![Block::text(text)],
+            meta: message.meta.clone(),
+        }))
+    };
+    match &message.role {
+        Role::CompactionSummary => user(format!(
+            "The conversation history before this point was compacted into the following \
+             summary:\n\n<summary>\n{}\n</summary>",
+            message.plain_text()
+        )),
+        Role::BranchSummary => user(format!(
+            "The following is a summary of a branch that this conversation came back from:\
+             \n\n<summary>\n{}</summary>",
+            message.plain_text()
+        )),
+        Role::BashExecution => {
+            let texts: Vec<_> = message.blocks.iter().map(block_text).collect();
+            user(texts.join("\n"))
+        }
+        Role::Custom | Role::Other(_) => {
+            let mut message = message.clone();
+            message.role = Role::User;
+            Some(Cow::Owned(message))
+        }
+        Role::System | Role::User | Role::Assistant | Role::ToolResult => {
+            Some(Cow::Borrowed(message))
+        }
+    }
+}
+
+/// A block as plain text, for places that hold nothing else.
+pub(crate) fn block_text(block: &Block) -> String {
+    match block {
+        Block::Text { text } => text.clone(),
+        Block::Thinking { thinking, .. } => thinking.clone(),
+        Block::ToolCall(call) => format!("{}({})", call.name, call.arguments.as_str()),
+        Block::ToolResult(result) => texts(&result.content),
+        Block::Image(image) if image.is_url => format!("[image: {}]", image.data),
+        Block::Image(_) => "[image]".to_owned(),
+        Block::Bash(run) => bash_text(run),
+        Block::Opaque { json } => json.as_str().to_owned(),
+    }
+}
+
+/// The text of several blocks that are no results, one a line.
+pub(crate) fn texts(blocks: &[Block]) -> String {
+    let parts: Vec<_> = blocks
+        .iter()
+        .map(|block| match block {
+            // Results are not nested by any reader; this keeps the depth at two whoever built it.
+            Block::ToolResult(result) => format!("[result of {}]", result.call_id),
+            block => block_text(block),
+        })
+        .collect();
+    parts.join("\n")
+}
+
+/// A command and its output in the words pi uses for it.
+fn bash_text(run: &BashRun) -> String {
+    let mut text = format!("Ran `{}`\n", run.command);
+    match run.output.as_str() {
+        "" => text.push_str("(no output)"),
+        output => text.push_str(&format!("```\n{output}\n```")),
+    }
+    match run.exit_code {
+        _ if run.cancelled => text.push_str("\n\n(command cancelled)"),
+        Some(code) if code != 0 => {
+            text.push_str(&format!("\n\nCommand exited with code {code}"));
+        }
+        _ => {}
+    }
+    if let (true, Some(path)) = (run.truncated, &run.full_output_path) {
+        text.push_str(&format!("\n\n[Output truncated. Full output: {path}]"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_first_and_alone() {
+        let mut message = Message::text(Role::User, "and now?");
+        message.blocks.extend(Message::tool_result("a", "1").blocks);
+        message.blocks.extend(Message::tool_result("b", "2").blocks);
+        let roles: Vec<_> = split_results(&message).iter().map(|m| m.role.clone()).collect();
+        assert_eq!(roles, [Role::ToolResult, Role::ToolResult, Role::User]);
+    }
+
+    #[test]
+    fn commands_read_as_pi_words_them() {
+        let run = BashRun { command: "ls".into(), exit_code: Some(2), ..BashRun::default() };
+        let message = Message::new(Role::BashExecution, vec![Block::Bash(run.clone())]);
+        let text = as_user_text(&message).unwrap().plain_text();
+        assert_eq!(text, "Ran `ls`\n(no output)\n\nCommand exited with code 2");
+        let hidden = BashRun { exclude_from_context: true, ..run };
+        let message = Message::new(Role::BashExecution, vec![Block::Bash(hidden)]);
+        assert!(as_user_text(&message).is_none());
+    }
+}
