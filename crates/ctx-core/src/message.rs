@@ -1,5 +1,6 @@
 //! Messages and their blocks, whatever provider or agent wrote them.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -152,6 +153,25 @@ pub struct ToolResult {
     /// Whether the tool failed.
     #[serde(default)]
     pub is_error: bool,
+}
+
+impl ToolResult {
+    /// All text blocks, joined by line breaks.
+    #[must_use]
+    pub fn plain_text(&self) -> Cow<'_, str> {
+        let mut texts = self.content.iter().filter_map(|b| match b {
+            Block::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        let Some(first) = texts.next() else { return Cow::Borrowed("") };
+        let mut all = Cow::Borrowed(first);
+        for text in texts {
+            let all = all.to_mut();
+            all.push('\n');
+            all.push_str(text);
+        }
+        all
+    }
 }
 
 /// A picture, inline or by reference.
