@@ -1,0 +1,58 @@
+//! The guard on the way into the transcript.
+
+use std::sync::Arc;
+
+use ctx_core::{Installed, Message, TokenLedger, ToolHooks, ToolResultHook, TurnContext};
+
+use crate::layer::rewritten;
+use crate::single::bound;
+use crate::{Limits, ToolGuard};
+
+struct WriteGuard {
+    guard: ToolGuard,
+    limits: Limits,
+    ledger: TokenLedger,
+}
+
+impl ToolGuard {
+    /// Bounds each tool result before it is stored, for as long as the returned value lives: a run.
+    ///
+    /// # Notes
+    ///
+    /// What this cuts is not in the transcript either. With a blob store, the whole text goes there
+    /// first and the stored message says where; without one, only the cut text remains.
+    ///
+    /// Window and counter are those of the ledger at this moment. Only the caps for one result
+    /// apply: age and sums are the layer's.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use ctx_core::{Counter, TokenLedger, Tokens, ToolHooks};
+    /// use ctx_tool_guard::{Config, ToolGuard};
+    ///
+    /// let hooks = ToolHooks::new();
+    /// let ledger = TokenLedger::new(Counter::default(), Tokens(32_000), Tokens(8_000));
+    /// let installed = ToolGuard::new(Config::default()).install(&hooks, &ledger);
+    /// assert_eq!(hooks.len(), 1);
+    /// drop(installed); // the run is over
+    /// assert!(hooks.is_empty());
+    /// ```
+    #[must_use = "the guard is removed when this is dropped"]
+    pub fn install(&self, hooks: &ToolHooks, ledger: &TokenLedger) -> Installed {
+        let limits = Limits::new(self.config(), ledger.window());
+        hooks.install(Arc::new(WriteGuard { guard: self.clone(), limits, ledger: ledger.clone() }))
+    }
+}
+
+impl ToolResultHook for WriteGuard {
+    fn on_tool_result(&self, message: &Message, turn: &TurnContext) -> Option<Message> {
+        let preserve = |text: &str| {
+            let blobs = self.guard.blobs()?;
+            blobs.put(&format!("{}.txt", turn.ids.next_id()), text).ok()
+        };
+        let counter = self.ledger.counter();
+        rewritten(message, |result| bound(result, &self.limits, counter, preserve))
+            .map(|(form, _)| form)
+    }
+}

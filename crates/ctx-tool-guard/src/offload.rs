@@ -1,0 +1,111 @@
+//! Moving older results to files, as CoPaw does.
+
+use std::borrow::Cow;
+
+use ctx_core::{BlobStore, Block, Chars, ContextView, Result, Timestamp, ToolResult, TurnContext};
+
+use crate::Offload;
+use crate::cut::{Shown, chars_only, cut};
+use crate::layer::rewrite;
+use crate::limits::MIN_CHARS;
+use crate::notice::{CONTEXT_LIMIT_TRUNCATION_NOTICE, is_preserved, preserved_at};
+use crate::single::Bounded;
+
+/// A text that ends in a path may be longer than the threshold by no more than a path can be.
+const LONGEST_PATH: u32 = 4_096;
+
+const MILLIS_PER_DAY: i64 = 24 * 60 * 60 * 1_000;
+
+/// Moves results that are no longer among the newest to files.
+///
+/// Whatever left the newest ones before this turn was dealt with then, so the walk from the end
+/// stops behind as many results as are new, and a turn costs no more than it brought.
+pub(crate) fn offload(
+    view: &mut ContextView,
+    settings: &Offload,
+    blobs: Option<&dyn BlobStore>,
+    turn: &TurnContext,
+) -> Result<()> {
+    let keep = settings.keep_n as usize;
+    let threshold = settings.threshold_chars.max(MIN_CHARS);
+    let counter = *view.ledger().counter();
+    let fresh = view.nodes()[view.fresh_from()..].iter().filter(|n| n.is_live());
+    let reach = keep.saturating_add(fresh.map(|n| n.results().len()).sum());
+    let (mut newer, mut written) = (0usize, 0usize);
+    for at in (0..view.len()).rev() {
+        if newer >= reach {
+            break;
+        }
+        let node = view.node(at);
+        let results = node.results().len();
+        if results == 0 || !node.is_live() {
+            continue;
+        }
+        // Within one message the last result is the newest.
+        let mut age = newer + results;
+        newer += results;
+        if newer <= keep || counter.most_chars(node.tokens()) <= threshold {
+            continue;
+        }
+        let source = node.entry().message()?;
+        rewrite(view, at, |result| {
+            age -= 1;
+            if age < keep {
+                return None;
+            }
+            let whole = source.tool_results().find(|r| r.call_id == result.call_id);
+            let file = FileOf { result: whole.unwrap_or(result), blobs, turn };
+            let moved = shorten(result, threshold, &file)?;
+            written += usize::from(blobs.is_some());
+            Some(moved)
+        })?;
+    }
+    if let Some(blobs) = blobs.filter(|_| written > 0) {
+        let age = i64::from(settings.retention_days).saturating_mul(MILLIS_PER_DAY);
+        // Old files that stay for a while longer do no harm, and are tried again next time.
+        let _ = blobs.expire(Timestamp(turn.now.0.saturating_sub(age)));
+    }
+    Ok(())
+}
+
+/// A result in full, and where it can be put.
+struct FileOf<'a> {
+    result: &'a ToolResult,
+    blobs: Option<&'a dyn BlobStore>,
+    turn: &'a TurnContext,
+}
+
+impl FileOf<'_> {
+    /// Writes the file. Returns its path, or why there is none.
+    fn write(&self) -> Result<String, Cow<'static, str>> {
+        let Some(blobs) = self.blobs else {
+            return Err("older than the newest results; cut, and not written: no blob store".into());
+        };
+        let name = format!("{}.txt", self.turn.ids.next_id());
+        blobs
+            .put(&name, &self.result.plain_text())
+            .map_err(|e| format!("older than the newest results; cut, and not written: {e}").into())
+    }
+}
+
+/// The content of a result whose text is longer than the threshold. Images stay.
+fn shorten(result: &ToolResult, threshold: Chars, file: &FileOf<'_>) -> Option<Bounded> {
+    let text = result.plain_text();
+    let length = Chars::of(&text);
+    let moved_before = length.0 <= threshold.0.saturating_add(LONGEST_PATH) && is_preserved(&text);
+    if length <= threshold || moved_before {
+        return None;
+    }
+    let (suffix, reason) = match file.write() {
+        Ok(path) => (
+            format!("{CONTEXT_LIMIT_TRUNCATION_NOTICE}\n{}", preserved_at(&path)),
+            format!("older than the newest results; moved to {path}").into(),
+        ),
+        Err(why) => (CONTEXT_LIMIT_TRUNCATION_NOTICE.to_owned(), why),
+    };
+    let counter = ctx_core::Counter::default();
+    let shown = cut(&text, chars_only(threshold), Shown::Beginning, &suffix, &counter);
+    let mut content = vec![Block::text(shown)];
+    content.extend(result.content.iter().filter(|b| !matches!(b, Block::Text { .. })).cloned());
+    Some(Bounded { content, reason })
+}

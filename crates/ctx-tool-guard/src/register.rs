@@ -1,0 +1,80 @@
+//! Makes the guard known to the registry.
+
+use ctx_core::{Layer, Profile, Result};
+use ctx_engine_registry::{BuildContext, ConfigSection, LayerRegistration, Running, Section};
+
+use crate::{Config, ToolGuard};
+
+const ENABLED: &str = "agents.running.enable_tool_result_compact";
+const KEEP_N: &str = "agents.running.tool_result_compact_keep_n";
+const OWN_ENABLED: &str = "agents.defaults.toolGuard.offload.enabled";
+const OWN_KEEP_N: &str = "agents.defaults.toolGuard.offload.keepN";
+
+impl Section for Config {
+    const PATH: &'static str = "agents.defaults.toolGuard";
+    fn for_profile(profile: Profile) -> Self {
+        Config::for_profile(profile)
+    }
+}
+
+impl Config {
+    /// The section in force. CoPaw's keys of `agents.running` count under `copaw`, or where set by
+    /// hand, unless the section sets its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`ctx_engine_registry::Config::section`].
+    pub fn resolve(config: &ctx_engine_registry::Config) -> Result<Self> {
+        let mut section: Self = config.section()?;
+        let running: Running = config.section()?;
+        let counts = |theirs, own| {
+            (config.profile() == Profile::Copaw || config.is_explicit(theirs))
+                && !config.is_explicit(own)
+        };
+        if counts(ENABLED, OWN_ENABLED) {
+            section.offload.enabled = running.enable_tool_result_compact;
+        }
+        if counts(KEEP_N, OWN_KEEP_N) {
+            section.offload.keep_n = running.tool_result_compact_keep_n;
+        }
+        Ok(section)
+    }
+}
+
+fn build(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
+    let config = Config::resolve(context.config)?;
+    Ok(Some(Box::new(ToolGuard::new(config).with_services(context.services))))
+}
+
+ctx_engine_registry::inventory::submit! { ConfigSection::of::<Config>(env!("CARGO_PKG_NAME")) }
+ctx_engine_registry::inventory::submit! {
+    LayerRegistration {
+        id: ToolGuard::ID,
+        source: env!("CARGO_PKG_NAME"),
+        order: 200,
+        about: "bounds each tool result, and all of them together",
+        build,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copaws_keys_switch_the_offload() {
+        let offload = |text| {
+            let config = ctx_engine_registry::Config::parse(text).unwrap();
+            let offload = Config::resolve(&config).unwrap().offload;
+            (offload.enabled, offload.keep_n)
+        };
+        assert_eq!(offload("{}"), (false, 5));
+        assert_eq!(offload(r#"{ profile: "copaw" }"#), (false, 5));
+        let theirs = r#"{ agents: { running: { enable_tool_result_compact: true,
+            tool_result_compact_keep_n: 3 } } }"#;
+        assert_eq!(offload(theirs), (true, 3));
+        let both = r#"{ agents: { running: { enable_tool_result_compact: true },
+            defaults: { toolGuard: { offload: { enabled: false, keepN: 2 } } } } }"#;
+        assert_eq!(offload(both), (false, 2));
+    }
+}
