@@ -1,11 +1,14 @@
 //! Words out: data on stdout, everything else on stderr.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use anstream::{eprintln, stdout};
 use anstyle::{AnsiColor, Style};
+use anyhow::Context;
 use comfy_table::{CellAlignment, Table, presets};
+use ctx_core::{Error, ErrorKind};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
@@ -89,20 +92,17 @@ impl Out {
     }
 }
 
-/// A table without lines. Columns after the first are aligned to the right, except the last where
-/// `prose` says that it holds text.
-pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>, prose: bool) -> String {
+/// A table without lines. The columns from the second to the `numbers`th are aligned to the right.
+pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>, numbers: usize) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     if !header.is_empty() {
         table.set_header(header.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>());
     }
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(header.len());
     for row in rows {
         table.add_row(row);
     }
-    let last_right = if prose { columns.saturating_sub(1) } else { columns };
-    for at in 1..last_right {
+    for at in 1..numbers {
         if let Some(column) = table.column_mut(at) {
             column.set_cell_alignment(CellAlignment::Right);
         }
@@ -141,4 +141,33 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
             || e.downcast_ref::<serde_json::Error>()
                 .is_some_and(|e| e.io_error_kind() == Some(io::ErrorKind::BrokenPipe))
     })
+}
+
+/// Writes a file whole or not at all: beside its place, then moved there. An existing file is
+/// replaced only by `force`.
+pub(crate) fn write_new<T>(
+    path: &Path,
+    force: bool,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let place = || format!("{} cannot be written", path.display());
+    if !force && path.try_exists().with_context(place)? {
+        let error = Error::new(ErrorKind::Conflict, "the output file exists already");
+        return Err(error.with("path", path.display()).hint("--force replaces it").into());
+    }
+    let mut file = tempfile::NamedTempFile::new_in(folder).with_context(place)?;
+    let mut writer = BufWriter::new(file.as_file_mut());
+    let written = write(&mut writer)?;
+    writer.flush().with_context(place)?;
+    drop(writer);
+    if force {
+        file.persist(path).map_err(|e| e.error).with_context(place)?;
+    } else {
+        file.persist_noclobber(path).map_err(|e| e.error).with_context(place)?;
+    }
+    Ok(written)
 }

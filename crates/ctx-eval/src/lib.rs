@@ -2,9 +2,12 @@
 //! would have left out, and what both would have cost.
 
 mod cache;
+pub mod html;
 mod replay;
 mod report;
+mod status;
 
 pub use cache::{CACHE_MIN_TOKENS, CACHE_TTL, PromptCache};
 pub use replay::{Setup, replay};
+pub use status::{ContextReport, ModelName, Reported, StatusReport, StatusSetup, status};
 pub use report::{LayerTotals, ReplayReport, RequestDetail, RequestReport, SessionReport, Totals};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ctx_core::{Counter, Message, Profile, Result, Role, Tokens};
+use ctx_core::{Message, Profile, Result, Role, TokenLedger, Tokens};
 use ctx_session::Transcript;
 use serde::Serialize;
 
@@ -11,18 +11,14 @@ use crate::SessionReport;
 /// What a status is measured against.
 #[derive(Clone, Debug)]
 pub struct StatusSetup {
-    /// The counter.
-    pub counter: Counter,
-    /// The model's window.
-    pub window: Tokens,
+    /// Window, reserve, counter; system prompt and tool schemas where the transcript has them.
+    pub ledger: TokenLedger,
     /// Where the window comes from.
     pub source: String,
     /// Whether the guard warns of it.
     pub should_warn: bool,
     /// Whether the guard refuses it.
     pub should_block: bool,
-    /// What is kept free of the window.
-    pub reserve: Tokens,
     /// The profile.
     pub profile: Profile,
     /// The engine that is selected.
@@ -107,9 +103,13 @@ pub struct StatusReport {
     pub reserve: Tokens,
     /// Window minus reserve.
     pub limit: Tokens,
-    /// Context tokens over the limit, 0 to 1 and beyond.
+    /// Tokens of the system prompt, where the transcript has it.
+    pub system: Tokens,
+    /// Tokens of the tool schemas, where the transcript has them.
+    pub tools: Tokens,
+    /// The whole request over the limit, 0 to 1 and beyond.
     pub used_share: f64,
-    /// Whether the context is over the limit.
+    /// Whether the request is over the limit.
     pub should_compact: bool,
     /// Damage found in the file, and what was made of it.
     pub problems: Vec<String>,
@@ -125,6 +125,7 @@ pub fn status(
     session: SessionReport,
     setup: &StatusSetup,
 ) -> Result<StatusReport> {
+    let ledger = &setup.ledger;
     let context = transcript.context(None)?;
     let mut report = ContextReport {
         compaction: context.compaction.as_ref().map(ToString::to_string),
@@ -133,14 +134,14 @@ pub fn status(
     let mut usage = ReportedUsage::default();
     for entry in &context.entries {
         let message = entry.message()?;
-        let tokens = setup.counter.message(&message);
+        let tokens = ledger.count(&message);
         report.messages += 1;
         *report.roles.entry(message.role.name().to_owned()).or_default() += 1;
         report.tokens += tokens;
         usage.see(&message, tokens, report.tokens);
     }
-    let limit = setup.window - setup.reserve;
-    let used = report.tokens.get() as f64 / f64::from(limit.0.max(1));
+    let limit = ledger.limit();
+    let used = report.tokens + ledger.fixed();
     Ok(StatusReport {
         name: transcript.name().map(str::to_owned),
         leaf: transcript.leaf().map(ToString::to_string),
@@ -149,19 +150,21 @@ pub fn status(
         compactions: transcript.compactions()?,
         thinking_level: context.thinking_level,
         model: context.model.map(|(provider, model_id)| ModelName { provider, model_id }),
-        all_messages_tokens: transcript.count_all(&setup.counter)?,
+        all_messages_tokens: transcript.count_all(ledger.counter())?,
         reported: usage.report(),
         profile: setup.profile,
         engine: setup.engine.clone(),
-        counter: setup.counter.kind().name().to_owned(),
-        window: setup.window,
+        counter: ledger.counter().kind().name().to_owned(),
+        window: ledger.window(),
         source: setup.source.clone(),
         should_warn: setup.should_warn,
         should_block: setup.should_block,
-        reserve: setup.reserve,
+        reserve: ledger.reserve(),
         limit,
-        used_share: used,
-        should_compact: report.tokens > limit,
+        system: ledger.system(),
+        tools: ledger.tools(),
+        used_share: f64::from(used.0) / f64::from(limit.0.max(1)),
+        should_compact: used > limit,
         problems: transcript.problems().iter().map(ToString::to_string).collect(),
         context: report,
         session,

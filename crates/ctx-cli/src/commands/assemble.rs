@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ctx_core::{Action, AssembleRequest, Kept, Manifest, SequentialIds, Timestamp, TurnContext};
+use ctx_core::{AssembleRequest, Kept, Manifest, SequentialIds, Timestamp, TurnContext};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -45,4 +45,56 @@ pub(crate) fn run(global: &Global, args: Assemble, out: &Out) -> anyhow::Result<
         print(&manifest, out)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The messages in the shape asked for, as one JSON array.
+fn messages(view: &ctx_core::ContextView, shape: Shape) -> anyhow::Result<Box<RawValue>> {
+    let messages = view.messages()?;
+    let dialect = match shape {
+        Shape::Pi => ctx_dialect::Dialect::Pi,
+        Shape::Openai => ctx_dialect::Dialect::OpenAiChat,
+        Shape::Anthropic => ctx_dialect::Dialect::Anthropic,
+    };
+    let json = dialect.write_all(messages.iter().map(|m| &**m));
+    Ok(RawValue::from_string(json)?)
+}
+
+fn print(manifest: &Manifest, out: &Out) -> anyhow::Result<()> {
+    out.line(format!(
+        "{BOLD}{}{BOLD:#} of {} tokens (window {}, {} kept free for the answer)",
+        thousands(manifest.tokens.get()),
+        thousands(manifest.limit.get()),
+        thousands(manifest.window.get()),
+        thousands(manifest.reserve.get()),
+    ))?;
+    let parts: Vec<_> = manifest
+        .components
+        .iter()
+        .filter(|c| c.tokens.0 > 0)
+        .map(|c| format!("{} {}", c.name, thousands(c.tokens.get())))
+        .collect();
+    out.line(format!("{DIM}{}{DIM:#}\n", parts.join(", ")))?;
+    let rows = manifest.entries.iter().map(|entry| {
+        let state = match entry.state {
+            Kept::Kept => "kept",
+            Kept::Replaced => "shortened",
+            Kept::Dropped => "left out",
+            Kept::Inserted => "added",
+        };
+        let why = match (&entry.layer, &entry.reason) {
+            (Some(layer), Some(reason)) => format!("{layer}: {reason}"),
+            _ => String::new(),
+        };
+        vec![
+            entry.entry.to_string(),
+            thousands(entry.before.get()),
+            thousands(entry.tokens.get()),
+            entry.role.clone(),
+            state.to_owned(),
+            why,
+        ]
+    });
+    let header = ["entry", "tokens", "sent", "role", "", "why"];
+    out.line(table(&header, rows.collect(), 3))?;
+    Ok(())
 }

@@ -41,12 +41,12 @@ pub(crate) fn run(global: &Global, args: &Engines, out: &Out) -> anyhow::Result<
         let mark = if e.selected { "*" } else { " " };
         vec![format!("{mark} {}", e.id), e.carrier.clone(), e.source.clone(), e.about.clone()]
     });
-    out.line(table(&[], rows.collect(), true))?;
+    out.line(table(&[], rows.collect(), 0))?;
     out.line(format!("\n{BOLD}Layers of legacy, in order{BOLD:#}"))?;
     let rows = listing
         .layers
         .iter()
         .map(|l| vec![format!("  {}", l.id), l.source.to_owned(), l.about.to_owned()]);
-    out.line(table(&[], rows.collect(), true))?;
+    out.line(table(&[], rows.collect(), 0))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,15 +1,11 @@
 //! `ctx replay`.
 
-use std::fs;
-use std::io::{BufWriter, Write};
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use ctx_eval::ReplayReport;
 
 use crate::args::{Global, Replay};
-use crate::out::{BOLD, DIM, GREEN, Out, RED, bytes, percent, table, thousands};
+use crate::out::{self, BOLD, DIM, GREEN, Out, RED, bytes, percent, table, thousands};
 use crate::setup;
 
 pub(crate) fn run(global: &Global, args: Replay, out: &Out) -> anyhow::Result<ExitCode> {
@@ -34,34 +30,11 @@ pub(crate) fn run(global: &Global, args: Replay, out: &Out) -> anyhow::Result<Ex
         out.warn("the transcript holds no answer of a model, so there is no request to replay");
     }
     if let Some(path) = &args.html {
-        write_html(path, &report)?;
+        out::write_new(path, true, |writer| Ok(ctx_eval::html::write(&report, writer)?))?;
         out.note(format!("page written to {}", path.display()));
     }
     if args.json { out.json(&report)? } else { print(&report, out)? }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes the page beside its place and moves it there, so that a reader never sees half of it.
-fn write_html(path: &Path, report: &ReplayReport) -> anyhow::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let write = || -> std::io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        let mut writer = BufWriter::new(file.as_file_mut());
-        ctx_eval::html::write(report, &mut writer)?;
-        writer.flush()?;
-        drop(writer);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            fs::set_permissions(file.path(), fs::Permissions::from_mode(0o644))?;
-        }
-        file.persist(path)?;
-        Ok(())
-    };
-    write().with_context(|| format!("the page cannot be written to {}", path.display()))
 }
 
 fn print(report: &ReplayReport, out: &Out) -> anyhow::Result<()> {
@@ -127,7 +100,7 @@ fn comparison(report: &ReplayReport) -> String {
         ["times history was cut".to_owned(), String::new(), count(totals.compactions)],
         [cost, usd(totals.cost_without_usd), usd(totals.cost_with_usd)],
     ];
-    table(&["", "nothing left out", "with ctx"], rows.map(Vec::from).to_vec(), false)
+    table(&["", "nothing left out", "with ctx"], rows.map(Vec::from).to_vec(), 3)
 }
 
 fn layers(report: &ReplayReport) -> String {
@@ -140,5 +113,5 @@ fn layers(report: &ReplayReport) -> String {
             thousands(u64::try_from(did.tokens_removed).unwrap_or(0)),
         ]
     });
-    table(&["layer", "left out", "shortened", "added", "tokens taken out"], rows.collect(), false)
+    table(&["layer", "left out", "shortened", "added", "tokens taken out"], rows.collect(), 5)
 }

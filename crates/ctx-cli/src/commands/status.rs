@@ -83,7 +83,7 @@ fn print(report: &StatusReport, out: &Out) -> anyhow::Result<()> {
     }
     let next = if report.should_compact { "history will be cut" } else { "fits as it is" };
     rows.push(vec!["next request".to_owned(), next.to_owned()]);
-    out.line(table(&[], rows, true))?;
+    out.line(table(&[], rows, 0))?;
     for problem in &report.problems {
         out.warn(problem);
     }

@@ -1,0 +1,85 @@
+//! `ctx check`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use ctx_eval::SessionReport;
+use serde::Serialize;
+
+use crate::args::Check;
+use crate::out::{self, GREEN, Out, YELLOW, thousands};
+use crate::setup;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    ok: bool,
+    session: SessionReport,
+    problems: Vec<ProblemReport>,
+    repaired_copy: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct ProblemReport {
+    kind: String,
+    line: Option<u64>,
+    text: String,
+}
+
+pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
+    let transcript = ctx_session::Transcript::open(&args.session)?;
+    let session = setup::session_report(&args.session, &transcript)?;
+    let problems: Vec<_> = transcript
+        .problems()
+        .iter()
+        .map(|p| ProblemReport {
+            kind: p.kind.name().to_owned(),
+            line: p.line,
+            text: p.to_string(),
+        })
+        .collect();
+    let repaired_copy = match args.repair {
+        Some(path) => {
+            let path = if path.as_os_str().is_empty() { beside(&args.session) } else { path };
+            out::write_new(&path, args.force, |writer| Ok(transcript.repaired_copy(writer)?))?;
+            Some(path)
+        }
+        None => None,
+    };
+    let report = Report { ok: problems.is_empty(), session, problems, repaired_copy };
+    if args.json { out.json(&report)? } else { print(&report, out)? }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `session.jsonl` gets `session.repaired.jsonl` beside it.
+fn beside(path: &Path) -> PathBuf {
+    let mut name: OsString = path.file_stem().unwrap_or_default().to_owned();
+    name.push(".repaired.jsonl");
+    path.with_file_name(name)
+}
+
+fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
+    let session = &report.session;
+    for problem in &report.problems {
+        out.line(format!("{YELLOW}{}{YELLOW:#}", problem.text))?;
+    }
+    let verdict = match report.problems.len() {
+        0 => format!("{GREEN}ok{GREEN:#}"),
+        1 => "1 problem, read around it".to_owned(),
+        n => format!("{n} problems, read around them"),
+    };
+    out.line(format!(
+        "{verdict}: {} entries, {} messages read from {} ({})",
+        thousands(session.entries as u64),
+        thousands(session.messages as u64),
+        session.path,
+        session.format,
+    ))?;
+    match &report.repaired_copy {
+        Some(path) => out.line(format!("repaired copy: {}", path.display()))?,
+        None if !report.ok => out.note("--repair writes a repaired copy; the original stays as it is"),
+        None => {}
+    }
+    Ok(())
+}

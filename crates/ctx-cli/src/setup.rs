@@ -1,0 +1,294 @@
+//! From flags, configuration and transcript to what a command runs with.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ctx_core::{
+    ContextEngine, Counter, Entry, Error, ErrorKind, Profile, Services, TokenLedger, Tokens,
+};
+use ctx_engine_registry::{
+    BuildContext, Config, ContextTokens, ModelConfig, Models, Plugins, Registry, Running,
+};
+use ctx_eval::{SessionReport, StatusSetup};
+use ctx_model::{Catalogue, Prices};
+use ctx_session::{MemoryBlobs, Transcript};
+use ctx_window_guard::{Candidates, ContextWindowSource, Window};
+
+use crate::args::{Fit, Global};
+use crate::out::Out;
+
+/// Links the layers, which are found by nothing but being linked.
+const _: &[&str] = ctx_layers::LINKED;
+
+/// Settled before any engine is built.
+pub(crate) struct Resolved {
+    config: Config,
+    pub(crate) profile: Profile,
+    counter: Counter,
+    window: Window,
+    reserve: Tokens,
+    engine: String,
+    pub(crate) model: Option<String>,
+    pub(crate) prices: Option<Prices>,
+    fixed: (Tokens, Tokens),
+}
+
+/// A resolved setup with its engine and its budget.
+pub(crate) struct Fitted {
+    pub(crate) ledger: TokenLedger,
+    pub(crate) engine: Arc<dyn ContextEngine>,
+    pub(crate) profile: Profile,
+    pub(crate) model: Option<String>,
+    pub(crate) prices: Option<Prices>,
+}
+
+/// `$CTX_HOME`, or `~/.ctx`.
+pub(crate) fn home() -> PathBuf {
+    match env::var_os("CTX_HOME") {
+        Some(home) if !home.is_empty() => home.into(),
+        _ => env::home_dir().unwrap_or_default().join(".ctx"),
+    }
+}
+
+/// The configuration named by `--config`, or the one in the home folder, or the defaults.
+pub(crate) fn config(global: &Global) -> anyhow::Result<Config> {
+    if let Some(path) = &global.config {
+        return Ok(Config::read(path)?);
+    }
+    let path = home().join("ctx.json5");
+    if path.try_exists()? { Ok(Config::read(&path)?) } else { Ok(Config::default()) }
+}
+
+/// Opens a transcript, and says on stderr what was wrong with it.
+pub(crate) fn open(path: &Path, out: &Out) -> anyhow::Result<Transcript> {
+    const SHOWN: usize = 5;
+    let transcript = Transcript::open(path)?;
+    let problems = transcript.problems();
+    for problem in problems.iter().take(SHOWN) {
+        out.warn(problem.to_string());
+    }
+    if problems.len() > SHOWN {
+        let path = path.display();
+        out.warn(format!("and {} more; `ctx check {path}` lists them", problems.len() - SHOWN));
+    }
+    Ok(transcript)
+}
+
+/// The transcript, for a report.
+pub(crate) fn session_report(
+    path: &Path,
+    transcript: &Transcript,
+) -> anyhow::Result<SessionReport> {
+    let stats = transcript.stats()?;
+    Ok(SessionReport {
+        path: path.display().to_string(),
+        format: transcript.format().name().to_owned(),
+        entries: stats.entries,
+        messages: stats.messages,
+        tool_results: stats.tool_results,
+        bytes: stats.bytes,
+        bad_lines: stats.bad_lines,
+    })
+}
+
+/// The messages a request after `at` would carry, before any layer.
+pub(crate) fn entries(
+    transcript: &Transcript,
+    at: Option<&str>,
+    ignore_compactions: bool,
+) -> anyhow::Result<Vec<Arc<Entry>>> {
+    let leaf = match at {
+        Some(id) => Some(transcript.find(id).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("no entry '{id}'"))
+                .hint("`ctx convert SESSION --to pi` prints every entry with its id")
+        })?),
+        None => None,
+    };
+    if ignore_compactions {
+        let line = transcript.line_to(leaf.as_ref())?;
+        return Ok(line.into_iter().map(|item| item.entry).collect());
+    }
+    Ok(transcript.context(leaf.as_ref())?.entries)
+}
+
+/// Settles profile, counter, model, window and reserve.
+pub(crate) fn resolve(
+    global: &Global,
+    fit: &Fit,
+    transcript: &Transcript,
+) -> anyhow::Result<Resolved> {
+    let config = config(global)?;
+    let config = match fit.profile {
+        Some(profile) => config.with_profile(profile),
+        None => config,
+    };
+    let profile = config.profile();
+    let counter = match fit.counter {
+        Some(kind) => Counter::new(kind).with_profile_rules(profile),
+        None => Counter::for_profile(profile),
+    };
+    let model = match &fit.model {
+        Some(name) => Some(name.clone()),
+        None => transcript.model()?,
+    };
+    let configured = configured_model(&config, model.as_deref())?;
+    let catalogued = model.as_deref().and_then(|name| Catalogue::embedded().find_for_profile(name, profile));
+    if fit.model.is_some() && configured.is_none() && catalogued.is_none() {
+        Catalogue::embedded().get(model.as_deref().unwrap_or_default(), profile)?;
+    }
+    let window = window(&config, fit, configured.as_ref(), catalogued.map(|m| m.window))?;
+    let reserve = ctx_compaction::Config::resolve(&config)?.reserve(window.tokens);
+    let engine = match &fit.engine {
+        Some(id) => id.clone(),
+        None => config.section::<Plugins>()?.slots.context_engine,
+    };
+    let prices = configured
+        .and_then(|m| m.cost)
+        .map(|cost| Prices {
+            input: cost.input,
+            output: cost.output,
+            cache_read: cost.cache_read,
+            cache_write: cost.cache_write,
+        })
+        .or_else(|| catalogued.map(|m| m.prices));
+    let count = |text: Option<String>| text.map_or(Tokens::ZERO, |text| counter.text(&text));
+    let fixed = (count(transcript.system_prompt()?), count(transcript.tools()?));
+    Ok(Resolved { config, profile, counter, window, reserve, engine, model, prices, fixed })
+}
+
+/// Settles everything and builds the engine. A window that is too small is refused here.
+pub(crate) fn fit(
+    global: &Global,
+    fit: &Fit,
+    transcript: &Transcript,
+    out: &Out,
+) -> anyhow::Result<Fitted> {
+    let resolved = resolve(global, fit, transcript)?;
+    resolved.window.check().map_err(Error::from)?;
+    let model = resolved.model.as_deref().unwrap_or("unknown");
+    if let Some(warning) = resolved.window.warning("model", model) {
+        out.warn(warning);
+    }
+    let services = Services { blobs: Some(Arc::new(MemoryBlobs::default())), ..Services::default() };
+    let registry = Registry::collect()?;
+    let context = BuildContext {
+        config: &resolved.config,
+        services: &services,
+        window: resolved.window.tokens,
+        registry: &registry,
+    };
+    let engine = registry.build_engine(Some(&resolved.engine), &context)?;
+    Ok(Fitted {
+        ledger: resolved.ledger(),
+        engine,
+        profile: resolved.profile,
+        model: resolved.model,
+        prices: resolved.prices,
+    })
+}
+
+impl Resolved {
+    fn ledger(&self) -> TokenLedger {
+        let (system, tools) = self.fixed;
+        TokenLedger::new(self.counter, self.window.tokens, self.reserve)
+            .with_system(system)
+            .with_tools(tools)
+    }
+
+    pub(crate) fn status_setup(&self) -> StatusSetup {
+        StatusSetup {
+            ledger: self.ledger(),
+            source: self.window.source.name().to_owned(),
+            should_warn: self.window.should_warn,
+            should_block: self.window.should_block,
+            profile: self.profile,
+            engine: self.engine.clone(),
+        }
+    }
+}
+
+/// The model's row under `models.providers`, whichever provider serves it.
+fn configured_model(config: &Config, model: Option<&str>) -> anyhow::Result<Option<ModelConfig>> {
+    let Some(name) = model else { return Ok(None) };
+    let providers = config.section::<Models>()?.providers;
+    let found = providers.into_iter().find_map(|(provider, settings)| {
+        settings
+            .models
+            .into_iter()
+            .find(|m| m.id == name || name == format!("{provider}/{}", m.id))
+    });
+    Ok(found)
+}
+
+fn window(
+    config: &Config,
+    fit: &Fit,
+    configured: Option<&ModelConfig>,
+    native: Option<Tokens>,
+) -> anyhow::Result<Window> {
+    let profile = config.profile();
+    let mut guard: ctx_window_guard::Config = config.section()?;
+    if let Some(text) = &fit.window {
+        let tokens = parse_window(text)?;
+        return Ok(Window::judge(tokens, ContextWindowSource::AgentContextTokens, native, &guard));
+    }
+    if profile == Profile::Copaw {
+        guard.default_tokens = Tokens(config.section::<Running>()?.max_input_length);
+    }
+    let mut said = Candidates::none();
+    if let Some(tokens) = config.section::<ContextTokens>()?.0 {
+        said = said.with_agent_context_tokens(Tokens(tokens));
+    }
+    let limits = configured.map(|m| (m.context_tokens, m.context_window));
+    if let Some(tokens) = limits.and_then(|(a, b)| [a, b].into_iter().flatten().min()) {
+        said = said.with_models_config(Tokens(tokens));
+    }
+    if let Some(tokens) = native {
+        said = said.with_model(tokens);
+    }
+    Ok(ctx_window_guard::resolve(&said, &guard))
+}
+
+/// `32000`, `32_000`, `32k`, `1M`.
+fn parse_window(text: &str) -> Result<Tokens, Error> {
+    let wrong = || {
+        Error::new(ErrorKind::InvalidInput, format!("'{text}' is no window size"))
+            .hint("give a number of tokens, such as 32000, 128k or 1M")
+    };
+    let plain: String = text.chars().filter(|c| !matches!(c, '_' | ',')).collect();
+    let (digits, unit) = match plain.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&plain[..at], 1_000),
+        Some((at, 'm' | 'M')) => (&plain[..at], 1_000_000),
+        _ => (plain.as_str(), 1),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    let tokens = number.checked_mul(unit).and_then(|n| u32::try_from(n).ok()).ok_or_else(|| {
+        Error::new(ErrorKind::InvalidInput, format!("a window of {text} tokens is beyond any model"))
+            .with("largest", u32::MAX)
+            .hint("give a number of tokens, such as 32000, 128k or 1M")
+    })?;
+    Ok(Tokens(tokens))
+}
+
+/// Runs a future to its end on this thread.
+pub(crate) fn block_on<T>(
+    future: impl Future<Output = ctx_core::Result<T>>,
+) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    Ok(runtime.block_on(future)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_numbers_with_a_unit() {
+        let sizes = ["32000", "32_000", "32k", "128K", "1M"].map(|t| parse_window(t).unwrap().0);
+        assert_eq!(sizes, [32_000, 32_000, 32_000, 128_000, 1_000_000]);
+        for text in ["", "k", "-1", "1.5k", "9223372036854775808", "many", "18446744073709551615M"] {
+            assert_eq!(parse_window(text).unwrap_err().kind(), ErrorKind::InvalidInput, "{text}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Damaged transcripts are read around, with a report; nonsense is refused; no original changes.
+
+use std::fs;
+
+use crate::support::{Room, join, pi_lines, text};
+
+const TURNS: usize = 60;
+
+/// Reads a damaged file with every command that reads, and checks that all goes on.
+/// Returns the number of requests the replay found, and the problems `check` reported.
+fn read_around(name: &str, bytes: &[u8]) -> (usize, Vec<String>) {
+    let room = Room::new();
+    let path = room.write(name, bytes);
+    let file = text(&path);
+    let replay = room.json(&["replay", file, "--window", "16000"]);
+    assert_eq!(replay["totals"]["overflowsWith"], 0, "{name}");
+    let status = room.json(&["status", file, "--window", "16000"]);
+    assert!(status["context"]["messages"].as_u64().is_some(), "{name}");
+    let assembled = room.json(&["assemble", file, "--window", "16000"]);
+    assert!(assembled["messages"].is_array(), "{name}");
+    let check = room.json(&["check", file]);
+    let kinds = check["problems"].as_array().expect("a list");
+    let kinds = kinds.iter().map(|p| p["kind"].as_str().unwrap_or_default().to_owned()).collect();
+    repairs(&room, file, name);
+    assert_eq!(fs::read(&path).expect("still there"), bytes, "{name}: the original changed");
+    (replay["totals"]["requests"].as_u64().expect("a number") as usize, kinds)
+}
+
+/// The repaired copy is read without a problem, and holds as many messages.
+fn repairs(room: &Room, file: &str, name: &str) {
+    let copy = room.path("copy.jsonl");
+    let before = room.json(&["check", file, "--repair", text(&copy)]);
+    let after = room.json(&["check", text(&copy)]);
+    assert_eq!(after["problems"].as_array().map(Vec::len), Some(0), "{name}: {after}");
+    assert_eq!(before["session"]["messages"], after["session"]["messages"], "{name}");
+}
+
+fn session() -> Vec<String> {
+    pi_lines(TURNS)
+}
+
+#[test]
+fn a_whole_session_has_no_problems() {
+    let (requests, problems) = read_around("whole.jsonl", join(&session()).as_bytes());
+    assert_eq!((requests, problems), (TURNS * 2, vec![]));
+}
+
+#[test]
+fn a_missing_or_broken_header() {
+    let lines = session();
+    let (requests, problems) = read_around("headless.jsonl", join(&lines[1..]).as_bytes());
+    assert_eq!(requests, TURNS * 2);
+    assert!(!problems.is_empty());
+    let mut lines = session();
+    lines[0].truncate(40);
+    let (requests, problems) = read_around("broken-header.jsonl", join(&lines).as_bytes());
+    assert_eq!(requests, TURNS * 2);
+    assert!(!problems.is_empty());
+}
+
+#[test]
+fn a_version_from_the_future() {
+    let mut lines = session();
+    lines[0] = lines[0].replace("\"version\":3", "\"version\":99");
+    let (requests, problems) = read_around("v99.jsonl", join(&lines).as_bytes());
+    assert_eq!(requests, TURNS * 2);
+    assert_eq!(problems.len(), 1);
+}
+
+#[test]
+fn a_torn_last_line_is_left_out() {
+    let whole = join(&session());
+    let torn = &whole[..whole.len() - 40];
+    let (requests, problems) = read_around("torn.jsonl", torn.as_bytes());
+    assert_eq!(requests, TURNS * 2 - 1);
+    assert_eq!(problems.len(), 1);
+}
+
+#[test]
+fn no_final_newline_is_no_loss() {
+    let whole = join(&session());
+    let (requests, _) = read_around("no-newline.jsonl", whole.trim_end().as_bytes());
+    assert_eq!(requests, TURNS * 2);
+}
+
+#[test]
+fn a_corrupt_middle_line_is_bridged() {
+    let mut lines = session();
+    lines[101].replace_range(60..90, "\u{0}\u{0}garbage{{{");
+    let (requests, problems) = read_around("corrupt.jsonl", join(&lines).as_bytes());
+    assert!(requests >= TURNS * 2 - 1, "{requests}");
+    assert!(!problems.is_empty());
+}
+
+#[test]
+fn a_block_of_nul_bytes() {
+    let whole = join(&session());
+    let mut bytes = whole.into_bytes();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 4096].fill(0);
+    let (requests, problems) = read_around("nul.jsonl", &bytes);
+    assert!(requests >= TURNS * 2 - 6, "{requests}");
+    assert!(!problems.is_empty());
+}
+
+#[test]
+fn invalid_utf8_is_replaced() {
+    let mut bytes = join(&session()).into_bytes();
+    let at = bytes.windows(10).position(|w| w == b"question 7").expect("it is there");
+    bytes[at] = 0xFF;
+    let (requests, problems) = read_around("utf8.jsonl", &bytes);
+    assert_eq!(requests, TURNS * 2);
+    assert_eq!(problems.len(), 1);
+}
+
+#[test]
+fn duplicate_lines_and_ids() {
+    let mut lines = session();
+    let copy = lines[50].clone();
+    lines.insert(51, copy);
+    let (requests, problems) = read_around("duplicate-line.jsonl", join(&lines).as_bytes());
+    assert_eq!((requests, problems.len()), (TURNS * 2, 1));
+
+    let mut lines = session();
+    let other = lines[48].replace("answer 11", "another answer").replace("question 11", "else");
+    lines.insert(49, other);
+    let (requests, problems) = read_around("duplicate-id.jsonl", join(&lines).as_bytes());
+    assert!(requests >= TURNS * 2, "{requests}");
+    assert!(!problems.is_empty());
+}
+
+#[test]
+fn a_cycle_of_parents() {
+    let mut lines = session();
+    lines[40] = lines[40].replace("\"parentId\":\"00000026\"", "\"parentId\":\"00000030\"");
+    assert!(lines[40].contains("00000030"));
+    let (requests, problems) = read_around("cycle.jsonl", join(&lines).as_bytes());
+    assert_eq!(requests, TURNS * 2);
+    assert!(!problems.is_empty());
+}
+
+#[test]
+fn deep_nesting_in_arguments_and_in_unknown_fields() {
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let mut lines = session();
+    lines[2] = lines[2].replace("\"src/0.rs\"", &deep);
+    lines[5] = lines[5].replace("{\"role\"", &format!("{{\"extra\":{deep},\"role\""));
+    let (requests, _) = read_around("deep.jsonl", join(&lines).as_bytes());
+    assert_eq!(requests, TURNS * 2);
+}
+
+#[test]
+fn unknown_roles_blocks_and_entry_types() {
+    let mut lines = session();
+    lines[9] = lines[9].replace("\"role\":\"user\"", "\"role\":\"narrator\"");
+    lines[13] = lines[13].replace("\"type\":\"text\"", "\"type\":\"hologram\"");
+    lines[17] = lines[17].replacen("\"type\":\"message\"", "\"type\":\"weather\"", 1);
+    let (requests, _) = read_around("unknown.jsonl", join(&lines).as_bytes());
+    assert_eq!(requests, TURNS * 2);
+}
+
+#[test]
+fn orphan_and_duplicate_tool_results() {
+    let mut lines = session();
+    lines[2] = lines[2].replace("call_0", "call_elsewhere");
+    lines[8] = lines[8].replace("call_1", "call_0");
+    let (requests, _) = read_around("orphans.jsonl", join(&lines).as_bytes());
+    assert_eq!(requests, TURNS * 2);
+}
+
+#[test]
+fn one_line_of_many_megabytes() {
+    let mut lines = session();
+    let big = "x".repeat(20 << 20);
+    lines[7] = lines[7].replacen("line of output", &big, 1);
+    let room = Room::new();
+    let path = room.write("big.jsonl", join(&lines));
+    let replay = room.json(&["replay", text(&path), "--window", "16000"]);
+    assert_eq!(replay["totals"]["requests"], TURNS * 2);
+    assert_eq!(replay["totals"]["overflowsWith"], 0);
+}
+
+#[test]
+fn nonsense_is_refused() {
+    let room = Room::new();
+    let empty = room.write("empty.jsonl", "");
+    let binary = room.write("binary", (0..=255u8).cycle().take(4096).collect::<Vec<_>>());
+    let prose = room.write("prose.txt", "It was a dark and stormy night.\n".repeat(40));
+    let json = room.write("other.json", r#"{"name":"x","version":"1.0.0"}"#);
+    for path in [&empty, &binary, &prose, &json] {
+        for command in ["replay", "status", "assemble", "check"] {
+            room.refused(&[command, text(path)], text(path));
+        }
+    }
+    room.refused(&["replay", text(&room.path("absent.jsonl"))], "absent.jsonl");
+}
+
+#[test]
+fn windows_that_make_no_sense_are_refused() {
+    let room = Room::new();
+    let path = room.write("s.jsonl", join(&pi_lines(3)));
+    for window in ["0", "1", "15999"] {
+        let words = format!(
+            "Model context window too small ({window} tokens; source=agentContextTokens). Minimum is 16000."
+        );
+        room.refused(&["replay", text(&path), "--window", window], &words);
+    }
+    for window in ["9223372036854775808", "lots"] {
+        room.refused(&["replay", text(&path), "--window", window], window);
+    }
+}
+
+#[test]
+fn a_config_with_an_unknown_key_is_refused() {
+    let room = Room::new();
+    let path = room.write("s.jsonl", join(&pi_lines(3)));
+    room.write("ctx.json5", "{ agents: { defaults: { contextPrunning: { mode: 'off' } } } }");
+    room.refused(&["replay", text(&path)], "contextPrunning");
+    room.refused(&["config", "check"], "contextPruning");
+}

@@ -1,0 +1,115 @@
+//! What each command says.
+
+use crate::support::{Room, join, pi_lines, text};
+
+#[test]
+fn replay_reports_every_request_by_its_answer() {
+    let room = Room::new();
+    let path = room.write("s.jsonl", join(&pi_lines(40)));
+    let report = room.json(&["replay", text(&path), "--window", "16000"]);
+    assert_eq!(report["session"]["format"], "pi");
+    assert_eq!(report["session"]["entries"], 160);
+    assert_eq!(report["session"]["messages"], 160);
+    assert_eq!(report["session"]["toolResults"], 40);
+    assert_eq!(report["session"]["badLines"], 0);
+    assert_eq!((&report["window"], &report["reserve"]), (&16_000.into(), &4_000.into()));
+    assert_eq!((&report["engine"], &report["profile"]), (&"legacy".into(), &"openclaw".into()));
+    let requests = report["requests"].as_array().expect("a list");
+    assert_eq!(requests.len(), 80);
+    assert_eq!(requests[0]["entryId"], "00000001");
+    assert_eq!(requests[1]["entryId"], "00000003");
+    let tokens = |at: usize, name: &str| requests[at][name].as_u64().expect("a number");
+    // "question 0" is 10 characters; the call is `read` and 19 characters of arguments.
+    assert_eq!((tokens(0, "rawTokens"), tokens(0, "sentTokens")), (3, 3));
+    assert_eq!(tokens(1, "rawTokens"), 3 + 6 + 750);
+    let last = requests.len() - 1;
+    assert!(tokens(last, "rawTokens") > 28_000);
+    assert!(tokens(last, "sentTokens") <= 12_000);
+    assert!(report["totals"]["overflowsWithout"].as_u64() > Some(0));
+    assert_eq!(report["totals"]["overflowsWith"], 0);
+    assert!(requests.iter().all(|r| r["fits"] == true));
+    let acted = report["acted"].as_array().expect("a list");
+    assert!(acted.contains(&"hard-prune".into()), "{acted:?}");
+    let cut = requests.iter().find(|r| r["actions"]["hard-prune"].is_u64());
+    assert!(cut.is_some());
+}
+
+#[test]
+fn replay_writes_a_page_that_needs_nothing_else() {
+    let room = Room::new();
+    let path = room.write("s.jsonl", join(&pi_lines(40)));
+    let page = room.path("page.html");
+    let ran = room.ctx(&["replay", text(&path), "--window", "16000", "--html", text(&page)]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("model requests"), "{}", ran.stdout);
+    let html = std::fs::read_to_string(&page).expect("the page is there");
+    assert!(html.starts_with("<!doctype html>") || html.starts_with("<!DOCTYPE html>"));
+    assert!(!html.contains("http://") && !html.contains("src=\"//"));
+}
+
+#[test]
+fn assemble_says_what_became_of_each_entry() {
+    let room = Room::new();
+    let path = room.write("s.jsonl", join(&pi_lines(40)));
+    let whole = room.json(&["assemble", text(&path), "--window", "16000"]);
+    let entries = whole["manifest"]["entries"].as_array().expect("a list");
+    assert_eq!(entries.len(), 160);
+    let sent = entries.iter().filter(|e| e["state"] != "dropped").count();
+    assert_eq!(whole["messages"].as_array().map(Vec::len), Some(sent));
+    let at = room.json(&["assemble", text(&path), "--window", "16000", "--at", "00000003"]);
+    assert_eq!(at["messages"].as_array().map(Vec::len), Some(4));
+    room.refused(&["assemble", text(&path), "--at", "ffffffff"], "ffffffff");
+    for shape in ["openai", "anthropic"] {
+        let json = room.json(&["assemble", text(&path), "--window", "16000", "--to", shape]);
+        assert!(json["messages"].as_array().is_some_and(|m| !m.is_empty()), "{shape}");
+    }
+}
+
+#[test]
+fn convert_round_trips_pi_byte_for_byte() {
+    let room = Room::new();
+    let source = join(&pi_lines(5));
+    let path = room.write("s.jsonl", &source);
+    let ran = room.ctx(&["convert", text(&path), "--to", "pi"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), source.as_str()));
+    let output = room.path("out.json");
+    assert_eq!(room.ctx(&["convert", text(&path), "--to", "openai", "-o", text(&output)]).code, Some(0));
+    room.refused(&["convert", text(&path), "--to", "openai", "-o", text(&output)], "exists");
+    let back = room.json(&["status", text(&output)]);
+    assert_eq!(back["session"]["format"], "openai");
+    assert_eq!(back["session"]["messages"], 20);
+    room.refused(&["convert", text(&path), "--to", "word"], "word");
+}
+
+#[test]
+fn engines_config_and_completions() {
+    let room = Room::new();
+    let engines = room.json(&["engines"]);
+    assert!(engines["engines"].as_array().is_some_and(|e| e.iter().any(|e| e["id"] == "legacy")));
+    room.refused(&["replay", "x.jsonl", "--engine", "legcay"], "x.jsonl");
+    let path = room.write("s.jsonl", join(&pi_lines(2)));
+    room.refused(&["replay", text(&path), "--engine", "legcay"], "legcay");
+    let schema = room.ctx(&["config", "schema"]);
+    let schema: serde_json::Value = serde_json::from_str(&schema.stdout).expect("JSON");
+    assert!(schema["properties"]["plugins"]["properties"]["slots"].is_object());
+    let shown = room.json(&["config", "show", "--profile", "copaw"]);
+    assert_eq!(shown["agents"]["running"]["memory_compact_ratio"], 0.75);
+    assert_eq!(shown["profile"], "copaw");
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(room.ctx(&["completions", shell]).stdout.contains("replay"), "{shell}");
+    }
+}
+
+#[test]
+fn sessions_lists_the_store() {
+    let room = Room::new();
+    assert_eq!(room.json(&["sessions"]), serde_json::json!([]));
+    room.write(
+        "agents/main/sessions/sessions.json",
+        r#"{"agent:main:main":{"sessionId":"s1","updatedAt":1767600000000,"compactionCount":2}}"#,
+    );
+    let sessions = room.json(&["sessions"]);
+    assert_eq!(sessions[0]["sessionKey"], "agent:main:main");
+    assert_eq!(sessions[0]["sessionId"], "s1");
+    assert_eq!(sessions[0]["compactionCount"], 2);
+}

@@ -1,0 +1,121 @@
+//! Running the binary, and making transcripts.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder of its own for one test, which is also its `$CTX_HOME`.
+pub(crate) struct Room {
+    folder: TempDir,
+}
+
+/// What a run of the binary gave.
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Room {
+    pub(crate) fn new() -> Self {
+        Self { folder: TempDir::new().expect("a temporary folder can be made") }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("a file has a folder")).expect("folder");
+        std::fs::write(&path, bytes).expect("the temporary folder can be written");
+        path
+    }
+
+    pub(crate) fn ctx(&self, args: &[&str]) -> Ran {
+        let output: Output = Command::new(env!("CARGO_BIN_EXE_ctx"))
+            .args(args)
+            .env("CTX_HOME", self.folder.path())
+            .env("NO_COLOR", "1")
+            .output()
+            .expect("the binary runs");
+        Ran {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Runs with `--json`, expects success, and parses the answer.
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
+        let ran = self.ctx(&args);
+        assert_eq!(ran.code, Some(0), "{args:?}: {}", ran.stderr);
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|e| panic!("{args:?}: {e}: {}", ran.stdout))
+    }
+
+    /// Runs and expects a clear refusal: exit code 1, nothing on stdout, and the words on stderr.
+    pub(crate) fn refused(&self, args: &[&str], words: &str) {
+        let ran = self.ctx(args);
+        assert_eq!(ran.code, Some(1), "{args:?}: {}", ran.stderr);
+        assert_eq!(ran.stdout, "", "{args:?}");
+        assert!(ran.stderr.starts_with("error: "), "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(words), "{args:?}: {:?} not in {}", words, ran.stderr);
+    }
+}
+
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().expect("temporary paths are UTF-8")
+}
+
+/// A pi v3 session of `turns` turns, each a question, a call, its result and an answer, as lines.
+pub(crate) fn pi_lines(turns: usize) -> Vec<String> {
+    let mut lines = vec![
+        r#"{"type":"session","version":3,"id":"s1","timestamp":"2026-01-05T08:00:00.000Z","cwd":"/w"}"#
+            .to_owned(),
+    ];
+    let mut parent = "null".to_owned();
+    let mut add = |n: usize, message: String| {
+        let id = format!("{n:08x}");
+        let time = format!("2026-01-05T08:{:02}:{:02}.000Z", n / 60 % 60, n % 60);
+        lines.push(format!(
+            r#"{{"type":"message","id":"{id}","parentId":{parent},"timestamp":"{time}","message":{message}}}"#
+        ));
+        parent = format!("\"{id}\"");
+    };
+    for turn in 0..turns {
+        let n = turn * 4;
+        add(n, format!(r#"{{"role":"user","content":[{{"type":"text","text":"question {turn}"}}]}}"#));
+        add(n + 1, format!(
+            r#"{{"role":"assistant","content":[{{"type":"toolCall","id":"call_{turn}","name":"read","arguments":{{"path":"src/{turn}.rs"}}}}],"stopReason":"toolUse"}}"#
+        ));
+        let result = "line of output\\n".repeat(200);
+        add(n + 2, format!(
+            r#"{{"role":"toolResult","toolCallId":"call_{turn}","toolName":"read","content":[{{"type":"text","text":"{result}"}}],"isError":false}}"#
+        ));
+        add(n + 3, format!(
+            r#"{{"role":"assistant","content":[{{"type":"text","text":"answer {turn}"}}],"stopReason":"stop"}}"#
+        ));
+    }
+    lines
+}
+
+pub(crate) fn join(lines: &[String]) -> String {
+    lines.iter().flat_map(|l| [l.as_str(), "\n"]).collect()
+}
+
+/// Where recorded transcripts of others are, if they are anywhere.
+pub(crate) fn data(name: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("CTX_DATA").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")),
+        PathBuf::from,
+    );
+    let path = folder.join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    eprintln!("skipped: no {name} under $CTX_DATA or ../shared/data");
+    None
+}
