@@ -1,1 +1,5 @@
-//! Archive, facts, recall, smart trim and workspace search.
+//! Long-term memory: what leaves the window is archived word for word, and comes back when a later
+//! message needs it.
+//!
+//! The contract is [`ctx_core::MemoryStore`]; the archive, the search behind it and the recall layer
+//! are not here yet.

@@ -1,1 +1,7 @@
-//! Fake provider, sample transcripts and a conformance suite, for tests.
+//! Transcripts made to measure, for tests and benchmarks: ours and those of engine authors.
+//!
+//! Everything here is deterministic: the same arguments give the same messages.
+
+mod sample;
+
+pub use sample::{Sample, entries};
