@@ -1,0 +1,299 @@
+// Puts the parts together: totals, the one cursor that chart and table share, filter, keys.
+
+function start() {
+  const model = buildModel(readReport());
+  const page = { model, cursor: 0, chart: null, rows: null, inRows: false, spoken: 0 };
+  writeHead(model);
+  writeTotals(model);
+  page.rows = createRows(model, {
+    toggled: (at) => toggle(page, at),
+    printed: (cut) => writeMatches(page, cut),
+  });
+  page.chart = createChart(model, {
+    moved: (at) => moveTo(page, at),
+    opened: (at) => show(page, at),
+    viewed: (zoomed) => (byId("zoom-out").hidden = !zoomed),
+  });
+  listenToControls(page);
+  listenToKeys(page);
+  applyFilter(page);
+  moveTo(page, 0);
+  openFromAddress(page);
+}
+
+// --- head and totals ---
+
+function writeHead(model) {
+  const session = model.report.session || {};
+  const path = String(session.path || "session");
+  const name = path.split(/[\\/]/).filter(Boolean).pop() || path;
+  document.title = `${name} · ctx replay`;
+  byId("name").textContent = name;
+  byId("path").textContent = path === name ? "" : path;
+  const facts = [
+    session.format,
+    plural(session.entries || 0, "entry", "entries"),
+    plural(session.messages || 0, "message"),
+    plural(session.toolResults || 0, "tool result"),
+    bytes(session.bytes),
+  ];
+  byId("facts").textContent = facts.filter(Boolean).join(" · ");
+  if (session.badLines) {
+    const told = `${plural(session.badLines, "line")} could not be read`;
+    byId("facts").append(" · ", el("span", { class: "no" }, told));
+  }
+}
+
+function writeTotals(model) {
+  const totals = model.report.totals || {};
+  byId("lede").textContent = ledeOf(model, totals);
+  const list = byId("totals");
+  const add = (name, value, note) => list.append(totalOf(name, value, note));
+  add("Requests", whole(totals.requests), plural(totals.compactions || 0, "compaction"));
+  add("Overflows", fromTo(whole(totals.overflowsWithout), whole(totals.overflowsWith)), "without ctx, with ctx");
+  add("Tokens", fromTo(short(totals.rawTokens), short(totals.sentTokens)), saving(totals.rawTokens, totals.sentTokens));
+  add("Cost", fromTo(dollars(totals.costWithoutUsd), dollars(totals.costWithUsd)), saving(totals.costWithoutUsd, totals.costWithUsd));
+  add("Prefix reuse", typeof totals.prefixReuse === "number" ? percent(totals.prefixReuse, 1) : NOTHING, "of the sent tokens were cached");
+  writeSettings(model.report);
+  writeLayers(model.report.layers || {});
+}
+
+function ledeOf(model, totals) {
+  if (!model.count) return "This session holds no model request.";
+  const without = totals.overflowsWithout || 0;
+  const remaining = totals.overflowsWith || 0;
+  const kept = model.window - model.limit;
+  const room = `a window of ${whole(model.window)} tokens${kept ? `, ${whole(kept)} of them kept for the answer` : ""}`;
+  if (!without && !remaining) return `Every request fits ${room}, with and without ctx.`;
+  const first = `With nothing ever left out, ${whole(without)} of ${plural(model.count, "request")} would not have fitted ${room}.`;
+  return `${first} ${remaining ? `With ctx, ${whole(remaining)} still ${remaining === 1 ? "does" : "do"} not.` : "With ctx, all of them do."}`;
+}
+
+function fromTo(before, after) {
+  return [before, el("span", { class: "to", "aria-label": "to" }, " → "), el("b", {}, after)];
+}
+
+function totalOf(name, value, note) {
+  const parts = Array.isArray(value) ? value : [el("b", {}, value)];
+  return el("div", {}, el("dt", {}, name), el("dd", { class: "figure" }, ...parts), el("dd", { class: "note" }, note));
+}
+
+function saving(before, after) {
+  if (typeof before !== "number" || typeof after !== "number") return "no price is known for this model";
+  if (!(before > 0) || before === after) return "no difference";
+  return after < before ? `${percent(before - after, before)} less` : `${percent(after - before, before)} more`;
+}
+
+function writeSettings(report) {
+  const settings = {
+    Window: whole(report.window),
+    Reserve: whole(report.reserve),
+    Engine: report.engine,
+    Profile: report.profile,
+    Model: report.model,
+    Counter: report.counter,
+  };
+  for (const [name, value] of Object.entries(settings)) {
+    if (value) byId("settings").append(el("div", {}, el("dt", {}, name), el("dd", {}, String(value))));
+  }
+}
+
+// Each removal counts once here. A request's row tells what it did to that request and those after.
+function writeLayers(layers) {
+  for (const [layer, did] of Object.entries(layers)) {
+    const parts = [["left out", did.dropped], ["shortened", did.replaced], ["added", did.inserted]];
+    const told = parts.filter(([, n]) => n > 0).map(([verb, n]) => `${plural(n, "message")} ${verb}`);
+    told.push(tokensRemoved(did.tokensRemoved || 0));
+    byId("layers").append(el("div", {}, el("dt", {}, layer), el("dd", {}, told.join(" · "))));
+  }
+}
+
+// --- the cursor ---
+
+function moveTo(page, at) {
+  if (!page.model.count) return;
+  page.cursor = Math.max(0, Math.min(at, page.model.count - 1));
+  moveChartCursor(page.chart, page.cursor);
+  markRow(page.rows, page.cursor);
+  writeReadout(page.model, page.cursor);
+  speak(page);
+}
+
+// The readout is the legend too: each value stands by the colour it has in the chart.
+function writeReadout(model, at) {
+  const request = model.requests[at];
+  const pair = (kind, name, value) => el("div", { class: kind }, el("dt", {}, name), el("dd", {}, value));
+  byId("readout").replaceChildren(
+    pair("k-request", "Request", whole(at + 1)),
+    pair("k-raw", "Raw", whole(request.rawTokens)),
+    pair("k-sent", "Sent", whole(request.sentTokens)),
+    pair("k-cached", "Cached", `${whole(request.cachedTokens)} (${percent(model.cached[at], model.sent[at])})`),
+    pair("k-edits", "Edits", model.edits[at] ? whole(model.edits[at]) : "none"),
+    pair("k-cost", "Cost", dollars(request.costUsd)),
+    pair("k-time", "Time", clock(request.timestamp)));
+}
+
+// A cursor that runs through a session must not be read out at every step.
+function speak(page) {
+  clearTimeout(page.spoken);
+  page.spoken = setTimeout(() => {
+    const { model, cursor } = page;
+    const fits = model.fits[cursor] ? "fits" : "does not fit";
+    byId("live").textContent = `Request ${whole(cursor + 1)}: raw ${whole(model.raw[cursor])}, sent ${whole(model.sent[cursor])} tokens, ${fits}, ${plural(model.edits[cursor], "edit")}`;
+  }, 250);
+}
+
+function toggle(page, at) {
+  const opening = page.rows.open !== at;
+  openRow(page.rows, opening ? at : -1, at);
+  moveTo(page, at);
+  focusRow(page.rows, at);
+  writeAddress(opening ? at : -1);
+}
+
+// Opens a request from outside the table, whatever the filter hides.
+function show(page, at) {
+  if (!page.model.count) return;
+  if (!isListed(page.rows, at)) clearFilter(page);
+  openRow(page.rows, at);
+  moveTo(page, at);
+  revealRow(page.rows, at, true);
+  focusRow(page.rows, at);
+  writeAddress(at);
+}
+
+// The opened request stands in the address, so that a link can point to it.
+function writeAddress(at) {
+  try {
+    history.replaceState(null, "", at >= 0 ? `#${at + 1}` : "#");
+  } catch {
+    // Some browsers refuse this for local files. Nothing but the link is lost.
+  }
+}
+
+function openFromAddress(page) {
+  const at = Number(location.hash.slice(1)) - 1;
+  if (Number.isInteger(at) && at >= 0 && at < page.model.count) show(page, at);
+}
+
+// --- filter and search ---
+
+function applyFilter(page) {
+  setOrder(page.rows, select(page.model, byId("filter").value, byId("search").value));
+  writeMatches(page, 0);
+}
+
+function clearFilter(page) {
+  byId("filter").value = "all";
+  byId("search").value = "";
+  applyFilter(page);
+}
+
+function writeMatches(page, cut) {
+  const shown = page.rows.order.length;
+  const { count } = page.model;
+  let told = shown === count ? "" : `${whole(shown)} of ${plural(count, "request")}`;
+  if (count && !shown) told = "No request matches. Esc shows all of them again.";
+  if (cut) told = `The first ${whole(cut)} of ${plural(shown, "request")} are printed.`;
+  byId("matches").textContent = told;
+}
+
+function listenToControls(page) {
+  const { chart } = page;
+  let pending = 0;
+  byId("search").addEventListener("input", () => {
+    clearTimeout(pending);
+    pending = setTimeout(() => applyFilter(page), 120);
+  });
+  byId("filter").addEventListener("change", () => applyFilter(page));
+  byId("largest-raw").addEventListener("click", () => show(page, largest(page.model.raw)));
+  byId("largest-sent").addEventListener("click", () => show(page, largest(page.model.sent)));
+  byId("zoom-out").addEventListener("click", () => setView(chart, 0, page.model.count));
+  for (const radio of document.querySelectorAll("input[name=scale]")) {
+    radio.checked = radio.value === chart.scale;
+    radio.addEventListener("change", () => setScale(chart, radio.value));
+  }
+  addEventListener("hashchange", () => openFromAddress(page));
+}
+
+// --- keys ---
+
+function listenToKeys(page) {
+  document.addEventListener("focusin", (event) => (page.inRows = byId("body").contains(event.target)));
+  document.addEventListener("pointerdown", (event) => (page.inRows = byId("body").contains(event.target)));
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !page.model.count) return;
+    const act = event.target.matches("input, select") ? keyInField(page, event) : keyOnPage(page, event);
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+}
+
+function keyInField(page, event) {
+  if (event.target.id !== "search") return null;
+  if (event.key === "Escape") return () => leaveSearch(page);
+  if (event.key === "Enter" && page.rows.order.length) return () => show(page, page.rows.order[0]);
+  return null;
+}
+
+// Back from a search, the reader finds the request it led to among its neighbours.
+function leaveSearch(page) {
+  clearFilter(page);
+  byId("search").blur();
+  revealRow(page.rows, page.cursor, false);
+}
+
+function keyOnPage(page, event) {
+  const { key } = event;
+  const onChart = page.chart.box.contains(event.target);
+  if (key === "/") return () => byId("search").select();
+  if (key === "Escape") return () => stepBack(page);
+  if (key === "n" || key === "p") return () => moveAndReveal(page, nextEdited(page.model, page.cursor, key === "n" ? 1 : -1));
+  if (key === "ArrowRight" || key === "ArrowLeft") return () => moveAndReveal(page, page.cursor + (key === "ArrowRight" ? 1 : -1));
+  if (key === "Enter" && onChart) return () => show(page, page.cursor);
+  if ((key === "+" || key === "=") && onChart) return () => zoomChart(page.chart, 0.5);
+  if ((key === "-" || key === "−") && onChart) return () => zoomChart(page.chart, 2);
+  const inRows = page.inRows && (event.target === document.body || byId("body").contains(event.target));
+  if (onChart || inRows) return keyToMove(page, key, inRows);
+  return null;
+}
+
+function keyToMove(page, key, inRows) {
+  const span = page.chart.hi - page.chart.lo;
+  const far = inRows ? Math.max(1, Math.floor(innerHeight / page.rows.rowHeight) - 3) : Math.max(1, Math.round(span / 10));
+  const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: far, PageUp: -far, Home: -Infinity, End: Infinity };
+  if (!(key in steps)) return null;
+  return () => (inRows ? moveInRows(page, steps[key]) : moveTo(page, page.cursor + steps[key]));
+}
+
+// In the table the cursor goes from row to row as listed, not from request to request.
+function moveInRows(page, steps) {
+  const { order } = page.rows;
+  if (!order.length) return;
+  const rank = Math.max(0, Math.min(order.length - 1, rankOf(order, page.cursor) + steps));
+  moveTo(page, order[rank]);
+  revealRow(page.rows, order[rank], false);
+  focusRow(page.rows, order[rank]);
+}
+
+function moveAndReveal(page, at) {
+  moveTo(page, at);
+  if (!page.inRows || !isListed(page.rows, page.cursor)) return;
+  revealRow(page.rows, page.cursor, false);
+  focusRow(page.rows, page.cursor);
+}
+
+function nextEdited(model, from, direction) {
+  for (let at = from + direction; at >= 0 && at < model.count; at += direction) if (model.edits[at]) return at;
+  return from;
+}
+
+// Esc undoes one thing: the opened row, then the filter, then the zoom.
+function stepBack(page) {
+  if (page.rows.open >= 0) toggle(page, page.rows.open);
+  else if (page.rows.order.length < page.model.count) leaveSearch(page);
+  else setView(page.chart, 0, page.model.count);
+}
+
+start();
