@@ -1,0 +1,3 @@
+//! Durable append beside the bare calls.
+
+fn main() {}

@@ -1,0 +1,165 @@
+//! Large texts that left the context: tool output kept in files, with expiry.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use ctx_core::{BlobStore, Error, ErrorKind, Result, Timestamp};
+
+use crate::disk;
+use crate::key::FileId;
+
+/// Blobs as `<name>.txt` in one folder, usually
+/// [`Home::tool_results_dir`](crate::paths::Home::tool_results_dir).
+///
+/// A blob is on disk when `put` returns: what leaves the context must not be lost. Expiry goes by
+/// the files' modification times and touches nothing but `.txt` files.
+#[derive(Clone, Debug)]
+pub struct FileBlobs {
+    dir: PathBuf,
+}
+
+impl FileBlobs {
+    /// Blobs in `dir`, which is created with the first of them.
+    pub fn at(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into() }
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The text of a blob.
+    pub fn get(&self, name: &str) -> Result<String> {
+        let path = self.path(name)?;
+        std::fs::read_to_string(&path).map_err(|e| disk::io_error("cannot read the blob", &path, e))
+    }
+
+    fn path(&self, name: &str) -> Result<PathBuf> {
+        let name = FileId::new(name).map_err(|e| e.with("blob", name.escape_debug()))?;
+        Ok(self.dir.join(format!("{name}.txt")))
+    }
+}
+
+impl BlobStore for FileBlobs {
+    fn put(&self, name: &str, text: &str) -> Result<String> {
+        let path = self.path(name)?;
+        disk::create_private_dir(&self.dir)?;
+        disk::replace(&path, text.as_bytes())?;
+        Ok(path.to_string_lossy().into_owned())
+    }
+
+    fn expire(&self, before: Timestamp) -> Result<usize> {
+        let Some(before) = system_time(before) else { return Ok(0) };
+        let failed = |e| disk::io_error("cannot look for expired blobs", &self.dir, e);
+        let listing = match std::fs::read_dir(&self.dir) {
+            Ok(listing) => listing,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+            Err(e) => return Err(failed(e)),
+        };
+        let mut removed = 0;
+        for file in listing {
+            let path = file.map_err(failed)?.path();
+            if path.extension().is_none_or(|e| e != "txt") {
+                continue;
+            }
+            // A blob that another process removed meanwhile is no failure.
+            let old = std::fs::symlink_metadata(&path)
+                .and_then(|m| Ok(m.is_file() && m.modified()? < before))
+                .unwrap_or(false);
+            if old && std::fs::remove_file(&path).is_ok() {
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+fn system_time(at: Timestamp) -> Option<SystemTime> {
+    let since = Duration::from_millis(u64::try_from(at.0).ok()?);
+    SystemTime::UNIX_EPOCH.checked_add(since)
+}
+
+/// Blobs in memory, for replays and tests. They never expire: a replay has no time of its own.
+#[derive(Debug, Default)]
+pub struct MemoryBlobs {
+    blobs: Mutex<BTreeMap<String, String>>,
+}
+
+impl MemoryBlobs {
+    /// The text of a blob.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<String> {
+        self.blobs.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// How many blobs there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.blobs.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl BlobStore for MemoryBlobs {
+    fn put(&self, name: &str, text: &str) -> Result<String> {
+        if name.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidInput, "a blob needs a name"));
+        }
+        let mut blobs = self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
+        blobs.insert(name.to_owned(), text.to_owned());
+        Ok(format!("tool-results/{name}.txt"))
+    }
+
+    fn expire(&self, _before: Timestamp) -> Result<usize> {
+        Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blobs_are_written_read_and_expired_by_age() {
+        let dir = tempfile::tempdir().unwrap();
+        let blobs = FileBlobs::at(dir.path().join("tool-results"));
+        assert_eq!(blobs.expire(Timestamp(i64::MAX)).unwrap(), 0);
+        let path = blobs.put("old", "one").unwrap();
+        blobs.put("new", "two").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one");
+        std::fs::write(blobs.dir().join("notes.md"), "mine").unwrap();
+        let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
+        for file in [Path::new(&path), &blobs.dir().join("notes.md")] {
+            std::fs::File::options()
+                .write(true)
+                .open(file)
+                .unwrap()
+                .set_modified(long_ago)
+                .unwrap();
+        }
+        assert_eq!(blobs.expire(Timestamp(1_000_000)).unwrap(), 0);
+        assert_eq!(blobs.expire(Timestamp(1_000_001)).unwrap(), 1);
+        assert_eq!(blobs.get("old").unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(blobs.get("new").unwrap(), "two");
+        assert!(blobs.dir().join("notes.md").exists());
+    }
+
+    #[test]
+    fn names_cannot_leave_the_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let blobs = FileBlobs::at(dir.path().join("in"));
+        for name in ["../x", "/etc/x", "", ".", "a/b", "a\0b"] {
+            assert_eq!(blobs.put(name, "x").unwrap_err().kind(), ErrorKind::InvalidInput);
+        }
+        assert!(!dir.path().join("in").exists());
+    }
+}

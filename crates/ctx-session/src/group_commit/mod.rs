@@ -1,0 +1,241 @@
+//! Durable appends of many sessions for the price of few syncs.
+//!
+//! # What
+//!
+//! The sessions of one home share a journal. An entry is written to its session file at once,
+//! where readers see it, and once more to the journal, which alone is synced: one sync serves all
+//! sessions that were waiting for one. A crash of the process loses nothing, because the session
+//! file has the entry. After a crash of the machine the journal is replayed: see [`recover`].
+//!
+//! # Why a journal
+//!
+//! Measured with 32 threads appending 1 KiB entries to a session each (ext4, 2 cores), against one
+//! thread with a sync per entry: every thread syncing its own file, 5 to 7 times the rate, as the
+//! file system merges some of the work; a journal that grows as it is written, 6 to 7 times; a
+//! journal written into blocks filled beforehand, 9 to 16 times, the most where waiting threads
+//! are woken one by one and the next leader last. `syncfs` was not an option: it waits for
+//! everything else on the file system too.
+//!
+//! # Leader and followers
+//!
+//! The first thread to come becomes the leader: it takes what the others have handed in so far,
+//! writes and syncs it, wakes them, and makes one of those who came meanwhile the next leader.
+//! Followers are parked, not queued on a condition variable: waking them costs no contention for
+//! the lock, which made a factor of nearly two.
+
+mod journal;
+pub(crate) mod pointer;
+mod record;
+mod recover;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
+
+use ctx_core::Result;
+
+use crate::disk;
+use crate::lock::FileLock;
+use crate::paths::Home;
+use journal::Journal;
+use record::{FRAME_HEADER, Record};
+
+pub use recover::{Recovered, recover};
+
+/// What the sessions of one home share. Give it to each with
+/// [`LogOptions::with_group`](crate::log::LogOptions::with_group); it ends with the last of them.
+#[derive(Debug)]
+pub struct GroupCommit {
+    queue: Mutex<Queue>,
+    journal: Mutex<Journal>,
+    files: Mutex<HashMap<u64, Arc<File>>>,
+    next_member: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    /// The next frame: room for its header, then the records handed in so far.
+    frame: Vec<u8>,
+    /// A buffer to reuse.
+    spare: Vec<u8>,
+    /// Those who wait for the next frame, the leader not among them.
+    waiting: Vec<Arc<Ticket>>,
+    led: bool,
+    /// The journal failed once and is not used any more.
+    dead: bool,
+}
+
+#[derive(Debug)]
+struct Ticket {
+    state: AtomicU8,
+    thread: Thread,
+}
+
+const WAITING: u8 = 0;
+const LEAD: u8 = 1;
+const DURABLE: u8 = 2;
+const REFUSED: u8 = 3;
+
+/// What became of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The bytes are on disk.
+    Durable,
+    /// The journal does not take them. The session must sync its own file, and leave.
+    Refused,
+}
+
+impl GroupCommit {
+    /// A new group for a home. What crashed groups left behind is put in place first.
+    pub fn open(home: &Home) -> Result<Arc<Self>> {
+        let dir = home.journals_dir();
+        disk::create_private_dir(&dir)?;
+        let _dir_lock = FileLock::exclusive(&recover::guard(&dir))?;
+        recover::sweep(&dir)?;
+        Ok(Arc::new(Self {
+            queue: Mutex::default(),
+            journal: Mutex::new(Journal::create(&dir)?),
+            files: Mutex::default(),
+            next_member: AtomicU64::new(1),
+        }))
+    }
+
+    /// Takes a session in. From now on its lock's sidecar names the journal, so that whoever opens
+    /// the session next looks there.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        file: &Arc<File>,
+        path: &Path,
+        lock: &FileLock,
+    ) -> Result<Member> {
+        let id = self.next_member.fetch_add(1, Ordering::Relaxed);
+        let path = std::path::absolute(path)
+            .map_err(|e| disk::io_error("cannot find the file's full path", path, e))?;
+        let journal = locked(&self.journal).path().to_owned();
+        pointer::set(lock, &journal, id)?;
+        locked(&self.files).insert(id, file.clone());
+        let path = record::path_bytes(&path);
+        Ok(Member { group: self.clone(), id, path, record: Vec::new() })
+    }
+
+    fn commit(&self, record: &[u8]) -> Outcome {
+        let mut queue = locked(&self.queue);
+        if queue.dead {
+            return Outcome::Refused;
+        }
+        if queue.frame.is_empty() {
+            queue.frame.resize(FRAME_HEADER, 0);
+        }
+        queue.frame.extend_from_slice(record);
+        if !queue.led {
+            queue.led = true;
+            drop(queue);
+            return self.lead();
+        }
+        let ticket =
+            Arc::new(Ticket { state: AtomicU8::new(WAITING), thread: std::thread::current() });
+        queue.waiting.push(ticket.clone());
+        drop(queue);
+        loop {
+            match ticket.state.load(Ordering::Acquire) {
+                WAITING => std::thread::park(),
+                LEAD => return self.lead(),
+                DURABLE => return Outcome::Durable,
+                _ => return Outcome::Refused,
+            }
+        }
+    }
+
+    /// Writes what was handed in so far, the caller's own record included, and passes the lead on.
+    fn lead(&self) -> Outcome {
+        // Those woken by the leader before are about to hand in their next record. Letting them
+        // run first doubles the size of a frame; alone, it costs nothing to speak of.
+        std::thread::yield_now();
+        let mut queue = locked(&self.queue);
+        let spare = std::mem::take(&mut queue.spare);
+        let mut frame = std::mem::replace(&mut queue.frame, spare);
+        let served = std::mem::take(&mut queue.waiting);
+        let dead = queue.dead;
+        drop(queue);
+
+        let written = !dead && self.write(&mut frame);
+
+        let mut queue = locked(&self.queue);
+        queue.dead |= !written;
+        frame.clear();
+        queue.spare = frame;
+        let next = queue.waiting.pop();
+        queue.led = next.is_some();
+        drop(queue);
+        for ticket in served {
+            ticket.wake(if written { DURABLE } else { REFUSED });
+        }
+        if let Some(next) = next {
+            next.wake(LEAD);
+        }
+        if written { Outcome::Durable } else { Outcome::Refused }
+    }
+
+    fn write(&self, frame: &mut [u8]) -> bool {
+        let mut journal = locked(&self.journal);
+        if journal.is_full(frame.len()) {
+            let files: Vec<_> = locked(&self.files).values().cloned().collect();
+            if files.iter().any(|file| file.sync_data().is_err()) {
+                return false;
+            }
+            journal.begin_round();
+        }
+        journal.write(frame).is_ok()
+    }
+}
+
+impl Drop for GroupCommit {
+    fn drop(&mut self) {
+        // Members keep the group alive, and take their file out of the list once no record of
+        // theirs is needed. Whoever is still in the list needs the journal.
+        if locked(&self.files).is_empty() {
+            locked(&self.journal).remove();
+        }
+    }
+}
+
+impl Ticket {
+    fn wake(&self, state: u8) {
+        self.state.store(state, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+/// A session's place in a group.
+#[derive(Debug)]
+pub(crate) struct Member {
+    group: Arc<GroupCommit>,
+    id: u64,
+    path: Vec<u8>,
+    record: Vec<u8>,
+}
+
+impl Member {
+    /// Makes bytes durable that were just written at `offset` of the session's file.
+    pub(crate) fn commit(&mut self, offset: u64, data: &[u8]) -> Outcome {
+        self.record.clear();
+        let record = Record { member: self.id, offset, path: &self.path, data };
+        if record.write(&mut self.record) {
+            self.group.commit(&self.record)
+        } else {
+            Outcome::Refused
+        }
+    }
+
+    /// Leaves for good: the session's file is synced, and nothing points to the journal any more.
+    pub(crate) fn settled(self) {
+        locked(&self.group.files).remove(&self.id);
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,83 @@
+//! The claim a journal has on a session, kept in the sidecar of the session's lock.
+//!
+//! It is written before a session's first record and taken away after its last sync. So a session
+//! whose sidecar is empty is complete as it is, and one that names a journal may lack entries which
+//! that journal has. Whoever holds the session's lock may change it.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use ctx_core::Result;
+use serde::{Deserialize, Serialize};
+
+use super::recover;
+use crate::disk;
+use crate::lock::FileLock;
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Pointer {
+    pub(super) journal: PathBuf,
+    pub(super) member: u64,
+}
+
+/// Names the journal, durably.
+pub(super) fn set(lock: &FileLock, journal: &Path, member: u64) -> Result<()> {
+    let failed = |e| disk::io_error("cannot write to the lock file", lock.path(), e);
+    let journal = std::path::absolute(journal).map_err(failed)?;
+    let pointer = Pointer { journal, member };
+    let json = serde_json::to_vec(&pointer).map_err(|e| failed(std::io::Error::other(e)))?;
+    let mut sidecar = lock.sidecar();
+    sidecar.seek(SeekFrom::Start(0)).map_err(failed)?;
+    sidecar.set_len(0).map_err(failed)?;
+    sidecar.write_all(&json).map_err(failed)?;
+    sidecar.sync_data().map_err(failed)?;
+    disk::sync_dir(disk::parent(lock.path()))
+}
+
+/// Takes the name away, durably.
+pub(crate) fn clear(lock: &FileLock) -> Result<()> {
+    let failed = |e| disk::io_error("cannot write to the lock file", lock.path(), e);
+    let sidecar = lock.sidecar();
+    if sidecar.metadata().map_err(failed)?.len() > 0 {
+        sidecar.set_len(0).map_err(failed)?;
+        sidecar.sync_data().map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Reads the name from an open sidecar. One that cannot be read was torn while it was written, so
+/// before any record.
+pub(super) fn get(mut sidecar: &File) -> std::io::Result<Option<Pointer>> {
+    let mut json = Vec::new();
+    sidecar.seek(SeekFrom::Start(0))?;
+    sidecar.read_to_end(&mut json)?;
+    Ok(serde_json::from_slice(&json).ok())
+}
+
+/// Completes a session whose lock was just taken, if a journal has a claim on it.
+pub(crate) fn settle(path: &Path, file: &File, lock: &FileLock) -> Result<()> {
+    let failed = |e| disk::io_error("cannot read the lock file", lock.path(), e);
+    let Some(Pointer { journal, member }) = get(lock.sidecar()).map_err(failed)? else {
+        return Ok(());
+    };
+    let dir = disk::parent(&journal);
+    if dir.is_dir() {
+        // With this held nobody else is replaying, so a locked journal is one in use: its process
+        // lives, and the session file has all there is.
+        let _dir_lock = FileLock::exclusive(&recover::guard(dir))?;
+        let failed = |e| disk::io_error("cannot read the journal", &journal, e);
+        match File::open(&journal) {
+            Ok(open) => match open.try_lock() {
+                Ok(()) => recover::replay(path, file, &open, &journal, member)?,
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(e)) => return Err(failed(e)),
+            },
+            // A journal is removed when every session that needed it is complete.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(failed(e)),
+        }
+    }
+    file.sync_data().map_err(|e| disk::io_error("cannot bring the file to disk", path, e))?;
+    clear(lock)
+}

@@ -1,0 +1,229 @@
+//! After a crash: bringing what only the journal has into the session files.
+
+use std::collections::BTreeSet;
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use ctx_core::{ErrorKind, Result};
+
+use super::pointer::{self, Pointer};
+use super::record;
+use crate::disk;
+use crate::lock::{FileLock, sidecar_of};
+use crate::paths::Home;
+
+/// What [`recover`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Session files that were completed or found complete.
+    pub sessions: usize,
+    /// Sessions that are open elsewhere, and were left to whoever has them open.
+    pub busy: usize,
+}
+
+/// Completes the session files of a home from journals that crashed processes left behind.
+///
+/// Opening a session to append to it does this for that session, and opening a group does it for
+/// all. Programs that only read can call it first, to see after a power cut what was stored before.
+pub fn recover(home: &Home) -> Result<Recovered> {
+    let dir = home.journals_dir();
+    if !dir.is_dir() {
+        return Ok(Recovered::default());
+    }
+    let _dir_lock = FileLock::exclusive(&guard(&dir))?;
+    sweep(&dir)
+}
+
+/// What is locked while journals of a folder are created or replayed.
+pub(super) fn guard(dir: &Path) -> PathBuf {
+    dir.join("journals")
+}
+
+/// Replays and removes the journals in `dir` whose processes are gone. The caller holds the
+/// folder's lock.
+pub(super) fn sweep(dir: &Path) -> Result<Recovered> {
+    let failed = |e| disk::io_error("cannot look for journals", dir, e);
+    let mut recovered = Recovered::default();
+    for file in std::fs::read_dir(dir).map_err(failed)? {
+        let path = file.map_err(failed)?.path();
+        if path.extension().is_some_and(|e| e == "journal") {
+            sweep_one(&path, &mut recovered)?;
+        }
+    }
+    Ok(recovered)
+}
+
+fn sweep_one(journal: &Path, recovered: &mut Recovered) -> Result<()> {
+    let failed = |e| disk::io_error("cannot read the journal", journal, e);
+    let file = File::open(journal).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(()),
+        Err(TryLockError::Error(e)) => return Err(failed(e)),
+    }
+    let bytes = contents(&file).map_err(failed)?;
+    let paths: BTreeSet<_> = record::read(&bytes).iter().map(|r| r.path).collect();
+    let busy_before = recovered.busy;
+    for path in paths.into_iter().filter_map(record::path_of) {
+        match complete(&path, journal, &bytes)? {
+            Some(true) => recovered.sessions += 1,
+            Some(false) => recovered.busy += 1,
+            None => {}
+        }
+    }
+    if recovered.busy == busy_before {
+        std::fs::remove_file(journal)
+            .map_err(|e| disk::io_error("cannot remove the journal", journal, e))?;
+    }
+    Ok(())
+}
+
+/// Completes one session, if the journal has a claim on it. Says whether it could.
+fn complete(path: &Path, journal: &Path, bytes: &[u8]) -> Result<Option<bool>> {
+    let sidecar = sidecar_of(path);
+    // A session that was deleted stays deleted.
+    if !path.exists() || !sidecar.exists() {
+        return Ok(None);
+    }
+    let failed = |e| disk::io_error("cannot complete the session", path, e);
+    let claims = |pointer: Option<Pointer>| {
+        pointer.filter(|p| same_journal(&p.journal, journal)).map(|p| p.member)
+    };
+    match FileLock::try_exclusive(path) {
+        Ok(lock) => {
+            let Some(member) = claims(pointer::get(lock.sidecar()).map_err(failed)?) else {
+                return Ok(None);
+            };
+            let file = File::options().read(true).write(true).open(path).map_err(failed)?;
+            apply(&file, bytes, member).map_err(failed)?;
+            file.sync_data().map_err(failed)?;
+            pointer::clear(&lock)?;
+            Ok(Some(true))
+        }
+        Err(e) if e.kind() == ErrorKind::Locked => {
+            // Whoever has it open takes the claim away when the session is complete.
+            let sidecar = File::open(&sidecar).map_err(failed)?;
+            Ok(claims(pointer::get(&sidecar).map_err(failed)?).map(|_| false))
+        }
+        Err(e) => Err(e),
+    }
+}
+
+/// Journals have names of their own, whatever path led to them.
+fn same_journal(a: &Path, b: &Path) -> bool {
+    a.file_name() == b.file_name()
+}
+
+/// Replays one session's records. The caller has the session's lock and syncs the file.
+pub(super) fn replay(
+    path: &Path,
+    file: &File,
+    journal: &File,
+    journal_path: &Path,
+    member: u64,
+) -> Result<()> {
+    let bytes = contents(journal)
+        .map_err(|e| disk::io_error("cannot read the journal", journal_path, e))?;
+    apply(file, &bytes, member).map_err(|e| disk::io_error("cannot complete the session", path, e))
+}
+
+fn contents(mut file: &File) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes a member's records where they belong. What is there already stays; where the machine
+/// lost power there is nothing, or zeros, or the beginning of the record. Anything else was written
+/// by somebody else meanwhile: then the record goes to the end, as no entry may be lost and none
+/// overwritten.
+fn apply(mut file: &File, journal: &[u8], member: u64) -> std::io::Result<()> {
+    let mut there = Vec::new();
+    for record in record::read(journal).into_iter().filter(|r| r.member == member) {
+        let length = file.metadata()?.len();
+        there.clear();
+        if record.offset < length {
+            file.seek(SeekFrom::Start(record.offset))?;
+            file.take(record.data.len() as u64).read_to_end(&mut there)?;
+        }
+        if there == record.data {
+            continue;
+        }
+        let lost = there.iter().zip(record.data).all(|(is, was)| is == was || *is == 0);
+        if record.offset <= length && lost {
+            file.seek(SeekFrom::Start(record.offset))?;
+        } else if holds(file, record.data)? {
+            continue;
+        } else {
+            file.seek(SeekFrom::End(0))?;
+            if !ends_line(file, length)? {
+                file.write_all(b"\n")?;
+            }
+        }
+        file.write_all(record.data)?;
+    }
+    Ok(())
+}
+
+/// Whether the bytes stand anywhere in the file: an earlier recovery, cut short, put them there.
+fn holds(file: &File, bytes: &[u8]) -> std::io::Result<bool> {
+    Ok(memchr::memmem::find(&contents(file)?, bytes).is_some())
+}
+
+/// Whether a file of that length ends a line. The cursor is at the end afterwards.
+fn ends_line(mut file: &File, length: u64) -> std::io::Result<bool> {
+    let mut last = [b'\n'];
+    if length > 0 {
+        file.seek(SeekFrom::Start(length - 1))?;
+        file.read_exact(&mut last)?;
+    }
+    Ok(last == *b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::{FRAME_HEADER, Record, seal};
+    use super::*;
+
+    fn journal(records: &[(u64, u64, &str)]) -> Vec<u8> {
+        let mut frame = vec![0; FRAME_HEADER];
+        for &(member, offset, data) in records {
+            let data = data.as_bytes();
+            assert!(Record { member, offset, path: b"/s", data }.write(&mut frame));
+        }
+        seal(&mut frame, 1);
+        frame
+    }
+
+    fn applied(before: &str, journal: &[u8]) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        std::fs::write(&path, before).unwrap();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        apply(&file, journal, 1).unwrap();
+        let once = std::fs::read_to_string(&path).unwrap();
+        apply(&file, journal, 1).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), once, "not idempotent");
+        once
+    }
+
+    #[test]
+    fn lost_bytes_come_back_and_present_ones_stay() {
+        let journal = journal(&[(1, 2, "a\n"), (2, 0, "not mine"), (1, 4, "bc\n")]);
+        for before in ["h\n", "h\na", "h\na\n", "h\na\nb", "h\na\nbc\n", "h\n\0\0\0", "h\na\n\0\0"]
+        {
+            assert_eq!(applied(before, &journal), "h\na\nbc\n", "{before:?}");
+        }
+        assert_eq!(applied("h\na\nbc\nlater\n", &journal), "h\na\nbc\nlater\n");
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_is_not_overwritten() {
+        let journal = journal(&[(1, 2, "a\n"), (1, 4, "bc\n")]);
+        assert_eq!(applied("h\nforeign\n", &journal), "h\nforeign\na\nbc\n");
+        assert_eq!(applied("h\nforeign", &journal), "h\nforeign\na\nbc\n");
+        assert_eq!(applied("", &journal), "a\nbc\n");
+    }
+}

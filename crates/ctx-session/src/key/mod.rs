@@ -1,0 +1,234 @@
+//! Session keys: which conversation a message belongs to.
+//!
+//! A key is a path of words separated by `:`. Every shape in use is a variant here, so that code
+//! asks a key what it is instead of taking strings apart:
+//!
+//! | key | is |
+//! |---|---|
+//! | `agent:<agent>:<mainKey>` | the agent's main conversation; `mainKey` is `main` by default |
+//! | `agent:<agent>:direct:<peer>` | a direct chat |
+//! | `agent:<agent>:<channel>:direct:<peer>` | a direct chat on one channel |
+//! | `agent:<agent>:<channel>:<account>:direct:<peer>` | the same, on one account |
+//! | `agent:<agent>:<channel>:group:<id>` (or `channel`, `room`) | a shared place |
+//! | `agent:<agent>:subagent:<id>` | a subagent |
+//! | `agent:<agent>:cron:<job>`, `...:run:<run>` | a scheduled job of an agent |
+//! | `agent:<agent>:acp:<id>`, `agent:<agent>:explicit:<id>` | a session named by a client |
+//! | `cron:<job>`, `hook:<id>`, `acp:<id>`, `global` | sessions of no agent in particular |
+//!
+//! Every `agent:` key may end in `:thread:<id>` or `:topic:<id>`.
+
+mod parse;
+mod part;
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub use part::{FileId, MAX_KEY_BYTES, Name, PeerId};
+
+/// A session key.
+///
+/// ```
+/// use ctx_session::key::{AgentScope, SessionKey};
+///
+/// let key: SessionKey = "agent:main:telegram:group:-100:topic:7".parse()?;
+/// assert_eq!(key.agent().map(|a| a.as_str()), Some("main"));
+/// assert_eq!(key.thread().map(|t| t.id().as_str()), Some("7"));
+/// assert_eq!(key.to_string(), "agent:main:telegram:group:-100:topic:7");
+/// assert!("agent:../etc:main".parse::<SessionKey>().is_err());
+/// # Ok::<(), ctx_core::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SessionKey {
+    /// The one session that everything shares.
+    Global,
+    /// A scheduled job: `cron:<job>`.
+    Cron(PeerId),
+    /// A webhook call: `hook:<id>`.
+    Hook(PeerId),
+    /// A session opened by an editor: `acp:<id>`.
+    Acp(PeerId),
+    /// A session of one agent.
+    Agent {
+        /// The agent. It names a folder on disk.
+        agent: FileId,
+        /// Which of the agent's sessions.
+        scope: AgentScope,
+        /// A thread or topic inside it.
+        thread: Option<Thread>,
+    },
+}
+
+/// Which of an agent's sessions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AgentScope {
+    /// The main conversation, by its main key.
+    Main(Name),
+    /// A direct chat, whatever the channel.
+    Direct {
+        /// The other side.
+        peer: PeerId,
+    },
+    /// A direct chat on one channel, and on one account of it if given.
+    ChannelDirect {
+        /// The channel, for example `telegram`.
+        channel: Name,
+        /// The account on that channel.
+        account: Option<Name>,
+        /// The other side.
+        peer: PeerId,
+    },
+    /// A place that several people share.
+    Place {
+        /// The channel, for example `discord`.
+        channel: Name,
+        /// What the channel calls it.
+        kind: PlaceKind,
+        /// Its id on the channel.
+        id: PeerId,
+    },
+    /// A subagent; the id may name a chain of them.
+    Subagent(PeerId),
+    /// A scheduled job, and one run of it if given.
+    Cron {
+        /// The job.
+        job: Name,
+        /// The run.
+        run: Option<PeerId>,
+    },
+    /// A session opened by an editor.
+    Acp(PeerId),
+    /// A session that a client named itself.
+    Explicit(PeerId),
+}
+
+/// What a channel calls a shared place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PlaceKind {
+    /// `group`
+    Group,
+    /// `channel`
+    Channel,
+    /// `room`
+    Room,
+}
+
+impl PlaceKind {
+    /// The word in the key.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Group => "group",
+            Self::Channel => "channel",
+            Self::Room => "room",
+        }
+    }
+}
+
+/// A thread or topic inside a session.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Thread {
+    /// `:thread:<id>`
+    Thread(FileId),
+    /// `:topic:<id>`
+    Topic(FileId),
+}
+
+impl Thread {
+    /// The id, which is part of the transcript's file name.
+    #[must_use]
+    pub fn id(&self) -> &FileId {
+        match self {
+            Self::Thread(id) | Self::Topic(id) => id,
+        }
+    }
+}
+
+impl SessionKey {
+    /// The main session of an agent, under the main key `main`.
+    #[must_use]
+    pub fn main(agent: FileId) -> Self {
+        Self::Agent { agent, scope: AgentScope::Main(Name::main()), thread: None }
+    }
+
+    /// The agent it belongs to, if it names one.
+    #[must_use]
+    pub fn agent(&self) -> Option<&FileId> {
+        match self {
+            Self::Agent { agent, .. } => Some(agent),
+            _ => None,
+        }
+    }
+
+    /// The thread or topic it names.
+    #[must_use]
+    pub fn thread(&self) -> Option<&Thread> {
+        match self {
+            Self::Agent { thread, .. } => thread.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// The same session without its thread or topic.
+    #[must_use]
+    pub fn without_thread(&self) -> Self {
+        match self {
+            Self::Agent { agent, scope, .. } => {
+                Self::Agent { agent: agent.clone(), scope: scope.clone(), thread: None }
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+impl fmt::Display for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Global => f.write_str("global"),
+            Self::Cron(id) => write!(f, "cron:{id}"),
+            Self::Hook(id) => write!(f, "hook:{id}"),
+            Self::Acp(id) => write!(f, "acp:{id}"),
+            Self::Agent { agent, scope, thread } => {
+                write!(f, "agent:{agent}:{scope}")?;
+                match thread {
+                    Some(Thread::Thread(id)) => write!(f, ":thread:{id}"),
+                    Some(Thread::Topic(id)) => write!(f, ":topic:{id}"),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for AgentScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Main(key) => write!(f, "{key}"),
+            Self::Direct { peer } => write!(f, "direct:{peer}"),
+            Self::ChannelDirect { channel, account: None, peer } => {
+                write!(f, "{channel}:direct:{peer}")
+            }
+            Self::ChannelDirect { channel, account: Some(account), peer } => {
+                write!(f, "{channel}:{account}:direct:{peer}")
+            }
+            Self::Place { channel, kind, id } => write!(f, "{channel}:{}:{id}", kind.name()),
+            Self::Subagent(id) => write!(f, "subagent:{id}"),
+            Self::Cron { job, run: None } => write!(f, "cron:{job}"),
+            Self::Cron { job, run: Some(run) } => write!(f, "cron:{job}:run:{run}"),
+            Self::Acp(id) => write!(f, "acp:{id}"),
+            Self::Explicit(id) => write!(f, "explicit:{id}"),
+        }
+    }
+}
+
+impl Serialize for SessionKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for SessionKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}

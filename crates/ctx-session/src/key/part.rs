@@ -1,0 +1,166 @@
+//! The words a key is made of. Each type can only hold what may stand in its place, so a key that
+//! was built always parses back, and one that names a file cannot leave its folder.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ctx_core::{Error, ErrorKind, Result};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The longest key accepted.
+pub const MAX_KEY_BYTES: usize = 1024;
+
+/// The longest word that becomes part of a file name. Two of them, `-topic-` and the endings this
+/// crate adds stay under the 255 bytes that file systems allow.
+const MAX_FILE_ID_BYTES: usize = 100;
+
+/// The longest single word that stays out of file names.
+const MAX_PART_BYTES: usize = 512;
+
+/// Words that tell one shape of key from another and so cannot be names.
+const RESERVED: [&str; 12] = [
+    "agent", "direct", "group", "channel", "room", "subagent", "cron", "run", "thread", "topic",
+    "acp", "explicit",
+];
+
+/// A word that becomes a folder or part of a file name: an agent id, a session id, a thread id, a
+/// blob's name. No separators, no `..`, no leading dot, no control characters, at most 100 bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId(String);
+
+/// One word of a key that is not an id: a channel, an account, a main key, a job. No `:`, and none
+/// of the words that have a meaning of their own in keys.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(String);
+
+/// An id as a channel gives it out. It may hold `:` (Matrix rooms do) and `/` (Signal groups do):
+/// it never names a file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PeerId(String);
+
+impl FileId {
+    /// Checks `text` for use in a file name.
+    pub fn new(text: impl Into<String>) -> Result<Self> {
+        let text = text.into();
+        check(&text, MAX_FILE_ID_BYTES)?;
+        if text.contains(['/', '\\', ':']) {
+            return Err(refuse(
+                &text,
+                "it becomes a file name, so it cannot hold '/', '\\' or ':'",
+            ));
+        }
+        if text.starts_with('.') || text.contains("..") {
+            return Err(refuse(
+                &text,
+                "it becomes a file name, so it cannot begin with '.' or hold '..'",
+            ));
+        }
+        Ok(Self(text))
+    }
+
+    /// The agent that sessions without an agent belong to.
+    #[must_use]
+    pub fn main() -> Self {
+        Self("main".into())
+    }
+}
+
+impl Name {
+    /// Checks `text` for use as one word of a key.
+    pub fn new(text: impl Into<String>) -> Result<Self> {
+        let text = text.into();
+        check(&text, MAX_PART_BYTES)?;
+        if text.contains(':') {
+            return Err(refuse(&text, "':' separates the parts of a key"));
+        }
+        if RESERVED.contains(&text.as_str()) {
+            return Err(refuse(&text, "this word has a meaning of its own in session keys"));
+        }
+        Ok(Self(text))
+    }
+
+    /// The default main key.
+    #[must_use]
+    pub fn main() -> Self {
+        Self("main".into())
+    }
+}
+
+impl PeerId {
+    /// Checks `text` for use as an id.
+    pub fn new(text: impl Into<String>) -> Result<Self> {
+        let text = text.into();
+        check(&text, MAX_PART_BYTES)?;
+        let mut parts: Vec<&str> = text.split(':').collect();
+        if parts.iter().any(|part| part.is_empty()) {
+            return Err(refuse(&text, "a part between two ':' is empty"));
+        }
+        parts.pop();
+        if matches!(parts.last(), Some(&("thread" | "topic"))) {
+            return Err(refuse(&text, "it ends like a thread or topic, which only keys may"));
+        }
+        Ok(Self(text))
+    }
+}
+
+fn check(text: &str, most: usize) -> Result<()> {
+    if text.is_empty() {
+        return Err(refuse(text, "a part is empty"));
+    }
+    if text.len() > most {
+        let start: String = text.chars().take(24).collect();
+        return Err(refuse(&format!("{start}..."), "a part is too long").with("bytes", text.len()));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(refuse(&text.escape_debug().to_string(), "it holds a control character"));
+    }
+    if text.trim() != text {
+        return Err(refuse(text, "it begins or ends with white space"));
+    }
+    Ok(())
+}
+
+fn refuse(text: &str, why: &'static str) -> Error {
+    Error::new(ErrorKind::InvalidInput, why).with("part", format!("'{text}'"))
+}
+
+macro_rules! text_type {
+    ($name:ident) => {
+        impl $name {
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = Error;
+            fn from_str(text: &str) -> Result<Self> {
+                Self::new(text)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Self::new(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+text_type!(FileId);
+text_type!(Name);
+text_type!(PeerId);

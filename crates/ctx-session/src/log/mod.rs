@@ -1,0 +1,311 @@
+//! Appending to a session of ours.
+
+mod entry;
+mod file;
+mod ids;
+mod scan;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ctx_core::{EntryId, Error, ErrorKind, IdSource, Result, Timestamp};
+use serde::{Deserialize, Serialize};
+
+pub use entry::NewEntry;
+pub use ids::RandomIds;
+
+pub(crate) use entry::{iso, one_line};
+pub(crate) use file::LogFile;
+
+use crate::group_commit::GroupCommit;
+use crate::key::FileId;
+use ids::TakenIds;
+
+/// The version of pi's session format that is written.
+pub const PI_VERSION: u64 = 3;
+
+/// The mark in a header that says ctx wrote the file and may append to it.
+const OURS: u64 = 1;
+
+/// When an appended entry is safe from a power cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// When [`SessionLog::commit`] returns, which the caller does once a turn.
+    #[default]
+    PerTurn,
+    /// When [`SessionLog::append`] returns.
+    PerEntry,
+    /// When the operating system gets round to it; `commit` does nothing. A crash of the process
+    /// alone loses nothing even so.
+    None,
+}
+
+/// How a log is kept.
+#[derive(Clone)]
+pub struct LogOptions {
+    durability: Durability,
+    ids: Arc<dyn IdSource>,
+    group: Option<Arc<GroupCommit>>,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self { durability: Durability::default(), ids: Arc::new(RandomIds), group: None }
+    }
+}
+
+impl LogOptions {
+    /// When an entry is safe; once a turn by default.
+    #[must_use]
+    pub fn with_durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Where ids come from; random by default.
+    #[must_use]
+    pub fn with_ids(mut self, ids: Arc<dyn IdSource>) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    /// Shares the cost of durability with other sessions; alone by default.
+    #[must_use]
+    pub fn with_group(mut self, group: Arc<GroupCommit>) -> Self {
+        self.group = Some(group);
+        self
+    }
+}
+
+impl std::fmt::Debug for LogOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LogOptions")
+            .field("durability", &self.durability)
+            .field("group", &self.group.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a new session's header says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSession {
+    /// Its id.
+    pub id: FileId,
+    /// When it begins.
+    pub timestamp: Timestamp,
+    /// The folder the agent works in.
+    pub cwd: String,
+    /// The transcript it was forked from.
+    pub parent_session: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Header {
+    #[serde(rename = "type", default)]
+    kind: String,
+    #[serde(default)]
+    version: u64,
+    #[serde(default)]
+    id: String,
+    #[serde(default)]
+    timestamp: String,
+    #[serde(default)]
+    cwd: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parent_session: Option<String>,
+    #[serde(default)]
+    ctx: u64,
+}
+
+/// A session file of ours, open for appending. There is one writer at a time: a second one, in
+/// this process or another, gets [`ErrorKind::Locked`].
+///
+/// # What
+///
+/// The file is pi's session format, version 3, with a field `ctx` in its header. Only files with
+/// that mark are opened: a file that another program wrote is never written to; what ctx adds to
+/// it goes to an [`Overlay`](crate::overlay::Overlay).
+///
+/// Every entry becomes a child of the leaf and then is the leaf itself, as in pi. A write that
+/// fails is taken back, so the file is whole whatever happened, and the entries before it are
+/// there. If the file ends in a torn line (the machine lost power in the middle of a write), that
+/// line is moved to `<file>.torn-<n>` before the first append.
+///
+/// # Example
+///
+/// ```
+/// use ctx_core::{RawJson, Timestamp};
+/// use ctx_session::key::FileId;
+/// use ctx_session::log::{LogOptions, NewEntry, NewSession, SessionLog};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let path = dir.path().join("s1.jsonl");
+/// let session = NewSession {
+///     id: FileId::new("s1")?,
+///     timestamp: Timestamp(1_765_233_665_306),
+///     cwd: "/src".into(),
+///     parent_session: None,
+/// };
+/// let mut log = SessionLog::create(&path, &session, LogOptions::default())?;
+/// let hello = RawJson::from_text(r#"{"role":"user","content":"hello"}"#);
+/// let id = log.append(&NewEntry::message(hello), Timestamp(1_765_233_665_307))?;
+/// log.commit()?;
+/// assert_eq!(log.leaf(), Some(&id));
+/// # Ok::<(), ctx_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct SessionLog {
+    file: LogFile,
+    session_id: String,
+    leaf: Option<EntryId>,
+    taken: TakenIds,
+    options: LogOptions,
+    line: Vec<u8>,
+}
+
+impl SessionLog {
+    /// Creates the file. It is on disk with its header when this returns.
+    pub fn create(path: &Path, session: &NewSession, options: LogOptions) -> Result<Self> {
+        let header = Header {
+            kind: "session".into(),
+            version: PI_VERSION,
+            id: session.id.to_string(),
+            timestamp: iso(session.timestamp)?,
+            cwd: session.cwd.clone(),
+            parent_session: session.parent_session.clone(),
+            ctx: OURS,
+        };
+        let mut line = Vec::new();
+        one_line(&header, &mut line)?;
+        let mut file = LogFile::create(path, &line)?;
+        if let Some(group) = &options.group {
+            file.join(group)?;
+        }
+        let taken = TakenIds::default();
+        Ok(Self { file, session_id: header.id, leaf: None, taken, options, line })
+    }
+
+    /// Opens a file of ours to append to it. The leaf is where the file says it is: its last entry,
+    /// or the target of its last entry if that is of type `leaf`.
+    pub fn open(path: &Path, options: LogOptions) -> Result<Self> {
+        let (mut file, scan) = LogFile::open(path, |first| {
+            check_header(first).map(drop).map_err(|e| e.with("path", path.display()))
+        })?;
+        let header = check_header(&scan.header)?;
+        if let Some(group) = &options.group {
+            file.join(group)?;
+        }
+        Ok(Self {
+            file,
+            session_id: header.id,
+            leaf: scan.leaf,
+            taken: scan.ids,
+            options,
+            line: Vec::new(),
+        })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// The session's id, from the header.
+    #[must_use]
+    pub fn session_id(&self) -> &str {
+        &self.session_id
+    }
+
+    /// The entry the next one becomes a child of; `None` at the beginning.
+    #[must_use]
+    pub fn leaf(&self) -> Option<&EntryId> {
+        self.leaf.as_ref()
+    }
+
+    /// Bytes in the file.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.file.len()
+    }
+
+    /// Goes on from another entry: the next append begins a branch there. Nothing is written; to
+    /// have the next reader begin there too, append a [`NewEntry::Leaf`].
+    pub fn branch(&mut self, from: Option<EntryId>) -> Result<()> {
+        if let Some(id) = &from {
+            self.require(id)?;
+        }
+        self.leaf = from;
+        Ok(())
+    }
+
+    /// Appends an entry and returns its id. On an error the file and the leaf are as before.
+    pub fn append(&mut self, entry: &NewEntry, now: Timestamp) -> Result<EntryId> {
+        if let NewEntry::Leaf { target_id: Some(target) } = entry {
+            self.require(target)?;
+        }
+        let id = self.taken.fresh(&*self.options.ids);
+        entry.write_line(&id, self.leaf.as_deref(), now, &mut self.line)?;
+        let before = self.file.len();
+        self.file.append(&self.line)?;
+        if self.options.durability == Durability::PerEntry
+            && let Err(e) = self.file.commit()
+        {
+            // The caller is told that the entry is not there, so it must not be.
+            self.file.take_back_to(before)?;
+            return Err(e);
+        }
+        self.taken.insert(&id);
+        self.leaf = match entry {
+            NewEntry::Leaf { target_id } => target_id.clone(),
+            _ => Some(id.clone()),
+        };
+        Ok(id)
+    }
+
+    /// Makes all entries appended so far durable, unless durability is [`Durability::None`]. After
+    /// an error it can be tried again.
+    pub fn commit(&mut self) -> Result<()> {
+        if self.options.durability == Durability::None { Ok(()) } else { self.file.commit() }
+    }
+
+    /// Commits and closes. Dropping a log does the same, but nobody hears of an error then.
+    pub fn close(mut self) -> Result<()> {
+        self.file.close()
+    }
+
+    fn require(&self, id: &EntryId) -> Result<()> {
+        if self.taken.contains(id) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::NotFound, "the session has no such entry")
+            .with("entry", id)
+            .with("path", self.path().display()))
+    }
+}
+
+fn check_header(line: &[u8]) -> Result<Header> {
+    let foreign = "what ctx adds to a file of another program goes to an overlay";
+    let header = match serde_json::from_slice::<Header>(line) {
+        Ok(header) if header.kind == "session" => header,
+        _ => {
+            return Err(Error::new(ErrorKind::UnknownFormat, "the file is no session of ours")
+                .hint(format!("its first line is no session header; {foreign}")));
+        }
+    };
+    if header.ctx != OURS {
+        return Err(Error::new(ErrorKind::InvalidInput, "the session was not written by ctx")
+            .hint(format!("{foreign}; to go on in a session of ctx, convert it to one")));
+    }
+    if header.version != PI_VERSION {
+        return Err(Error::new(ErrorKind::UnknownFormat, "the session has another version")
+            .with("version", header.version)
+            .with("supported", PI_VERSION)
+            .hint("it is not rewritten in place; convert it to a session of this version"));
+    }
+    Ok(header)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,145 @@
+//! Sticky projections on disk: as `custom` entries, one for each save.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use ctx_core::{Error, ErrorKind, Projection, ProjectionStore, RawJson, Result, Timestamp};
+use serde::Deserialize;
+
+use crate::disk;
+use crate::log::{NewEntry, SessionLog};
+
+/// The `customType` of the entries.
+pub const PROJECTIONS_TYPE: &str = "ctx.projections";
+
+/// Where the time comes from.
+pub type Clock = fn() -> Timestamp;
+
+/// The system's time.
+#[must_use]
+pub fn system_clock() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The projections of a session of ours, kept in the session itself.
+///
+/// They hold for the session as a whole, not for a branch: a projection names the entry and the
+/// content it stands for. A save appends to the log and is made durable by its next commit.
+#[derive(Clone, Debug)]
+pub struct SessionProjections {
+    log: Arc<Mutex<SessionLog>>,
+    clock: Clock,
+}
+
+impl SessionProjections {
+    /// Projections in `log`, which is shared with whoever appends messages.
+    #[must_use]
+    pub fn new(log: Arc<Mutex<SessionLog>>) -> Self {
+        Self { log, clock: system_clock }
+    }
+
+    /// Takes the entries' times from `clock`.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+}
+
+impl ProjectionStore for SessionProjections {
+    fn load(&self) -> Result<Vec<Projection>> {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        read_projections(log.path())
+    }
+
+    fn save(&self, projections: &[Projection]) -> Result<()> {
+        let Some(entry) = projections_entry(projections)? else { return Ok(()) };
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.append(&entry, (self.clock)()).map(drop)
+    }
+}
+
+/// The entry that saves `projections`, unless there are none.
+pub(crate) fn projections_entry(projections: &[Projection]) -> Result<Option<NewEntry>> {
+    if projections.is_empty() {
+        return Ok(None);
+    }
+    let data = serde_json::to_string(projections).map_err(|e| {
+        Error::new(ErrorKind::InvalidInput, "the projections cannot be written as JSON").source(e)
+    })?;
+    Ok(Some(NewEntry::Custom {
+        custom_type: PROJECTIONS_TYPE.into(),
+        data: Some(RawJson::from_text(data)),
+    }))
+}
+
+/// All projections in a file of entries, oldest first. Lines and projections that cannot be read
+/// are passed over: without its projection a message goes out in a new form, which costs a cached
+/// prefix and nothing else.
+pub(crate) fn read_projections(path: &Path) -> Result<Vec<Projection>> {
+    #[derive(Deserialize)]
+    struct Head {
+        #[serde(rename = "customType")]
+        custom_type: String,
+        data: Vec<RawJson>,
+    }
+    let failed = |e| disk::io_error("cannot read the projections", path, e);
+    let finder = memchr::memmem::Finder::new(PROJECTIONS_TYPE);
+    let mut reader = BufReader::with_capacity(256 << 10, File::open(path).map_err(failed)?);
+    let mut line = Vec::new();
+    let mut found = Vec::new();
+    while {
+        line.clear();
+        reader.read_until(b'\n', &mut line).map_err(failed)? > 0
+    } {
+        if finder.find(&line).is_none() {
+            continue;
+        }
+        let Ok(head) = serde_json::from_slice::<Head>(&line) else { continue };
+        if head.custom_type == PROJECTIONS_TYPE {
+            found.extend(head.data.iter().filter_map(|p| serde_json::from_str(p.as_str()).ok()));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use ctx_core::{ContentHash, Message, Projected, ProjectionKey, Role};
+
+    use super::*;
+    use crate::log::{LogOptions, tests::new_session};
+
+    pub(crate) fn sample(entry: &str, form: Projected) -> Projection {
+        let hash = ContentHash::of(&Message::text(Role::User, entry));
+        let key = ProjectionKey { entry: entry.into(), hash };
+        Projection { key, layer: "pruning".into(), form, reason: "old".into() }
+    }
+
+    #[test]
+    fn projections_live_in_the_session() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        let log = new_session(&path, LogOptions::default());
+        let log = Arc::new(Mutex::new(log));
+        let store = SessionProjections::new(log.clone()).with_clock(|| Timestamp(5));
+        assert_eq!(store.load().unwrap(), []);
+        store.save(&[]).unwrap();
+        assert_eq!(log.lock().unwrap().leaf(), None);
+
+        let short = Arc::new(Message::text(Role::User, "short"));
+        let saved = [sample("a", Projected::Dropped), sample("b", Projected::Replaced(short))];
+        store.save(&saved[..1]).unwrap();
+        store.save(&saved[1..]).unwrap();
+        assert_eq!(store.load().unwrap(), saved);
+
+        let text = std::fs::read_to_string(&path).unwrap();
+        let broken = text.replacen("\"hash\"", "\"hush\"", 1) + "{\"customType\":\"ctx.projections";
+        std::fs::write(&path, broken).unwrap();
+        assert_eq!(store.load().unwrap(), saved[1..]);
+    }
+}
