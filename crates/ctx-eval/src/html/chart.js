@@ -1,7 +1,7 @@
 // The chart: raw against sent tokens, a column of pixels at most a bucket, whatever the number of
 // requests. Its x axis is the request, not the time: pauses of a session say nothing about it.
 
-const CHART = { left: 52, right: 10, top: 22, bottom: 48, gap: 8, strip: 12, zoomFloor: 8 };
+const CHART = { left: 52, right: 10, top: 30, bottom: 48, gap: 8, strip: 12, zoomFloor: 8 };
 
 function createChart(model, hooks) {
   const box = byId("chart");
@@ -32,7 +32,7 @@ function firstScale(model) {
 
 function chartLayers(svg) {
   const layers = {};
-  const names = "grid cached sentArea raw rawOff sent limit window edits over labels";
+  const names = "grid cached sentArea raw rawOff sent limit window edits labels over";
   for (const name of names.split(" ")) {
     const tag = name === "grid" || name === "labels" ? "g" : "path";
     layers[name] = svgNode(svg, tag, { class: name });
@@ -199,7 +199,8 @@ function drawGrid(chart) {
   for (let number = first; number <= chart.hi; number += step) ticks.push(number);
   for (const number of ticks) {
     const x = slotX(chart, number - 0.5);
-    svgNode(grid, "text", { x, y: y1 + CHART.gap + CHART.strip + 20, "text-anchor": x > x1 - 24 ? "end" : "middle" }, whole(number));
+    const place = { x, y: y1 + CHART.gap + CHART.strip + 20, "text-anchor": x > x1 - 24 ? "end" : "middle" };
+    svgNode(grid, "text", place, whole(number));
   }
 }
 
@@ -242,7 +243,8 @@ function areaPath(values, plot, step, y) {
 function tickPath(edits, plot, step) {
   const bottom = plot.y1 + CHART.gap + CHART.strip;
   const height = (n) => CHART.strip * Math.min(1, 0.4 + 0.3 * Math.log10(n));
-  const tick = (n, b) => (n > 0 ? `M${(plot.x0 + (b + 0.5) * step).toFixed(1)} ${bottom}v-${height(n).toFixed(1)}` : "");
+  const x = (b) => (plot.x0 + (b + 0.5) * step).toFixed(1);
+  const tick = (n, b) => (n > 0 ? `M${x(b)} ${bottom}v-${height(n).toFixed(1)}` : "");
   return edits.map(tick).join("");
 }
 
@@ -268,7 +270,7 @@ function drawBounds(chart, buckets) {
   if (window > 0) label(plot.x1, axis.y(window) - 6, "end", "on-window", upper);
   if (window > 0 && apart) label(plot.x1, axis.y(limit) - 6, "end", "on-limit", names[1]);
   const peak = buckets.raw.reduce((a, b) => Math.max(a, b), 0);
-  if (peak > axis.max) label(plot.x1, plot.y0 - 8, "end", "on-raw", `raw goes on to ${short(peak)} ↑`);
+  if (peak > axis.max) label(plot.x1, plot.y0 - 16, "end", "on-raw", `raw goes on to ${short(peak)} ↑`);
   label(plot.x0 - 8, plot.y1 + CHART.gap + CHART.strip, "end", "on-strip", "edits");
 }
 

@@ -70,7 +70,12 @@ function layerEdits(layer, edits) {
   const removed = edits.reduce((sum, edit) => sum + (edit.before || 0) - (edit.after || 0), 0);
   const told = `${plural(edits.length, "edit")} · ${tokensRemoved(removed)}`;
   const caption = el("caption", {}, el("b", {}, String(layer)), el("span", { class: "quiet" }, told));
-  const head = el("tr", {}, th("Entry", "c-entry"), th("Action", "c-action"), th("Before", "num c-size"), th("After", "num c-size"), th("Reason", "c-reason"));
+  const head = el("tr", {},
+    th("Entry", "c-entry"),
+    th("Action", "c-action"),
+    th("Before", "num c-size"),
+    th("After", "num c-size"),
+    th("Reason", "c-reason"));
   const body = el("tbody");
   const table = el("table", { class: "edits" }, caption, el("thead", {}, head), body);
   const box = el("div", { class: "layer" }, table);

@@ -49,11 +49,14 @@ function writeTotals(model) {
   byId("lede").textContent = ledeOf(model, totals);
   const list = byId("totals");
   const add = (name, value, note) => list.append(totalOf(name, value, note));
+  const change = (told, before, after) => fromTo(told(before), told(after));
+  const { rawTokens, sentTokens, costWithoutUsd, costWithUsd, prefixReuse } = totals;
+  const reuse = typeof prefixReuse === "number" ? percent(prefixReuse, 1) : NOTHING;
   add("Requests", whole(totals.requests), plural(totals.compactions || 0, "compaction"));
-  add("Overflows", fromTo(whole(totals.overflowsWithout), whole(totals.overflowsWith)), "without ctx, with ctx");
-  add("Tokens", fromTo(short(totals.rawTokens), short(totals.sentTokens)), saving(totals.rawTokens, totals.sentTokens));
-  add("Cost", fromTo(dollars(totals.costWithoutUsd), dollars(totals.costWithUsd)), saving(totals.costWithoutUsd, totals.costWithUsd));
-  add("Prefix reuse", typeof totals.prefixReuse === "number" ? percent(totals.prefixReuse, 1) : NOTHING, "of the sent tokens were cached");
+  add("Overflows", change(whole, totals.overflowsWithout, totals.overflowsWith), "without ctx, with ctx");
+  add("Tokens", change(short, rawTokens, sentTokens), saving(rawTokens, sentTokens));
+  add("Cost", change(dollars, costWithoutUsd, costWithUsd), saving(costWithoutUsd, costWithUsd));
+  add("Prefix reuse", reuse, "of the sent tokens were cached");
   writeSettings(model.report);
   writeLayers(model.report.layers || {});
 }
@@ -65,8 +68,12 @@ function ledeOf(model, totals) {
   const kept = model.window - model.limit;
   const room = `a window of ${whole(model.window)} tokens${kept ? `, ${whole(kept)} of them kept for the answer` : ""}`;
   if (!without && !remaining) return `Every request fits ${room}, with and without ctx.`;
-  const first = `With nothing ever left out, ${whole(without)} of ${plural(model.count, "request")} would not have fitted ${room}.`;
-  return `${first} ${remaining ? `With ctx, ${whole(remaining)} still ${remaining === 1 ? "does" : "do"} not.` : "With ctx, all of them do."}`;
+  const requests = plural(model.count, "request");
+  const still = `With ctx, ${whole(remaining)} still ${remaining === 1 ? "does" : "do"} not.`;
+  return [
+    `With nothing ever left out, ${whole(without)} of ${requests} would not have fitted ${room}.`,
+    remaining ? still : "With ctx, all of them do.",
+  ].join(" ");
 }
 
 function fromTo(before, after) {
@@ -75,7 +82,8 @@ function fromTo(before, after) {
 
 function totalOf(name, value, note) {
   const parts = Array.isArray(value) ? value : [el("b", {}, value)];
-  return el("div", {}, el("dt", {}, name), el("dd", { class: "figure" }, ...parts), el("dd", { class: "note" }, note));
+  const figure = el("dd", { class: "figure" }, ...parts);
+  return el("div", {}, el("dt", {}, name), figure, el("dd", { class: "note" }, note));
 }
 
 function saving(before, after) {
@@ -138,8 +146,12 @@ function speak(page) {
   clearTimeout(page.spoken);
   page.spoken = setTimeout(() => {
     const { model, cursor } = page;
-    const fits = model.fits[cursor] ? "fits" : "does not fit";
-    byId("live").textContent = `Request ${whole(cursor + 1)}: raw ${whole(model.raw[cursor])}, sent ${whole(model.sent[cursor])} tokens, ${fits}, ${plural(model.edits[cursor], "edit")}`;
+    byId("live").textContent = [
+      `Request ${whole(cursor + 1)}: raw ${whole(model.raw[cursor])}`,
+      `sent ${whole(model.sent[cursor])} tokens`,
+      model.fits[cursor] ? "fits" : "does not fit",
+      plural(model.edits[cursor], "edit"),
+    ].join(", ");
   }, 250);
 }
 
@@ -209,6 +221,7 @@ function listenToControls(page) {
   byId("largest-raw").addEventListener("click", () => show(page, largest(page.model.raw)));
   byId("largest-sent").addEventListener("click", () => show(page, largest(page.model.sent)));
   byId("zoom-out").addEventListener("click", () => setView(chart, 0, page.model.count));
+  byId("open-here").addEventListener("click", () => show(page, page.cursor));
   for (const radio of document.querySelectorAll("input[name=scale]")) {
     radio.checked = radio.value === chart.scale;
     radio.addEventListener("change", () => setScale(chart, radio.value));
@@ -223,7 +236,10 @@ function listenToKeys(page) {
   document.addEventListener("pointerdown", (event) => (page.inRows = byId("body").contains(event.target)));
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !page.model.count) return;
-    const act = event.target.matches("input, select") ? keyInField(page, event) : keyOnPage(page, event);
+    // Arrows choose among radio buttons, and letters among options; these keep them.
+    if (event.target.matches("input[type=radio]") && event.key.startsWith("Arrow")) return;
+    const inField = event.target.matches("input[type=search], select");
+    const act = inField ? keyInField(page, event) : keyOnPage(page, event);
     if (!act) return;
     event.preventDefault();
     act();
@@ -239,31 +255,44 @@ function keyInField(page, event) {
 
 // Back from a search, the reader finds the request it led to among its neighbours.
 function leaveSearch(page) {
+  const filtered = page.rows.order.length < page.model.count;
   clearFilter(page);
   byId("search").blur();
+  if (!filtered) return;
   revealRow(page.rows, page.cursor, false);
+  focusRow(page.rows, page.cursor);
 }
 
 function keyOnPage(page, event) {
-  const { key } = event;
-  const onChart = page.chart.box.contains(event.target);
-  if (key === "/") return () => byId("search").select();
-  if (key === "Escape") return () => stepBack(page);
-  if (key === "n" || key === "p") return () => moveAndReveal(page, nextEdited(page.model, page.cursor, key === "n" ? 1 : -1));
-  if (key === "ArrowRight" || key === "ArrowLeft") return () => moveAndReveal(page, page.cursor + (key === "ArrowRight" ? 1 : -1));
-  if (key === "Enter" && onChart) return () => show(page, page.cursor);
-  if ((key === "+" || key === "=") && onChart) return () => zoomChart(page.chart, 0.5);
-  if ((key === "-" || key === "−") && onChart) return () => zoomChart(page.chart, 2);
-  const inRows = page.inRows && (event.target === document.body || byId("body").contains(event.target));
-  if (onChart || inRows) return keyToMove(page, key, inRows);
-  return null;
+  const { key, target } = event;
+  const { chart } = page;
+  const onChart = chart.box.contains(target);
+  const inRows = page.inRows && (target === document.body || byId("body").contains(target));
+  const anywhere = {
+    "/": () => byId("search").select(),
+    Escape: () => stepBack(page),
+    n: () => moveAndReveal(page, nextEdited(page.model, page.cursor, 1)),
+    p: () => moveAndReveal(page, nextEdited(page.model, page.cursor, -1)),
+    ArrowRight: () => moveAndReveal(page, page.cursor + 1),
+    ArrowLeft: () => moveAndReveal(page, page.cursor - 1),
+  };
+  const here = {
+    Enter: () => show(page, page.cursor),
+    "+": () => zoomChart(chart, 0.5),
+    "=": () => zoomChart(chart, 0.5),
+    "-": () => zoomChart(chart, 2),
+  };
+  if (Object.hasOwn(anywhere, key)) return anywhere[key];
+  if (onChart && Object.hasOwn(here, key)) return here[key];
+  return onChart || inRows ? keyToMove(page, key, inRows) : null;
 }
 
 function keyToMove(page, key, inRows) {
-  const span = page.chart.hi - page.chart.lo;
-  const far = inRows ? Math.max(1, Math.floor(innerHeight / page.rows.rowHeight) - 3) : Math.max(1, Math.round(span / 10));
+  const aScreen = Math.floor(innerHeight / page.rows.rowHeight) - 3;
+  const aTenth = Math.round((page.chart.hi - page.chart.lo) / 10);
+  const far = Math.max(1, inRows ? aScreen : aTenth);
   const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: far, PageUp: -far, Home: -Infinity, End: Infinity };
-  if (!(key in steps)) return null;
+  if (!Object.hasOwn(steps, key)) return null;
   return () => (inRows ? moveInRows(page, steps[key]) : moveTo(page, page.cursor + steps[key]));
 }
 
@@ -285,8 +314,9 @@ function moveAndReveal(page, at) {
 }
 
 function nextEdited(model, from, direction) {
-  for (let at = from + direction; at >= 0 && at < model.count; at += direction) if (model.edits[at]) return at;
-  return from;
+  let at = from + direction;
+  while (at >= 0 && at < model.count && !model.edits[at]) at += direction;
+  return at >= 0 && at < model.count ? at : from;
 }
 
 // Esc undoes one thing: the opened row, then the filter, then the zoom.

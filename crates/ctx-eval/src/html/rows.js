@@ -155,7 +155,8 @@ function rowAt(rows, rank) {
 function makeRow(rows, at) {
   const { model } = rows;
   const request = model.requests[at];
-  const button = el("button", { type: "button", class: "opener" }, whole(at + 1));
+  const number = whole(at + 1);
+  const button = el("button", { type: "button", class: "opener", "aria-label": `Request ${number}` }, number);
   const full = model.window > 0 ? Math.min(100, (100 * model.sent[at]) / model.window) : 0;
   const level = el("span", { class: "level", style: `width:${full.toFixed(1)}%`, "aria-hidden": "true" });
   const fits = model.fits[at] ? el("span", { class: "yes" }, "✓ fits") : el("span", { class: "no" }, "✕ over");
