@@ -1,9 +1,9 @@
 //! The cap over all results together.
 
-use ctx_core::{Block, ContextView, Message, Result, Role, Tokens};
+use ctx_core::{Block, Chars, ContextView, Result, Tokens, ToolResult};
 
 use crate::layer::rewrite;
-use crate::notice::AGGREGATE_ELISION_NOTICE;
+use crate::notice::{AGGREGATE_ELISION_NOTICE, preserved_line};
 use crate::single::Bounded;
 
 /// Once over the cap, results go until this share of it is left.
@@ -18,22 +18,29 @@ pub(crate) fn elide(view: &mut ContextView, cap: Tokens) -> Result<()> {
     }
     let target = cap.scale(LOW_WATER);
     let counter = *view.ledger().counter();
-    let notice = vec![Block::text(AGGREGATE_ELISION_NOTICE)];
-    let size = counter.message(&Message::new(Role::ToolResult, notice.clone()));
+    let size = counter.text(AGGREGATE_ELISION_NOTICE);
     for at in 0..view.len() {
         if view.result_total() <= target {
             break;
         }
         let node = view.node(at);
         let results = node.results().len();
-        let elided = Tokens::saturating_from(size.get() * results as u64);
-        if results == 0 || !node.is_live() || node.tokens() <= elided || view.is_protected(at) {
+        let least = Tokens::saturating_from(size.get() * results as u64);
+        if results == 0 || !node.is_live() || node.tokens() <= least || view.is_protected(at) {
             continue;
         }
-        rewrite(view, at, |result| {
-            let gains = result.content != notice;
-            gains.then(|| Bounded { content: notice.clone(), reason: REASON.into() })
-        })?;
+        rewrite(view, at, elided)?;
     }
     Ok(())
+}
+
+/// The notice, and where the whole text is if the result says so. `None` where that is not shorter.
+fn elided(result: &ToolResult) -> Option<Bounded> {
+    let text = result.plain_text();
+    let mut notice = AGGREGATE_ELISION_NOTICE.to_owned();
+    if let Some(line) = preserved_line(&text) {
+        notice = format!("{notice}\n{line}");
+    }
+    let has_more = result.content.len() > 1 || Chars::of(&notice) < Chars::of(&text);
+    has_more.then(|| Bounded { content: vec![Block::text(notice)], reason: REASON.into() })
 }

@@ -22,7 +22,7 @@ pub(crate) fn preserved_at(path: &str) -> String {
     format!("{PRESERVED}{path}]")
 }
 
-/// Whether a text ends by saying where the whole of it can be read.
-pub(crate) fn is_preserved(text: &str) -> bool {
-    text.lines().next_back().is_some_and(|line| line.starts_with(PRESERVED) && line.ends_with(']'))
+/// The line at the end of a text that says where the whole of it can be read.
+pub(crate) fn preserved_line(text: &str) -> Option<&str> {
+    text.lines().next_back().filter(|line| line.starts_with(PRESERVED) && line.ends_with(']'))
 }

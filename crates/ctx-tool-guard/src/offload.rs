@@ -8,7 +8,7 @@ use crate::Offload;
 use crate::cut::{Shown, chars_only, cut};
 use crate::layer::rewrite;
 use crate::limits::MIN_CHARS;
-use crate::notice::{CONTEXT_LIMIT_TRUNCATION_NOTICE, is_preserved, preserved_at};
+use crate::notice::{CONTEXT_LIMIT_TRUNCATION_NOTICE, preserved_at, preserved_line};
 use crate::single::Bounded;
 
 /// A text that ends in a path may be longer than the threshold by no more than a path can be.
@@ -92,7 +92,8 @@ impl FileOf<'_> {
 fn shorten(result: &ToolResult, threshold: Chars, file: &FileOf<'_>) -> Option<Bounded> {
     let text = result.plain_text();
     let length = Chars::of(&text);
-    let moved_before = length.0 <= threshold.0.saturating_add(LONGEST_PATH) && is_preserved(&text);
+    let moved_before =
+        length.0 <= threshold.0.saturating_add(LONGEST_PATH) && preserved_line(&text).is_some();
     if length <= threshold || moved_before {
         return None;
     }

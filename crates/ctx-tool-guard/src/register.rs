@@ -77,4 +77,18 @@ mod tests {
             defaults: { toolGuard: { offload: { enabled: false, keepN: 2 } } } } }"#;
         assert_eq!(offload(both), (false, 2));
     }
+
+    #[test]
+    fn the_section_is_read_and_checked() {
+        let parse = |keys: &str| {
+            let text = format!("{{ agents: {{ defaults: {{ toolGuard: {{ {keys} }} }} }} }}");
+            ctx_engine_registry::Config::parse(&text).and_then(|c| Config::resolve(&c))
+        };
+        let config = parse("maxResultChars: 8000, offload: { thresholdChars: 500 }").unwrap();
+        assert_eq!(config.max_result_chars, Some(ctx_core::Chars(8_000)));
+        assert_eq!(config.offload.threshold_chars, ctx_core::Chars(500));
+        let error = parse("maxResultChar: 8000").unwrap_err();
+        assert!(error.to_string().contains("maxResultChar"), "{error}");
+        assert!(parse("maxContextShare: \"half\"").is_err());
+    }
 }

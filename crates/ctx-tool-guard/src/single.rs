@@ -55,7 +55,9 @@ impl Size {
 
 /// Whether a message of so many tokens can hold no result that is too large.
 pub(crate) fn is_surely_small(tokens: Tokens, limits: &Limits, counter: &Counter) -> bool {
-    limits.single.is_none_or(|cap| tokens <= cap.tokens && counter.most_chars(tokens) <= cap.chars)
+    // An image is worth four characters a token, whatever the counter makes of text.
+    let most = counter.most_chars(tokens).max(Chars(tokens.0.saturating_mul(4)));
+    limits.single.is_none_or(|cap| tokens <= cap.tokens && most <= cap.chars)
         && limits.preemptive.is_none_or(|cap| tokens <= cap)
 }
 

@@ -1,0 +1,50 @@
+use std::sync::Arc;
+
+use ctx_core::{Block, CounterKind, Message, ToolHooks};
+use ctx_tool_guard::{
+    CONTEXT_LIMIT_TRUNCATION_NOTICE, Config, PREEMPTIVE_TOOL_RESULT_COMPACTION_PLACEHOLDER,
+    ToolGuard,
+};
+
+use crate::session::{Blobs, Session, ledger, result};
+
+fn text(message: &Message) -> String {
+    message.tool_results().map(|r| r.plain_text().into_owned()).collect()
+}
+
+fn output(chars: usize) -> Message {
+    result("call", vec![Block::text("x".repeat(chars))])
+}
+
+#[test]
+fn it_works_while_the_run_lasts() {
+    let turn = Session::new(1).turn;
+    let hooks = ToolHooks::new();
+    let guard = ToolGuard::new(Config::default());
+    let installed = guard.install(&hooks, &ledger(64_000, CounterKind::Chars4));
+    let stored = hooks.run(output(20_000), &turn);
+    assert_eq!(text(&stored).len(), 16_000);
+    assert_eq!(hooks.run(stored.clone(), &turn), stored);
+    assert_eq!(hooks.run(output(10), &turn), output(10));
+    drop(installed);
+    assert_eq!(hooks.run(output(20_000), &turn), output(20_000));
+}
+
+#[test]
+fn the_whole_text_is_put_away_before_it_is_cut() {
+    let turn = Session::new(1).turn;
+    let hooks = ToolHooks::new();
+    let blobs = Arc::new(Blobs::default());
+    let guard = ToolGuard::new(Config::default()).with_blobs(blobs.clone());
+    let _installed = guard.install(&hooks, &ledger(20_000, CounterKind::Chars4));
+    let cut = text(&hooks.run(output(20_000), &turn));
+    assert!(cut.len() <= 16_000 && cut.contains(CONTEXT_LIMIT_TRUNCATION_NOTICE));
+    let unseen = text(&hooks.run(output(50_000), &turn));
+    assert!(unseen.starts_with(PREEMPTIVE_TOOL_RESULT_COMPACTION_PLACEHOLDER));
+    let files = blobs.files.lock().unwrap();
+    assert_eq!(files.values().map(String::len).collect::<Vec<_>>(), [20_000, 50_000]);
+    for (name, shown) in files.keys().zip([cut, unseen]) {
+        let path = format!("[full output preserved at /agents/main/tool-results/{name}]");
+        assert!(shown.ends_with(&path), "{shown}");
+    }
+}

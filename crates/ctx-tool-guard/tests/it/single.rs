@@ -1,0 +1,130 @@
+use ctx_core::{Block, CounterKind, Message, Profile, Role};
+use ctx_tool_guard::{
+    CONTEXT_LIMIT_TRUNCATION_NOTICE, Config, MIDDLE_CONTENT_OMITTED_NOTICE,
+    PREEMPTIVE_TOOL_RESULT_COMPACTION_PLACEHOLDER, ToolGuard,
+};
+
+use crate::session::{Session, image};
+
+fn guard() -> ToolGuard {
+    ToolGuard::new(Config::default())
+}
+
+#[test]
+fn the_notices_are_the_seeds() {
+    assert_eq!(CONTEXT_LIMIT_TRUNCATION_NOTICE, "[truncated: output exceeded context limit]");
+    assert_eq!(
+        PREEMPTIVE_TOOL_RESULT_COMPACTION_PLACEHOLDER,
+        "[compacted: tool output removed to free context]"
+    );
+}
+
+#[test]
+fn a_result_at_the_cap_stays_and_one_over_it_is_cut_to_it() {
+    let mut session = Session::new(64_000);
+    session.say(Role::User, "go");
+    let exact = session.read(&"x".repeat(16_000));
+    let over = session.read(&"x".repeat(16_001));
+    assert_eq!(session.guard(&guard()), 1);
+    assert_eq!(session.text(exact).len(), 16_000);
+    let text = session.text(over);
+    assert_eq!(text.len(), 16_000);
+    assert!(
+        text.starts_with("xxx") && text.ends_with("x\n[truncated: output exceeded context limit]")
+    );
+    assert_eq!(session.guard(&guard()), 0);
+}
+
+#[test]
+fn both_ends_are_shown_where_the_end_tells() {
+    let mut session = Session::new(64_000);
+    session.say(Role::User, "go");
+    let failed = session.read(&format!("{}\nerror: the disk is full", "x".repeat(40_000)));
+    session.guard(&guard());
+    let text = session.text(failed);
+    assert!(text.contains(MIDDLE_CONTENT_OMITTED_NOTICE));
+    assert!(text.ends_with(&format!("error: the disk is full\n{CONTEXT_LIMIT_TRUNCATION_NOTICE}")));
+}
+
+#[test]
+fn more_than_half_of_the_window_is_replaced_unseen() {
+    let mut session = Session::new(20_000);
+    session.say(Role::User, "go");
+    let half = session.read(&"x".repeat(40_000));
+    let more = session.read(&"x".repeat(40_001));
+    assert_eq!(session.guard(&guard()), 2);
+    assert_eq!(session.text(half).len(), 16_000);
+    assert_eq!(session.text(more), PREEMPTIVE_TOOL_RESULT_COMPACTION_PLACEHOLDER);
+    let reason = session.view.edits().last().unwrap().reason.clone();
+    assert_eq!(reason, "one result of 10001 tokens, more than 10000");
+}
+
+#[test]
+fn dense_text_is_held_to_its_share_of_the_window() {
+    let mut session = Session::counted(32_000, CounterKind::Cjk);
+    session.say(Role::User, "go");
+    let at = session.read(&"窗口".repeat(7_000));
+    session.guard(&guard());
+    let tokens = session.view.node(at).tokens().0;
+    assert!(tokens <= 9_600 && tokens > 8_000, "{tokens}");
+}
+
+#[test]
+fn results_of_one_message_are_bounded_each() {
+    let mut session = Session::new(64_000);
+    session.say(Role::User, "go");
+    let first = session.run(vec![vec![Block::text("a")], vec![Block::text("x".repeat(20_000))]]);
+    assert_eq!(session.guard(&guard()), 1);
+    assert_eq!((session.text(first).as_str(), session.text(first + 1).len()), ("a", 16_000));
+}
+
+#[test]
+fn images_count_and_the_last_that_do_not_fit_go() {
+    let mut session = Session::new(100_000);
+    session.say(Role::User, "go");
+    let at = session.run(vec![vec![image(); 8]]);
+    let mixed = session.run(vec![vec![Block::text("x".repeat(30_000)), image(), image()]]);
+    session.guard(&guard());
+    let count = |at: usize| {
+        let message = session.view.node(at).message().unwrap();
+        let images = message.tool_results().flat_map(|r| &r.content);
+        images.filter(|b| matches!(b, Block::Image(_))).count()
+    };
+    // 32,000 characters hold six images of 4,800, and the notices.
+    assert_eq!(count(at), 6);
+    assert!(session.text(at).starts_with("[2 of 8 attachments removed]"));
+    assert_eq!(count(mixed), 2);
+    assert_eq!(session.text(mixed).len(), 32_000 - 2 * 4_800);
+    assert_eq!(session.guard(&guard()), 0);
+}
+
+#[test]
+fn what_was_sent_is_not_looked_at_again() {
+    let mut session = Session::new(64_000);
+    session.say(Role::User, "go");
+    let at = session.read(&"x".repeat(20_000));
+    session.say(Role::Assistant, "done");
+    session.view.finish().unwrap();
+    assert_eq!(session.guard(&guard()), 0);
+    assert_eq!(session.text(at).len(), 20_000);
+}
+
+#[test]
+fn a_users_own_words_beside_a_result_stay() {
+    let mut session = Session::new(64_000);
+    session.say(Role::User, "go");
+    let at = session.read("short");
+    session.push(Message::text(Role::User, "x".repeat(40_000)));
+    assert_eq!(session.guard(&guard()), 0);
+    assert_eq!(session.text(at), "short");
+}
+
+#[test]
+fn copaw_and_pi_have_no_caps() {
+    for profile in [Profile::Copaw, Profile::Pi] {
+        let mut session = Session::new(64_000);
+        session.say(Role::User, "go");
+        session.read(&"x".repeat(200_000));
+        assert_eq!(session.guard(&ToolGuard::new(Config::for_profile(profile))), 0);
+    }
+}
