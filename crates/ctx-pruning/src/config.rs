@@ -1,0 +1,241 @@
+//! `agents.defaults.contextPruning`.
+
+use ctx_core::{Chars, Profile};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Ttl;
+
+/// When tool results are stale, and what is done with them.
+///
+/// # Notes
+///
+/// Ratios are of the whole request (system prompt, tools and all) to the model's window, by the
+/// counter in force, corrected by what the provider reported. Characters are UTF-16 units.
+///
+/// Whatever the mode, these stay as they are: everything before the first user message, everything
+/// from the `keepLastAssistants`-th last assistant message on, pinned messages, the newest user
+/// message, and the tool call in progress.
+///
+/// # Example
+///
+/// ```
+/// use ctx_pruning::{Config, Mode};
+///
+/// let config = Config::default().with_mode(Mode::CacheTtl).with_ttl("1h".parse()?);
+/// assert_eq!(config.keep_last_assistants, 3);
+/// # Ok::<(), ctx_core::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Config {
+    /// What makes a result stale. Default: `off`.
+    pub mode: Mode,
+    /// For `cache-ttl`: how long after the last request the provider's cache is taken to be gone.
+    /// `"5m"`, `"1h"`, `"90s"`; a bare number is minutes. 0 never prunes. Default: 5m (OpenClaw).
+    pub ttl: Ttl,
+    /// For `turn-age`: results from before this many of the last user messages are stale.
+    /// Default: 3.
+    pub turns: u32,
+    /// For `turn-age`: wait until a stale result is this many turns older still, then prune all
+    /// stale ones at once, so that the provider's cached prefix breaks once in so many turns.
+    /// Default: 3.
+    pub batch_turns: u32,
+    /// This many of the last assistant messages, and all after the first of them, are left alone.
+    /// With fewer in the session nothing is pruned. Default: 3 (OpenClaw).
+    pub keep_last_assistants: u32,
+    /// Below this share of the window nothing is done. Default: 0.3 (OpenClaw).
+    pub soft_trim_ratio: f64,
+    /// From this share of the window on, the oldest stale results are cleared until the request is
+    /// below it; a single result that alone exceeds it is cleared at once. Default: 0.5 (OpenClaw).
+    pub hard_clear_ratio: f64,
+    /// Results are cleared for the sake of the total only when the stale ones still hold this many
+    /// characters. Default: 50000 (OpenClaw).
+    #[schemars(with = "u32")]
+    pub min_prunable_tool_chars: Chars,
+    /// Showing both ends of a result.
+    pub soft_trim: SoftTrim,
+    /// Showing only that there was a result.
+    pub hard_clear: HardClear,
+    /// Whose results may be pruned.
+    pub tools: Tools,
+}
+
+/// What makes a tool result stale.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Nothing does.
+    #[default]
+    Off,
+    /// The provider's cache has expired: the last request is `ttl` ago, so that changing the prefix
+    /// costs nothing. A session whose requests follow each other faster is never pruned.
+    CacheTtl,
+    /// It is `turns` user messages old, whatever the time.
+    TurnAge,
+}
+
+/// Showing both ends of a result. Images in it are replaced by a notice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct SoftTrim {
+    /// Results with at most this many characters stay whole. Default: 4000. Taken as at least
+    /// `headChars + tailChars + 128`, the most that a trimmed result measures.
+    #[schemars(with = "u32")]
+    pub max_chars: Chars,
+    /// Characters shown of the beginning. Default: 1500.
+    #[schemars(with = "u32")]
+    pub head_chars: Chars,
+    /// Characters shown of the end. Default: 1500.
+    #[schemars(with = "u32")]
+    pub tail_chars: Chars,
+}
+
+/// Showing only that there was a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct HardClear {
+    /// Whether it is done. Default: true.
+    pub enabled: bool,
+    /// What stands in place of a cleared result. Default: `[Old tool result content cleared]`.
+    pub placeholder: String,
+}
+
+/// Whose results may be pruned: patterns of tool names with `*`, `?`, `[...]` and `{a,b}`, upper or
+/// lower case. A tool that `deny` names is never pruned; where `allow` names any, only those are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Tools {
+    /// Only these, if any. Default: none, which means all.
+    pub allow: Vec<String>,
+    /// Never these. Default: none.
+    pub deny: Vec<String>,
+}
+
+impl Default for SoftTrim {
+    fn default() -> Self {
+        Self { max_chars: Chars(4_000), head_chars: Chars(1_500), tail_chars: Chars(1_500) }
+    }
+}
+
+impl Default for HardClear {
+    fn default() -> Self {
+        Self { enabled: true, placeholder: "[Old tool result content cleared]".to_owned() }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Off,
+            ttl: Ttl::default(),
+            turns: 3,
+            batch_turns: 3,
+            keep_last_assistants: 3,
+            soft_trim_ratio: 0.3,
+            hard_clear_ratio: 0.5,
+            min_prunable_tool_chars: Chars(50_000),
+            soft_trim: SoftTrim::default(),
+            hard_clear: HardClear::default(),
+            tools: Tools::default(),
+        }
+    }
+}
+
+impl Config {
+    /// The values of a profile's system: off in all of them, as in the systems themselves.
+    #[must_use]
+    pub fn for_profile(_: Profile) -> Self {
+        Self::default()
+    }
+
+    /// Sets what makes a result stale.
+    #[must_use]
+    pub fn with_mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Sets the time to live of `cache-ttl`.
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: Ttl) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// Sets the age of `turn-age`, and how many turns later a round is due.
+    #[must_use]
+    pub fn with_turns(mut self, turns: u32, batch_turns: u32) -> Self {
+        (self.turns, self.batch_turns) = (turns, batch_turns);
+        self
+    }
+
+    /// Sets how many of the last assistant messages are left alone.
+    #[must_use]
+    pub fn with_keep_last_assistants(mut self, count: u32) -> Self {
+        self.keep_last_assistants = count;
+        self
+    }
+
+    /// Sets the shares of the window from which results are trimmed and cleared.
+    #[must_use]
+    pub fn with_ratios(mut self, soft_trim: f64, hard_clear: f64) -> Self {
+        (self.soft_trim_ratio, self.hard_clear_ratio) = (soft_trim, hard_clear);
+        self
+    }
+
+    /// Sets how many characters stale results must hold to be cleared for the sake of the total.
+    #[must_use]
+    pub fn with_min_prunable_tool_chars(mut self, chars: Chars) -> Self {
+        self.min_prunable_tool_chars = chars;
+        self
+    }
+
+    /// Sets how both ends are shown.
+    #[must_use]
+    pub fn with_soft_trim(mut self, soft_trim: SoftTrim) -> Self {
+        self.soft_trim = soft_trim;
+        self
+    }
+
+    /// Sets how results are cleared.
+    #[must_use]
+    pub fn with_hard_clear(mut self, hard_clear: HardClear) -> Self {
+        self.hard_clear = hard_clear;
+        self
+    }
+
+    /// Sets whose results may be pruned.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Tools) -> Self {
+        self.tools = tools;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_are_the_seeds_and_strict() {
+        let text = r#"{ "mode": "cache-ttl", "ttl": "1h", "keepLastAssistants": 2,
+            "softTrimRatio": 0.2, "hardClearRatio": 0.4, "minPrunableToolChars": 10,
+            "softTrim": { "maxChars": 100, "headChars": 40, "tailChars": 40 },
+            "hardClear": { "enabled": false, "placeholder": "[gone]" },
+            "tools": { "allow": ["read*"], "deny": ["bash"] } }"#;
+        let config: Config = serde_json::from_str(text).unwrap();
+        assert_eq!(config.mode, Mode::CacheTtl);
+        assert_eq!(config.soft_trim.head_chars, Chars(40));
+        assert_eq!(config.hard_clear.placeholder, "[gone]");
+        assert_eq!(config.turns, 3);
+        for wrong in [r#"{"mode":"ttl"}"#, r#"{"softTrim":{"max":1}}"#, r#"{"keepLast":3}"#] {
+            assert!(serde_json::from_str::<Config>(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn it_is_off_under_every_profile() {
+        assert!(Profile::ALL.iter().all(|p| Config::for_profile(*p).mode == Mode::Off));
+    }
+}

@@ -1,0 +1,268 @@
+//! Pruning as a layer.
+
+use ctx_core::{
+    Block, ContextView, Error, ErrorKind, Layer, Message, Prepared, Result, Tokens, ToolResult,
+    TurnContext,
+};
+
+use crate::result::{chars_of, cleared, is_surely_short, soft_trimmed, tokens_of};
+use crate::scope::{
+    Candidate, admitted_results, before_last_assistants, before_last_turns, candidates,
+};
+use crate::tools::ToolFilter;
+use crate::{Config, Mode};
+
+/// In `turn-age`, clearing goes on to this share of `hardClearRatio`: there is no expired cache to
+/// wait for, and stopping right below the ratio would clear one more result on every turn.
+const TURN_AGE_LOW_WATER: f64 = 0.8;
+
+const TRIMMED: &str = "stale tool result, both ends kept";
+const CLEARED: &str = "stale tool result, cleared because the request is too full";
+const CLEARED_ALONE: &str = "stale tool result, too large on its own";
+
+/// Trims stale tool results.
+///
+/// # What
+///
+/// When results are stale (see [`Mode`]) and the request takes at least `softTrimRatio` of the
+/// window:
+///
+/// 1. a stale result that alone exceeds `hardClearRatio` of the window is cleared at once;
+/// 2. the others, where longer than `softTrim.maxChars`, are shown by both ends, images by a notice;
+/// 3. if the request still takes `hardClearRatio` of the window, and the stale results still hold
+///    `minPrunableToolChars`, they are cleared, oldest first, until it is below.
+///
+/// # Notes
+///
+/// Nothing is written to the transcript. The view is sticky, so what was trimmed stays trimmed, and
+/// a second run changes nothing.
+///
+/// *`cache-ttl` and busy sessions.* A session whose requests follow each other faster than the TTL
+/// is never pruned: its cache is alive, and each change of the prefix would be paid for. Users of
+/// OpenClaw found that their busiest sessions are then the dearest (openclaw#58284).
+///
+/// *`turn-age` and the cache.* It prunes whatever the time, in batches. A round begins when a result
+/// that trimming would change is `turns + batchTurns` turns old, and then takes all that are `turns`
+/// turns old; so the prefix changes once in `batchTurns` turns. Clearing for the sake of the total
+/// goes on to four fifths of `hardClearRatio`, for the same reason.
+///
+/// # Default
+///
+/// Off. See [`Config`].
+///
+/// # Example
+///
+/// ```
+/// use ctx_pruning::{Config, Mode, Pruning};
+///
+/// let layer = Pruning::new(Config::default().with_mode(Mode::TurnAge).with_turns(4, 4))?;
+/// assert_eq!(layer.config().turns, 4);
+/// # Ok::<(), ctx_core::Error>(())
+/// ```
+///
+/// A placeholder may not be empty, as providers refuse empty blocks:
+///
+/// ```
+/// use ctx_pruning::{Config, HardClear, Pruning};
+///
+/// let empty = HardClear { enabled: true, placeholder: String::new() };
+/// assert!(Pruning::new(Config::default().with_hard_clear(empty)).is_err());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Pruning {
+    config: Config,
+    filter: ToolFilter,
+}
+
+impl Pruning {
+    /// The layer's name.
+    pub const ID: &'static str = "pruning";
+
+    /// A layer with the given settings.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] for a tool pattern that cannot be read, a ratio that is no number of
+    /// zero or more, or an empty placeholder.
+    pub fn new(config: Config) -> Result<Self> {
+        let wrong = |key: &str, why: &'static str| {
+            Err(Error::new(ErrorKind::Config, why)
+                .with("key", format!("agents.defaults.contextPruning.{key}")))
+        };
+        let ratios = [
+            ("softTrimRatio", config.soft_trim_ratio),
+            ("hardClearRatio", config.hard_clear_ratio),
+        ];
+        for (key, ratio) in ratios {
+            if !ratio.is_finite() || ratio < 0.0 {
+                return wrong(key, "a ratio must be zero or more");
+            }
+        }
+        if config.hard_clear.placeholder.trim().is_empty() {
+            return wrong("hardClear.placeholder", "the placeholder may not be empty");
+        }
+        Ok(Self { filter: ToolFilter::new(&config.tools)?, config })
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Where what is stale ends, or `None` if nothing is due to be looked at.
+    fn stale_before(&self, view: &ContextView, turn: &TurnContext) -> Option<usize> {
+        if share_used(view) < self.config.soft_trim_ratio {
+            return None;
+        }
+        let kept = || before_last_assistants(view, self.config.keep_last_assistants);
+        match self.config.mode {
+            Mode::Off => None,
+            Mode::CacheTtl => {
+                let ttl = self.config.ttl.duration().as_millis();
+                let idle = turn.now.0.saturating_sub(turn.last_request?.0);
+                let expired = u128::try_from(idle).is_ok_and(|idle| ttl > 0 && idle >= ttl);
+                expired.then(kept)?
+            }
+            Mode::TurnAge => {
+                before_last_turns(view, self.config.turns).and_then(|b| Some(b.min(kept()?)))
+            }
+        }
+    }
+
+    /// Trims, or clears those that are too large alone.
+    fn trim(&self, view: &mut ContextView, stale: &[Candidate]) -> Result<()> {
+        let Config { mode, turns, batch_turns, .. } = self.config;
+        // Before this position a change is overdue, and begins a round.
+        let overdue = match mode {
+            Mode::TurnAge => {
+                before_last_turns(view, turns.saturating_add(batch_turns)).unwrap_or(0)
+            }
+            Mode::Off | Mode::CacheTtl => view.len(),
+        };
+        let mut begun = false;
+        for candidate in stale {
+            if candidate.at >= overdue && !begun {
+                break;
+            }
+            begun |= self.trim_one(view, candidate)?;
+        }
+        Ok(())
+    }
+
+    fn trim_one(&self, view: &mut ContextView, candidate: &Candidate) -> Result<bool> {
+        let counter = *view.ledger().counter();
+        let alone = view.ledger().window().scale(self.config.hard_clear_ratio);
+        let node = view.node(candidate.at);
+        let may_clear = self.config.hard_clear.enabled && node.tokens() > alone;
+        if !may_clear && is_surely_short(node.tokens(), &self.config.soft_trim, &counter) {
+            return Ok(false);
+        }
+        let mut reason = TRIMMED;
+        let change = |result: &ToolResult| {
+            let clear = cleared(result, &self.config.hard_clear.placeholder)?;
+            if may_clear && tokens_of(result, &counter) > alone {
+                reason = CLEARED_ALONE;
+                Some(clear)
+            } else {
+                soft_trimmed(result, &self.config.soft_trim)
+            }
+        };
+        let form = rewritten(&*node.message()?, candidate, change);
+        self.show(view, candidate.at, form, reason)
+    }
+
+    /// Clears the oldest until the request is below the ratio.
+    fn clear(&self, view: &mut ContextView, stale: &[Candidate]) -> Result<()> {
+        let Config { hard_clear, hard_clear_ratio, mode, .. } = &self.config;
+        if !hard_clear.enabled
+            || share_used(view) < *hard_clear_ratio
+            || !self.is_worth_clearing(view, stale)?
+        {
+            return Ok(());
+        }
+        let low_water = if *mode == Mode::TurnAge { TURN_AGE_LOW_WATER } else { 1.0 };
+        for candidate in stale {
+            if share_used(view) < hard_clear_ratio * low_water {
+                break;
+            }
+            let message = view.node(candidate.at).message()?;
+            let form = rewritten(&message, candidate, |r| cleared(r, &hard_clear.placeholder));
+            self.show(view, candidate.at, form, CLEARED)?;
+        }
+        Ok(())
+    }
+
+    fn is_worth_clearing(&self, view: &ContextView, stale: &[Candidate]) -> Result<bool> {
+        let least = u64::from(self.config.min_prunable_tool_chars.0);
+        let mut chars = 0u64;
+        for candidate in stale {
+            if chars >= least {
+                break;
+            }
+            let message = view.node(candidate.at).message()?;
+            chars += admitted_results(candidate, &message.blocks).map(chars_of).sum::<u64>();
+        }
+        Ok(chars >= least)
+    }
+
+    /// Shows a form if it is there and smaller. Says whether it did.
+    fn show(
+        &self,
+        view: &mut ContextView,
+        at: usize,
+        form: Option<Message>,
+        reason: &'static str,
+    ) -> Result<bool> {
+        let before = view.node(at).tokens();
+        let Some(form) = form.filter(|form| view.ledger().count(form) < before) else {
+            return Ok(false);
+        };
+        view.replace(at, form, Self::ID, reason)?;
+        Ok(true)
+    }
+}
+
+impl Layer for Pruning {
+    fn id(&self) -> &'static str {
+        Self::ID
+    }
+
+    fn apply(&self, view: &mut ContextView, _: Option<Prepared>, turn: &TurnContext) -> Result<()> {
+        let Some(end) = self.stale_before(view, turn) else { return Ok(()) };
+        let stale = candidates(view, end, &self.filter)?;
+        self.trim(view, &stale)?;
+        self.clear(view, &stale)
+    }
+}
+
+/// The share of the window that the request takes.
+fn share_used(view: &ContextView) -> f64 {
+    f64::from(view.used().0) / f64::from(view.ledger().window().max(Tokens(1)).0)
+}
+
+/// The message with other content for those admitted results for which `change` gives some; `None`
+/// where it gives none.
+fn rewritten(
+    message: &Message,
+    candidate: &Candidate,
+    change: impl FnMut(&ToolResult) -> Option<Vec<Block>>,
+) -> Option<Message> {
+    let mut contents: Vec<Option<Vec<Block>>> =
+        admitted_results(candidate, &message.blocks).map(change).collect();
+    if contents.iter().all(Option::is_none) {
+        return None;
+    }
+    let mut form = message.clone();
+    let results = form.blocks.iter_mut().filter_map(|b| match b {
+        Block::ToolResult(result) => Some(result),
+        _ => None,
+    });
+    let admitted = results.enumerate().filter(|(index, _)| candidate.admits(*index));
+    for ((_, result), content) in admitted.zip(contents.drain(..)) {
+        if let Some(content) = content {
+            result.content = content;
+        }
+    }
+    Some(form)
+}

@@ -1,0 +1,8 @@
+//! Pruning over views built by hand.
+
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod cache_ttl;
+mod properties;
+mod session;
+mod turn_age;

@@ -1,0 +1,62 @@
+use ctx_pruning::{Config, Mode};
+
+use crate::session::Session;
+
+fn config() -> Config {
+    Config::default().with_mode(Mode::TurnAge).with_ratios(0.0, 0.9)
+}
+
+fn trimmed(session: &Session, at: &[usize]) -> usize {
+    at.iter().filter(|&&at| session.text(at).contains("[Tool result trimmed")).count()
+}
+
+#[test]
+fn age_counts_whatever_the_time() {
+    let mut session = Session::new(100_000);
+    let at: Vec<usize> = (0..6).map(|_| session.turn(8_000)).collect();
+    session.prune(&config().with_turns(2, 0), 0);
+    assert_eq!(trimmed(&session, &at), 4);
+    assert!(session.text(at[3]).contains("[Tool result trimmed"));
+    assert_eq!(session.text(at[4]).len(), 8_000);
+}
+
+#[test]
+fn rounds_come_once_in_batch_turns() {
+    let mut session = Session::new(1_000_000);
+    let mut at = Vec::new();
+    let mut rounds = Vec::new();
+    for turn in 1..=20 {
+        at.push(session.turn(8_000));
+        let edits = session.prune(&config().with_turns(3, 4), 0);
+        session.view.finish().unwrap();
+        if edits > 0 {
+            rounds.push((turn, edits));
+        }
+        assert!(turn - trimmed(&session, &at) <= 3 + 4);
+    }
+    // The first result is 7 turns old in the eighth turn; five are 3 turns old by then. After that
+    // the oldest whole one is the sixth, and so on.
+    assert_eq!(rounds, [(8, 5), (13, 5), (18, 5)]);
+}
+
+#[test]
+fn clearing_stops_well_below_the_ratio() {
+    let mut session = Session::new(20_000);
+    let config = config().with_ratios(0.0, 0.5).with_turns(1, 0);
+    let config = config.with_min_prunable_tool_chars(ctx_core::Chars(0));
+    for _ in 0..20 {
+        session.turn(3_000);
+    }
+    session.prune(&config, 0);
+    let share = f64::from(session.view.used().0) / 20_000.0;
+    assert!(share < 0.4 && share > 0.35, "{share}");
+}
+
+#[test]
+fn the_last_assistants_stay_here_as_well() {
+    let mut session = Session::new(100_000);
+    let at: Vec<usize> = (0..4).map(|_| session.turn(8_000)).collect();
+    session.prune(&config().with_turns(0, 0).with_keep_last_assistants(4), 0);
+    // Each turn has two assistant messages.
+    assert_eq!(trimmed(&session, &at), 2);
+}
