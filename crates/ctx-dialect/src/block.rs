@@ -152,7 +152,10 @@ pub(crate) fn call_id(object: &Object<'_>, keys: &[&str]) -> CallId {
 fn result(object: &Object<'_>) -> Option<ToolResult> {
     match object.text("type").as_deref() {
         Some(
-            "tool_result" | "toolResult" | "function_call_output" | "custom_tool_call_output"
+            "tool_result"
+            | "toolResult"
+            | "function_call_output"
+            | "custom_tool_call_output"
             | "functionResponse",
         ) => Some(result_of(object)),
         Some(_) => None,
@@ -168,10 +171,19 @@ pub(crate) fn result_of(object: &Object<'_>) -> ToolResult {
     let name = object.owned("toolName").or_else(|| object.owned("name"));
     let id = call_id(object, &keys);
     let failed = object.text("status").is_some_and(|s| s == "error");
+    let (response, refused) = unwrap_response(object.get("response"));
     ToolResult {
         call_id: if id.is_empty() { name.as_deref().unwrap_or_default().into() } else { id },
-        content: result_content(object.first(&["content", "output", "response", "result"])),
+        content: result_content(object.first(&["content", "output"]).or(response)),
         name,
-        is_error: failed || object.is_true("is_error") || object.is_true("isError"),
+        is_error: failed || refused || object.is_true("is_error") || object.is_true("isError"),
     }
+}
+
+/// Gemini wraps what a function gave back: `{"output": ..}`, or `{"error": ..}`.
+fn unwrap_response(raw: Option<&RawValue>) -> (Option<&RawValue>, bool) {
+    let fields = raw.and_then(Object::of);
+    let only = fields.as_ref().filter(|fields| fields.iter().count() == 1);
+    let output = only.and_then(|fields| fields.first(&["output", "result", "error"]));
+    (output.or(raw), only.is_some_and(|fields| fields.has("error")))
 }

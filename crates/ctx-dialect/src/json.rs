@@ -27,9 +27,7 @@ impl<'a> Object<'a> {
         let (object, error) = Self::parse_prefix(text);
         match error {
             None => Ok(object),
-            Some(error) => {
-                Err(Error::new(ErrorKind::Corrupt, "not a JSON object").source(error))
-            }
+            Some(error) => Err(Error::new(ErrorKind::Corrupt, "not a JSON object").source(error)),
         }
     }
 
@@ -250,7 +248,11 @@ pub fn mend_surrogates(json: &str) -> String {
 /// The code unit of a `\uXXXX` escape at the beginning of `text`.
 fn unit(text: &str) -> Option<u16> {
     let hex = text.strip_prefix("\\u")?.get(..4)?;
-    if hex.bytes().all(|b| b.is_ascii_hexdigit()) { u16::from_str_radix(hex, 16).ok() } else { None }
+    if hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+        u16::from_str_radix(hex, 16).ok()
+    } else {
+        None
+    }
 }
 
 /// The text as a JSON string.

@@ -1,1 +1,270 @@
-//! stub
+//! OpenAI chat completions messages, as many other providers speak them too.
+
+use std::borrow::Cow;
+
+use ctx_core::{
+    Block, CallSpelling, Error, ErrorKind, Image, Message, Meta, RawJson, Result, Role, Usage,
+};
+use serde_json::value::RawValue;
+
+use crate::block;
+use crate::json::{Fresh, Object, arguments_text, array, quote};
+use crate::shape::{as_user_text, block_text, split_results, texts};
+
+/// Where compatible providers put the model's reasoning. The field's name is kept as the thinking
+/// block's signature: those who send it want it back under that name.
+const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
+
+/// Reads a message.
+///
+/// # Errors
+///
+/// [`ErrorKind::Corrupt`] if the text is not JSON.
+pub fn parse(json: &str) -> Result<Message> {
+    let raw: &RawValue = serde_json::from_str(json)
+        .map_err(|e| Error::new(ErrorKind::Corrupt, "a message is not valid JSON").source(e))?;
+    Ok(parse_raw(raw))
+}
+
+/// Reads a message from a value that is known to be JSON.
+#[must_use]
+pub fn parse_raw(raw: &RawValue) -> Message {
+    let Some(object) = Object::of(raw) else {
+        let json = RawJson::from(raw);
+        return Message::new(Role::from_name("unknown"), vec![Block::Opaque { json }]);
+    };
+    let role = object.text("role").unwrap_or_else(|| "unknown".into());
+    let role = Role::from_name(&role);
+    let blocks = match role {
+        Role::ToolResult => vec![Block::ToolResult(block::result_of(&object))],
+        _ => blocks(&object),
+    };
+    let meta = Meta {
+        timestamp: object.integer("timestamp").map(ctx_core::Timestamp),
+        model: object.owned("model"),
+        usage: object.object("usage").map(|u| usage(&u)),
+        ..Meta::default()
+    };
+    Message { role, blocks, meta }
+}
+
+fn blocks(object: &Object<'_>) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let reasoning =
+        REASONING.iter().find_map(|key| Some((*key, object.owned(key).filter(|t| !t.is_empty())?)));
+    if let Some((key, thinking)) = reasoning {
+        blocks.push(Block::Thinking { thinking, signature: Some(key.to_owned()) });
+    }
+    blocks.extend(block::content(object.get("content")));
+    if let Some(refusal) = object.owned("refusal") {
+        blocks.push(Block::text(refusal));
+    }
+    for call in object.array("tool_calls").or_else(|| object.array("toolCalls")).unwrap_or_default()
+    {
+        blocks.push(match Object::of(call) {
+            Some(call) => Block::ToolCall(call_of(&call)),
+            None => Block::Opaque { json: RawJson::from(call) },
+        });
+    }
+    if let Some(call) = object.object("function_call") {
+        blocks.push(Block::ToolCall(call_of(&call)));
+    }
+    blocks
+}
+
+fn call_of(call: &Object<'_>) -> ctx_core::ToolCall {
+    // A custom tool's call holds its input as free text, which stays a JSON string.
+    match call.object("custom") {
+        Some(custom) => {
+            let mut found = block::call_of(&custom, CallSpelling::default(), false);
+            found.id = block::call_id(call, &["id", "call_id"]);
+            found
+        }
+        None => block::call_of(call, CallSpelling::default(), true),
+    }
+}
+
+fn usage(object: &Object<'_>) -> Usage {
+    let details = object.object("prompt_tokens_details").unwrap_or_default();
+    let cached = details.count("cached_tokens").unwrap_or_default();
+    let prompt = object.count("prompt_tokens").or_else(|| object.count("input_tokens"));
+    let output = object.count("completion_tokens").or_else(|| object.count("output_tokens"));
+    match prompt {
+        Some(prompt) => Usage {
+            input: prompt.saturating_sub(cached),
+            output: output.unwrap_or_default(),
+            cache_read: cached,
+            cache_write: 0,
+            total_tokens: object.count("total_tokens"),
+        },
+        None => crate::pi::usage(object),
+    }
+}
+
+/// Writes a conversation. Each tool result is a message of its own, right after the calls; images
+/// in results follow as a user message, because `tool` messages hold text only.
+#[must_use]
+pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec<RawJson> {
+    let mut out = Vec::new();
+    let mut images: Vec<Block> = Vec::new();
+    for message in messages {
+        let Some(message) = as_user_text(message) else { continue };
+        for part in split_results(&message) {
+            if part.role != Role::ToolResult {
+                flush_images(&mut images, &mut out);
+            }
+            for result in part.tool_results() {
+                let pictures = result.content.iter().filter(|b| matches!(b, Block::Image(_)));
+                images.extend(pictures.cloned());
+            }
+            out.extend(one(&part).map(RawJson::from_text));
+        }
+    }
+    flush_images(&mut images, &mut out);
+    out
+}
+
+fn flush_images(images: &mut Vec<Block>, out: &mut Vec<RawJson>) {
+    if images.is_empty() {
+        return;
+    }
+    let mut blocks = vec![Block::text("Images from the tool results above:")];
+    blocks.append(images);
+    out.extend(one(&Message::new(Role::User, blocks)).map(RawJson::from_text));
+}
+
+fn one(message: &Message) -> Option<String> {
+    match &message.role {
+        Role::Assistant => assistant(message),
+        Role::ToolResult => {
+            let result = message.tool_results().next()?;
+            let fresh = Fresh::new()
+                .text("role", "tool")
+                .text("tool_call_id", &result.call_id)
+                .text("content", &texts(&result.content));
+            Some(fresh.end())
+        }
+        Role::System => {
+            let text = texts(&message.blocks);
+            Some(Fresh::new().text("role", "system").text("content", &text).end())
+        }
+        _ => {
+            let content = content(&message.blocks)?;
+            Some(Fresh::new().text("role", "user").raw("content", content).end())
+        }
+    }
+}
+
+fn assistant(message: &Message) -> Option<String> {
+    let mut text: Vec<Cow<'_, str>> = Vec::new();
+    let mut fresh = Fresh::new().text("role", "assistant");
+    let mut calls = Vec::new();
+    for block in &message.blocks {
+        match block {
+            Block::Text { text: t } => text.push(Cow::Borrowed(t)),
+            Block::ToolCall(call) => calls.push(call_json(call)),
+            Block::Thinking { thinking, signature } => {
+                let field = signature.as_deref().and_then(|s| REASONING.iter().find(|r| **r == s));
+                if let Some(field) = field {
+                    fresh = fresh.text(field, thinking);
+                }
+            }
+            // Other providers' blocks mean nothing here, and an assistant message holds only text.
+            Block::Opaque { .. } => {}
+            other => text.push(Cow::Owned(block_text(other))),
+        }
+    }
+    let text = text.join("\n");
+    fresh = match (text.is_empty(), calls.is_empty()) {
+        (true, true) => return None,
+        (true, false) => fresh.raw("content", "null"),
+        (false, _) => fresh.text("content", &text),
+    };
+    if !calls.is_empty() {
+        fresh = fresh.raw("tool_calls", array(calls));
+    }
+    Some(fresh.end())
+}
+
+fn call_json(call: &ctx_core::ToolCall) -> String {
+    let function = Fresh::new()
+        .text("name", &call.name)
+        .text("arguments", &arguments_text(&call.arguments))
+        .end();
+    Fresh::new().text("id", &call.id).text("type", "function").raw("function", function).end()
+}
+
+/// The content of a user message: a string if it is only text.
+fn content(blocks: &[Block]) -> Option<String> {
+    if blocks.is_empty() {
+        return None;
+    }
+    if blocks.iter().all(|b| matches!(b, Block::Text { .. })) {
+        return Some(quote(&texts(blocks)));
+    }
+    Some(array(blocks.iter().map(part)))
+}
+
+fn part(block: &Block) -> String {
+    match block {
+        Block::Image(image) => {
+            let url = Fresh::new().text("url", &image_url(image)).end();
+            Fresh::new().text("type", "image_url").raw("image_url", url).end()
+        }
+        Block::Opaque { json } if is_part(json) => json.as_str().to_owned(),
+        block => Fresh::new().text("type", "text").text("text", &block_text(block)).end(),
+    }
+}
+
+/// Parts of a user message that the API knows and this crate does not take apart.
+fn is_part(json: &RawJson) -> bool {
+    Object::parse(json.as_str())
+        .is_ok_and(|o| o.text("type").is_some_and(|t| t == "input_audio" || t == "file"))
+}
+
+pub(crate) fn image_url(image: &Image) -> String {
+    if image.is_url {
+        return image.data.to_string();
+    }
+    let mime = if image.mime_type.is_empty() { "image/png" } else { &image.mime_type };
+    format!("data:{mime};base64,{}", image.data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_conversation_round_trips() {
+        let wire = [
+            r#"{"role":"system","content":"s"}"#,
+            r#"{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"data:image/png;base64,aGk="}}]}"#,
+            r#"{"role":"assistant","reasoning_content":"hm","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"read","arguments":"{\"p\": 1.50}"}},{"id":"c2","type":"function","function":{"name":"now","arguments":""}}]}"#,
+            r#"{"role":"tool","tool_call_id":"c1","content":"one"}"#,
+            r#"{"role":"tool","tool_call_id":"c2","content":"two"}"#,
+            r#"{"role":"assistant","content":"done"}"#,
+        ];
+        let messages: Vec<_> = wire.iter().map(|json| parse(json).unwrap()).collect();
+        let call = messages[2].tool_calls().next().unwrap();
+        assert_eq!(call.arguments.as_str(), r#"{"p": 1.50}"#);
+        let written = write(&messages);
+        let written: Vec<_> = written.iter().map(RawJson::as_str).collect();
+        assert_eq!(written, wire);
+    }
+
+    #[test]
+    fn merged_results_are_split_and_images_follow() {
+        let mut results = Message::tool_result("a", "1");
+        results.blocks.extend(Message::tool_result("b", "2").blocks);
+        if let Block::ToolResult(result) = &mut results.blocks[0] {
+            let image = Image { mime_type: "image/png".into(), data: "aa".into(), is_url: false };
+            result.content.push(Block::Image(image));
+        }
+        let written = write(&[results, Message::text(Role::User, "next")]);
+        let roles: Vec<_> = written
+            .iter()
+            .map(|json| Object::parse(json.as_str()).unwrap().owned("role").unwrap())
+            .collect();
+        assert_eq!(roles, ["tool", "tool", "user", "user"]);
+    }
+}

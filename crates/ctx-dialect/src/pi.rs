@@ -179,8 +179,7 @@ fn usage_json(usage: &Usage) -> String {
         let fresh = fresh.plain("input", input).plain("output", output).plain("cacheRead", read);
         fresh.plain("cacheWrite", write).plain(total_key, total)
     };
-    let numbers =
-        [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.total()];
+    let numbers = [usage.input, usage.output, usage.cache_read, usage.cache_write, usage.total()];
     let cost = parts(Fresh::new(), [0; 5], "total").end();
     parts(Fresh::new(), numbers, "totalTokens").raw("cost", cost).end()
 }

@@ -1,0 +1,316 @@
+//! A branch as messages: everything that was said, or what the agent's own rules leave of it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ctx_core::{Entry, EntryId, Error, ErrorKind, Message, Result, Role};
+use ctx_dialect::json::Object;
+use ctx_dialect::{openai_responses, pi};
+
+use crate::entry::{Audience, Detail, EntryKind, TreeEntry};
+use crate::load::{Part, Recipe, Stored, replaced};
+use crate::transcript::Transcript;
+
+/// One message of a line.
+#[derive(Clone, Debug)]
+pub struct LineItem {
+    /// The message.
+    pub entry: Arc<Entry>,
+    /// Whether a model answered with it: then a request was made just before.
+    pub request: bool,
+}
+
+/// What the agent itself would send next.
+#[derive(Clone, Debug)]
+pub struct SessionContext {
+    /// The messages.
+    pub entries: Vec<Arc<Entry>>,
+    /// The thinking level in force; `off` if none was set.
+    pub thinking_level: String,
+    /// Provider and model in force.
+    pub model: Option<(String, String)>,
+    /// The compaction whose summary stands at the beginning.
+    pub compaction: Option<EntryId>,
+}
+
+impl Transcript {
+    /// Indices of the entries from the root to `leaf`; to the transcript's leaf if `None`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] if there is no entry of that id.
+    pub fn path(&self, leaf: Option<&EntryId>) -> Result<Vec<usize>> {
+        let mut at = match leaf {
+            None => self.leaf_index(),
+            Some(id) => Some(self.index_of(id).ok_or_else(|| {
+                Error::new(ErrorKind::NotFound, "no such entry in the transcript")
+                    .with("id", id)
+                    .with("path", self.source.name())
+            })?),
+        };
+        let mut path = Vec::new();
+        // A parent stands before its child, so this ends.
+        while let Some(index) = at {
+            path.push(index);
+            at = self.entries.get(index).and_then(TreeEntry::parent);
+        }
+        path.reverse();
+        Ok(path)
+    }
+
+    /// Every message from the root to the leaf, as if nothing had ever been left out: recorded
+    /// compactions and edits of the context are ignored. For replays.
+    ///
+    /// # Errors
+    ///
+    /// None today; reading it on demand may fail later.
+    pub fn main_line(&self) -> Result<Vec<LineItem>> {
+        self.line_to(None)
+    }
+
+    /// [`Transcript::main_line`], up to another leaf.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] if there is no entry of that id.
+    pub fn line_to(&self, leaf: Option<&EntryId>) -> Result<Vec<LineItem>> {
+        let path = self.path(leaf)?;
+        let said = path.into_iter().filter(|&index| {
+            let summary = self.entries.get(index).and_then(TreeEntry::role);
+            self.is_sent(index) && summary != Some(&Role::CompactionSummary)
+        });
+        Ok(self.items(said))
+    }
+
+    /// The context as the agent rebuilds it, up to `leaf` or the transcript's leaf: the last
+    /// compaction on the branch wins, edits of the context hold, the rest follows.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] if there is no entry of that id, and what reading an entry may give.
+    pub fn context(&self, leaf: Option<&EntryId>) -> Result<SessionContext> {
+        let path = self.path(leaf)?;
+        let branch = Branch::of(self, path);
+        let mut entries = Vec::new();
+        let mut kept = 0;
+        let mut prompt_replaced = false;
+        let compaction = branch.compactions.last().copied();
+        if let Some(at) = compaction {
+            prompt_replaced = self.push_summary(branch.path[at], &mut entries)?;
+            kept = branch.first_kept(self, at);
+        }
+        let visible = branch.path.iter().enumerate().skip(kept).filter(|&(at, &index)| {
+            let before = compaction.is_some_and(|c| at < c);
+            let role = self.entries.get(index).and_then(TreeEntry::role);
+            self.is_sent(index) && !(before && prompt_replaced && role == Some(&Role::System))
+        });
+        let visible: Vec<usize> = visible.map(|(_, &index)| index).collect();
+        let mut items = self.items(visible.into_iter());
+        if !branch.edits.is_empty() {
+            items = self.edited(items, &branch.edits)?;
+        }
+        entries.extend(items.into_iter().map(|item| item.entry));
+        Ok(SessionContext {
+            entries,
+            thinking_level: branch.thinking_level(self),
+            model: branch.model(self)?,
+            compaction: compaction
+                .and_then(|at| self.entries.get(branch.path[at]))
+                .map(|entry| entry.id.clone()),
+        })
+    }
+
+    /// How many compactions are on the branch to the leaf. Undone ones do not count.
+    ///
+    /// # Errors
+    ///
+    /// None today; reading it on demand may fail later.
+    pub fn compactions(&self) -> Result<usize> {
+        Ok(Branch::of(self, self.path(None)?).compactions.len())
+    }
+
+    /// The model in force at the leaf, without its provider.
+    ///
+    /// # Errors
+    ///
+    /// What reading an entry may give.
+    pub fn model(&self) -> Result<Option<String>> {
+        let branch = Branch::of(self, self.path(None)?);
+        Ok(branch.model(self)?.map(|(_, model)| model))
+    }
+
+    fn is_sent(&self, index: usize) -> bool {
+        self.entries.get(index).is_some_and(|entry| {
+            entry.is_message()
+                && entry.recipe != Recipe::Nothing
+                && entry.audience != Audience::People
+        })
+    }
+
+    /// The entries at `indices` as messages. Lines of one answer become one message, at the place
+    /// of the first.
+    pub(crate) fn items(&self, indices: impl Iterator<Item = usize>) -> Vec<LineItem> {
+        let mut order: Vec<(usize, Vec<Part>)> = Vec::new();
+        let mut heads: HashMap<u32, usize> = HashMap::new();
+        for index in indices {
+            let Some(entry) = self.entries.get(index) else { continue };
+            let head = match entry.head {
+                Some(head) => head,
+                None => u32::try_from(index).unwrap_or(u32::MAX),
+            };
+            if entry.head.is_some()
+                && let Some((_, more)) = heads.get(&head).and_then(|&at| order.get_mut(at))
+            {
+                more.push(Part::of(entry));
+                continue;
+            }
+            if entry.role == Some(Role::Assistant) && !matches!(entry.recipe, Recipe::Pi) {
+                heads.insert(head, order.len());
+            }
+            order.push((index, Vec::new()));
+        }
+        order.into_iter().filter_map(|(index, more)| self.item(index, more)).collect()
+    }
+
+    fn item(&self, index: usize, more: Vec<Part>) -> Option<LineItem> {
+        let entry = self.entries.get(index)?;
+        let stored = Stored::new(self.source.clone(), Part::of(entry), more);
+        Some(LineItem {
+            entry: Arc::new(Entry::lazy(entry.id.clone(), entry.timestamp, Box::new(stored))),
+            request: entry.role == Some(Role::Assistant) && entry.audience == Audience::Model,
+        })
+    }
+
+    /// Adds what stands for the compacted history: the summary, or the history that replaces it.
+    /// Says whether it came with a system prompt of its own.
+    fn push_summary(&self, index: usize, out: &mut Vec<Arc<Entry>>) -> Result<bool> {
+        let Some(entry) = self.entries.get(index) else { return Ok(false) };
+        let text = self.text(entry)?;
+        let part = text.get(entry.part.0 as usize..entry.part.1 as usize).unwrap_or_default();
+        let object = Object::parse(part)?;
+        let own = |suffix: String, message: Message| {
+            Arc::new(Entry::held(format!("{}.{suffix}", entry.id), message))
+        };
+        if entry.recipe == Recipe::CodexCompacted
+            && let Some(history) = object.array("replacement_history")
+        {
+            let messages = history.into_iter().map(openai_responses::parse_raw);
+            out.extend(messages.enumerate().map(|(n, message)| own(n.to_string(), message)));
+            return Ok(false);
+        }
+        let system = object.get("systemMessage").filter(|_| entry.recipe == Recipe::PiCompaction);
+        if let Some(raw) = system {
+            out.push(own("system".to_owned(), system_message(raw)));
+        }
+        out.extend(self.item(index, Vec::new()).map(|item| item.entry));
+        Ok(system.is_some())
+    }
+
+    /// Applies the edits of the context: target entry to the entry that edits it.
+    fn edited(&self, items: Vec<LineItem>, edits: &HashMap<u32, usize>) -> Result<Vec<LineItem>> {
+        let mut out = Vec::with_capacity(items.len());
+        for item in items {
+            let target = self.index_of(item.entry.id()).and_then(|i| u32::try_from(i).ok());
+            let edit = target.and_then(|target| edits.get(&target));
+            let Some(edit) = edit.and_then(|&edit| self.entries.get(edit)) else {
+                out.push(item);
+                continue;
+            };
+            let text = self.text(edit)?;
+            let replacement = Object::parse(&text)?.get("replacement").and_then(Object::of);
+            let Some(content) = replacement.and_then(|r| r.get("content")) else { continue };
+            let message = replaced(&*item.entry.message()?, pi::parse_content(content));
+            let entry = Arc::new(Entry::held(item.entry.id().clone(), message));
+            out.push(LineItem { entry, request: item.request });
+        }
+        Ok(out)
+    }
+}
+
+/// A compaction's prompt checkpoint: a whole system message, or its text alone.
+fn system_message(raw: &serde_json::value::RawValue) -> Message {
+    let is_message = Object::of(raw).is_some_and(|o| o.has("role") || o.has("content"));
+    let mut message = if is_message {
+        pi::parse_raw(raw)
+    } else {
+        Message::new(Role::System, pi::parse_content(raw))
+    };
+    message.role = Role::System;
+    message
+}
+
+/// What a walk along a branch finds.
+struct Branch {
+    path: Vec<usize>,
+    /// Places on the path of the compactions that were not undone.
+    compactions: Vec<usize>,
+    /// The newest edit of each edited entry.
+    edits: HashMap<u32, usize>,
+}
+
+impl Branch {
+    fn of(transcript: &Transcript, path: Vec<usize>) -> Self {
+        let mut compactions = Vec::new();
+        let mut edits = HashMap::new();
+        let mut undone = Vec::new();
+        for (at, &index) in path.iter().enumerate() {
+            let Some(entry) = transcript.entries.get(index) else { continue };
+            match entry.detail.as_deref() {
+                Some(Detail::Compaction { .. }) => compactions.push(at),
+                Some(Detail::Edit { target: Some(target) }) => {
+                    edits.insert(*target, index);
+                }
+                Some(Detail::Undo { target: Some(target) }) => undone.push(*target as usize),
+                _ => {}
+            }
+        }
+        undone.sort_unstable();
+        compactions.retain(|&at| undone.binary_search(&path[at]).is_err());
+        Self { path, compactions, edits }
+    }
+
+    /// Where on the path the kept part begins, for the compaction at place `at`.
+    fn first_kept(&self, transcript: &Transcript, at: usize) -> usize {
+        let entry = self.path.get(at).and_then(|&index| transcript.entries.get(index));
+        let first_kept = match entry.and_then(|entry| entry.detail.as_deref()) {
+            Some(Detail::Compaction { first_kept }) => *first_kept,
+            _ => None,
+        };
+        let before = self.path.get(..at).unwrap_or_default();
+        // Indices grow along a path.
+        let place = first_kept.and_then(|index| before.binary_search(&(index as usize)).ok());
+        place.unwrap_or(at)
+    }
+
+    fn entries<'t>(&self, transcript: &'t Transcript) -> impl Iterator<Item = &'t TreeEntry> {
+        self.path.iter().rev().filter_map(|&index| transcript.entries.get(index))
+    }
+
+    fn thinking_level(&self, transcript: &Transcript) -> String {
+        let level = self.entries(transcript).find_map(|entry| match entry.detail.as_deref() {
+            Some(Detail::Thinking(level)) => Some(level.to_string()),
+            _ => None,
+        });
+        level.unwrap_or_else(|| "off".to_owned())
+    }
+
+    /// What was set or answered last. Only one message is read for it: an answer that does not
+    /// name its model says nothing, and neither would those before it.
+    fn model(&self, transcript: &Transcript) -> Result<Option<(String, String)>> {
+        let mut asked = false;
+        for entry in self.entries(transcript) {
+            if let Some(Detail::Model { provider, model }) = entry.detail.as_deref() {
+                return Ok(Some((provider.to_string(), model.to_string())));
+            }
+            let answer = entry.kind == EntryKind::Message && entry.role == Some(Role::Assistant);
+            if answer && !asked && entry.audience == Audience::Model {
+                asked = true;
+                let meta = Part::of(entry).load(&transcript.source)?.meta;
+                if let Some(model) = meta.model {
+                    return Ok(Some((meta.provider.unwrap_or_default(), model)));
+                }
+            }
+        }
+        Ok(transcript.model.clone())
+    }
+}

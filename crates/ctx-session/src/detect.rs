@@ -1,0 +1,137 @@
+//! Which format a transcript is in, from its beginning.
+
+use ctx_core::{Error, ErrorKind, Result};
+use ctx_dialect::json::Object;
+
+use crate::format::Format;
+use crate::source::Source;
+
+/// How much of the beginning is looked at; the second size if the first does not settle it (a
+/// damaged beginning, or one very long line).
+const LOOKS: [usize; 2] = [64 * 1024, 4 * 1024 * 1024];
+
+/// How a source is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// One entry a line.
+    Lines(Format),
+    /// One JSON or JSON5 value.
+    Document,
+}
+
+/// Settles the format of a source.
+pub(crate) fn detect(source: &Source) -> Result<Shape> {
+    let size = source.len()?;
+    let unknown = |what: &'static str| {
+        let known: Vec<_> = Format::ALL.iter().map(|f| f.name()).collect();
+        Error::new(ErrorKind::UnknownFormat, what)
+            .with("path", source.name())
+            .hint(format!("known formats: {}", known.join(", ")))
+    };
+    let mut beginning = Vec::new();
+    for look in LOOKS {
+        beginning = source.beginning(look)?;
+        if let Some(format) = lines(&beginning) {
+            return Ok(Shape::Lines(format));
+        }
+        if size <= look as u64 {
+            break;
+        }
+    }
+    let blank = |b: &u8| b.is_ascii_whitespace() || *b == 0;
+    let text = beginning.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&beginning);
+    match text.iter().find(|b| !blank(b)) {
+        None if size == 0 => Err(unknown("the file is empty: it is no transcript")),
+        None if text.contains(&0) => Err(unknown("the file holds NUL bytes: it is no transcript")),
+        None => Err(unknown("the file holds only white space: it is no transcript")),
+        Some(b'{' | b'[' | b'/') => Ok(Shape::Document),
+        Some(_)
+            if text.contains(&0)
+                || std::str::from_utf8(text).is_err_and(|e| e.error_len().is_some()) =>
+        {
+            Err(unknown("a binary file is no transcript"))
+        }
+        Some(_) => Err(unknown("the file is of no known transcript format")),
+    }
+}
+
+/// The format of the first line that gives one away.
+fn lines(beginning: &[u8]) -> Option<Format> {
+    beginning.split(|&b| b == b'\n').find_map(|line| {
+        let text = String::from_utf8_lossy(line);
+        let text = text.trim_start_matches(|c: char| {
+            c == '\u{FEFF}' || c == '\0' || c == '\u{FFFD}' || c.is_ascii_whitespace()
+        });
+        if !text.starts_with('{') {
+            return None;
+        }
+        let (object, error) = Object::parse_prefix(text);
+        line_format(&object, error.is_none())
+    })
+}
+
+/// `whole`: the object was read to its end.
+fn line_format(object: &Object<'_>, whole: bool) -> Option<Format> {
+    let has = |key: &str| object.has(key);
+    let Some(kind) = object.text("type") else {
+        let codex_header = has("record_type") || (has("instructions") && has("timestamp"));
+        return match () {
+            () if has("messages") || has("compactedHistory") => None,
+            () if codex_header => Some(Format::Codex),
+            () if whole && has("role") => Some(message_format(object)),
+            () if has("id") && has("parentId") => Some(Format::Pi),
+            () => None,
+        };
+    };
+    match &*kind {
+        "session" => Some(Format::Pi),
+        "session_meta" | "response_item" | "event_msg" | "turn_context" | "compacted"
+            if has("payload") || !whole =>
+        {
+            Some(Format::Codex)
+        }
+        "user" | "assistant" if has("message") || has("uuid") || has("parentUuid") => {
+            Some(Format::ClaudeCode)
+        }
+        "summary" if has("leafUuid") => Some(Format::ClaudeCode),
+        "file-history-snapshot" | "queue-operation" => Some(Format::ClaudeCode),
+        _ if has("uuid") && (has("parentUuid") || has("sessionId")) => Some(Format::ClaudeCode),
+        "message" if has("role") && has("content") && !has("message") => Some(Format::Codex),
+        "message"
+        | "thinking_level_change"
+        | "model_change"
+        | "compaction"
+        | "branch_summary"
+        | "custom"
+        | "custom_message"
+        | "label"
+        | "session_info"
+        | "context_edit"
+            if !has("uuid") =>
+        {
+            Some(Format::Pi)
+        }
+        _ if has("parentId") && has("timestamp") => Some(Format::Pi),
+        _ if whole && has("role") => Some(message_format(object)),
+        _ => None,
+    }
+}
+
+/// Which provider's shape a message has. What both could have written counts as OpenAI's.
+pub(crate) fn message_format(message: &Object<'_>) -> Format {
+    const BUNNY: [&str; 3] = ["toolCalls", "toolCallId", "thinkingBlocks"];
+    const OPENAI: [&str; 4] = ["tool_calls", "tool_call_id", "refusal", "reasoning_content"];
+    const ANTHROPIC: [&str; 4] = ["tool_use", "tool_result", "thinking", "redacted_thinking"];
+    if BUNNY.iter().any(|key| message.has(key)) {
+        return Format::PonyBunny;
+    }
+    if OPENAI.iter().any(|key| message.has(key)) {
+        return Format::OpenAiChat;
+    }
+    let blocks = message.array("content").unwrap_or_default();
+    let anthropic = blocks.into_iter().filter_map(Object::of).any(|block| {
+        let kind = block.text("type").unwrap_or_default();
+        ANTHROPIC.contains(&&*kind) || (kind == "image" && block.has("source"))
+    });
+    if anthropic { Format::Anthropic } else { Format::OpenAiChat }
+}

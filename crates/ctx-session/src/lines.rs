@@ -1,0 +1,144 @@
+//! A source line by line, through one buffer that is used again and again.
+
+use ctx_core::Result;
+
+use crate::source::Source;
+
+/// How much is read at once. A longer line makes the buffer grow to its length.
+const CHUNK: usize = 256 * 1024;
+
+/// One line, without its line break.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// Bytes before it in the source.
+    pub(crate) offset: u64,
+    /// Counted from 1.
+    pub(crate) number: u64,
+    /// Whether a line break follows.
+    pub(crate) terminated: bool,
+}
+
+pub(crate) struct Lines<'s> {
+    source: &'s Source,
+    buffer: Vec<u8>,
+    /// Where `buffer` begins in the source.
+    base: u64,
+    /// The line being looked for begins here, in `buffer`.
+    start: usize,
+    /// No line break in `start..scanned`.
+    scanned: usize,
+    filled: usize,
+    number: u64,
+    at_end: bool,
+}
+
+impl<'s> Lines<'s> {
+    pub(crate) fn new(source: &'s Source) -> Self {
+        Self {
+            source,
+            buffer: Vec::new(),
+            base: 0,
+            start: 0,
+            scanned: 0,
+            filled: 0,
+            number: 0,
+            at_end: false,
+        }
+    }
+
+    /// The next line, or `None` at the end. A source without a line break at its end gives the
+    /// last line all the same.
+    pub(crate) fn next(&mut self) -> Result<Option<Line<'_>>> {
+        loop {
+            if let Some(found) = memchr::memchr(b'\n', &self.buffer[self.scanned..self.filled]) {
+                let end = self.scanned + found;
+                return Ok(Some(self.line(end, true)));
+            }
+            self.scanned = self.filled;
+            if self.at_end {
+                let rest = self.start < self.filled;
+                return Ok(rest.then(|| self.line(self.filled, false)));
+            }
+            self.refill()?;
+        }
+    }
+
+    fn line(&mut self, end: usize, terminated: bool) -> Line<'_> {
+        let start = self.start;
+        self.start = end + usize::from(terminated);
+        self.scanned = self.start;
+        self.number += 1;
+        Line {
+            bytes: &self.buffer[start..end],
+            offset: self.base + start as u64,
+            number: self.number,
+            terminated,
+        }
+    }
+
+    fn refill(&mut self) -> Result<()> {
+        self.buffer.copy_within(self.start..self.filled, 0);
+        self.base += self.start as u64;
+        self.filled -= self.start;
+        self.scanned -= self.start;
+        self.start = 0;
+        if self.filled + CHUNK / 2 > self.buffer.len() {
+            self.grow()?;
+        }
+        let n =
+            self.source.read_at(self.base + self.filled as u64, &mut self.buffer[self.filled..])?;
+        self.filled += n;
+        self.at_end = n == 0;
+        Ok(())
+    }
+
+    /// Doubles the buffer, but not beyond what is left of the source: one line of 100 MB is to
+    /// cost 100 MB.
+    fn grow(&mut self) -> Result<()> {
+        let left = self.source.len()?.saturating_sub(self.base);
+        let left = usize::try_from(left).unwrap_or(usize::MAX).saturating_add(1);
+        let wanted = (self.buffer.len() * 2).clamp(CHUNK, left.max(CHUNK));
+        // A file that grows while it is read: what is left was measured too short.
+        let wanted = wanted.max(self.filled + CHUNK / 2);
+        self.buffer.reserve_exact(wanted.saturating_sub(self.buffer.len()));
+        self.buffer.resize(wanted, 0);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<(String, u64, bool)> {
+        let source = Source::memory(text.as_bytes().to_vec());
+        let mut lines = Lines::new(&source);
+        let mut out = Vec::new();
+        while let Some(line) = lines.next().unwrap() {
+            let text = String::from_utf8(line.bytes.to_vec()).unwrap();
+            out.push((text, line.offset, line.terminated));
+        }
+        out
+    }
+
+    #[test]
+    fn lines_and_their_places() {
+        assert_eq!(lines(""), []);
+        let expected = [("a", 0, true), ("", 2, true), ("bc", 3, false)];
+        let found = lines("a\n\nbc");
+        assert_eq!(found.len(), 3);
+        for ((text, offset, terminated), expected) in found.iter().zip(expected) {
+            assert_eq!((text.as_str(), *offset, *terminated), expected);
+        }
+    }
+
+    #[test]
+    fn lines_longer_than_the_buffer() {
+        let long = "x".repeat(3 * CHUNK + 7);
+        let text = format!("{long}\nshort\n{long}");
+        let found = lines(&text);
+        let sizes: Vec<_> = found.iter().map(|(text, ..)| text.len()).collect();
+        assert_eq!(sizes, [long.len(), 5, long.len()]);
+    }
+}

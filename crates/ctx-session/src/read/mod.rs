@@ -1,0 +1,39 @@
+//! Readers of the formats. Each turns a source into entries through a [`Builder`].
+
+mod claude;
+mod codex;
+mod document;
+mod jsonl;
+mod pi;
+
+use std::sync::Arc;
+
+use ctx_core::{Result, Timestamp};
+use ctx_dialect::json::{Object, integer, string};
+
+use crate::builder::Builder;
+use crate::format::Format;
+use crate::source::Source;
+
+pub(crate) use document::{Document, into_json};
+
+/// Reads a transcript of lines.
+pub(crate) fn lines(format: Format, source: &Arc<Source>) -> Result<Builder> {
+    match format {
+        Format::ClaudeCode => jsonl::read(source, claude::Claude::default()),
+        Format::Codex => jsonl::read(source, codex::Codex::default()),
+        Format::OpenAiChat | Format::Anthropic | Format::PonyBunny => {
+            jsonl::read(source, document::MessageLines(format))
+        }
+        Format::Pi => jsonl::read(source, pi::Pi::default()),
+    }
+}
+
+/// An entry's time: ISO text, or milliseconds since the epoch.
+fn timestamp(object: &Object<'_>) -> Option<Timestamp> {
+    let raw = object.get("timestamp")?;
+    match string(raw) {
+        Some(text) => text.parse::<jiff::Timestamp>().ok().map(|t| Timestamp(t.as_millisecond())),
+        None => integer(raw).map(Timestamp),
+    }
+}

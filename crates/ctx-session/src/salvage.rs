@@ -1,0 +1,107 @@
+//! Whole objects in a line that is not one object.
+
+use memchr::memmem;
+use serde_json::value::RawValue;
+
+use ctx_dialect::json::Object;
+
+/// How many times reading is taken up again after something broken. Each try may cost the whole
+/// line, so their number is what keeps a hostile line linear.
+const MOST_TRIES: usize = 8;
+
+/// How transcript lines begin, in all formats written line by line.
+const BEGINNINGS: [&str; 4] =
+    ["{\"type\":\"", "{\"parentUuid\":", "{\"timestamp\":\"", "{\"id\":\""];
+
+/// What was found in a line.
+pub(crate) struct Salvage<'a> {
+    /// The whole objects, in their order.
+    pub(crate) objects: Vec<&'a str>,
+    /// Whether anything else than NUL bytes and white space is between them.
+    pub(crate) debris: bool,
+    /// Whether there were NUL bytes.
+    pub(crate) nul: bool,
+}
+
+/// Takes every complete object out of a line: objects glued together, an object glued to the torn
+/// rest of another, an object among NUL bytes.
+pub(crate) fn salvage(line: &str) -> Salvage<'_> {
+    let mut found = Salvage { objects: Vec::new(), debris: false, nul: line.contains('\0') };
+    let mut rest = skip(line);
+    let mut tries = 0;
+    while !rest.is_empty() {
+        match first_object(rest) {
+            Some(object) if tries == 0 || is_entry(object, &rest[object.len()..]) => {
+                found.objects.push(object);
+                rest = skip(&rest[object.len()..]);
+            }
+            _ => {
+                found.debris = true;
+                tries += 1;
+                let Some(next) = next_beginning(rest).filter(|_| tries < MOST_TRIES) else { break };
+                rest = &rest[next..];
+            }
+        }
+    }
+    found
+}
+
+fn skip(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c == '\0' || c.is_ascii_whitespace())
+}
+
+fn first_object(text: &str) -> Option<&str> {
+    if !text.starts_with('{') {
+        return None;
+    }
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+    values.next()?.ok().map(RawValue::get)
+}
+
+/// Whether an object found after something broken is an entry, and not a piece of the broken one:
+/// it ends where the line ends or another object begins, and has what only entries have.
+fn is_entry(object: &str, after: &str) -> bool {
+    let after = skip(after);
+    if !(after.is_empty() || after.starts_with('{')) {
+        return false;
+    }
+    Object::parse(object)
+        .is_ok_and(|o| ["timestamp", "uuid", "parentId", "leafUuid"].iter().any(|key| o.has(key)))
+}
+
+/// Where the next entry may begin, after the first character.
+fn next_beginning(text: &str) -> Option<usize> {
+    let from = text.chars().next().map_or(0, char::len_utf8);
+    let bytes = text.as_bytes().get(from..)?;
+    BEGINNINGS.iter().filter_map(|b| memmem::find(bytes, b.as_bytes())).min().map(|at| from + at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_whole_object_is_taken() {
+        let entry = r#"{"type":"message","id":"b","timestamp":"t"}"#;
+        let cases = [
+            (format!("{entry}{entry}"), 2, false),
+            (format!("\0\0{entry}\0"), 1, false),
+            (format!(r#"{{"type":"message","message":{{"a":"b{entry}"#), 1, true),
+            (format!("{entry} trailing"), 1, true),
+            (r#"{"type":"message","content":[{"type":"text","text":"x"},{"#.to_owned(), 0, true),
+            ("garbage".to_owned(), 0, true),
+        ];
+        for (line, objects, debris) in cases {
+            let found = salvage(&line);
+            assert_eq!((found.objects.len(), found.debris), (objects, debris), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_hostile_line_ends() {
+        let line = r#"{"type":"a","x":"#.repeat(200_000);
+        assert!(salvage(&line).objects.is_empty());
+        let line = "{".repeat(1_000_000);
+        assert!(salvage(&line).objects.is_empty());
+    }
+}

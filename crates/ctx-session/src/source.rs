@@ -1,0 +1,164 @@
+//! Where a transcript's bytes are: a file read on demand, or memory.
+
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ctx_core::{Error, ErrorKind, Result};
+use foldhash::quality::FixedState;
+
+/// A piece of a transcript.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// Bytes before it.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub len: u32,
+}
+
+impl Span {
+    /// The first byte after it.
+    #[must_use]
+    pub fn end(self) -> u64 {
+        self.offset + u64::from(self.len)
+    }
+}
+
+/// The bytes of a transcript.
+pub(crate) struct Source {
+    bytes: Bytes,
+    path: Option<PathBuf>,
+}
+
+enum Bytes {
+    File(File),
+    Memory(Box<[u8]>),
+}
+
+impl Source {
+    /// Opens a file. What is no regular file (a pipe) is read into memory.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let fail = |e: io::Error| {
+            let kind = match e.kind() {
+                io::ErrorKind::NotFound => ErrorKind::NotFound,
+                _ => ErrorKind::Io,
+            };
+            Error::new(kind, format!("cannot read the transcript: {e}"))
+                .with("path", path.display())
+                .source(e)
+        };
+        let metadata = std::fs::metadata(path).map_err(fail)?;
+        if metadata.is_dir() {
+            return Err(Error::new(ErrorKind::UnknownFormat, "a folder is not a transcript")
+                .with("path", path.display())
+                .hint("name a session file inside it"));
+        }
+        let bytes = if metadata.is_file() {
+            Bytes::File(File::open(path).map_err(fail)?)
+        } else {
+            Bytes::Memory(std::fs::read(path).map_err(fail)?.into())
+        };
+        Ok(Self { bytes, path: Some(path.to_owned()) })
+    }
+
+    pub(crate) fn memory(bytes: Vec<u8>) -> Self {
+        Self { bytes: Bytes::Memory(bytes.into()), path: None }
+    }
+
+    /// The same transcript, with other bytes in memory.
+    pub(crate) fn with_bytes(self, bytes: Vec<u8>) -> Self {
+        Self { bytes: Bytes::Memory(bytes.into()), path: self.path }
+    }
+
+    /// The path, or what stands for it in errors.
+    pub(crate) fn name(&self) -> String {
+        match &self.path {
+            Some(path) => path.display().to_string(),
+            None => "(memory)".to_owned(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    pub(crate) fn len(&self) -> Result<u64> {
+        match &self.bytes {
+            Bytes::File(file) => Ok(file.metadata().map_err(|e| self.io(e))?.len()),
+            Bytes::Memory(bytes) => Ok(bytes.len() as u64),
+        }
+    }
+
+    /// Reads what there is at `offset`; 0 at the end.
+    pub(crate) fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        let file = match &self.bytes {
+            Bytes::File(file) => file,
+            Bytes::Memory(bytes) => {
+                let rest = usize::try_from(offset).ok().and_then(|at| bytes.get(at..));
+                let rest = rest.unwrap_or_default();
+                let n = rest.len().min(into.len());
+                into[..n].copy_from_slice(&rest[..n]);
+                return Ok(n);
+            }
+        };
+        loop {
+            match read_file_at(file, offset, into) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.io(e)),
+                Ok(n) => return Ok(n),
+            }
+        }
+    }
+
+    /// The bytes of a span. Fewer than asked for when the file has become shorter.
+    pub(crate) fn read(&self, span: Span) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; span.len as usize];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.read_at(span.offset + filled as u64, &mut bytes[filled..])? {
+                0 => break,
+                n => filled += n,
+            }
+        }
+        bytes.truncate(filled);
+        Ok(bytes)
+    }
+
+    /// The bytes, if they are in memory.
+    pub(crate) fn in_memory(&self) -> Option<&[u8]> {
+        match &self.bytes {
+            Bytes::File(_) => None,
+            Bytes::Memory(bytes) => Some(bytes),
+        }
+    }
+
+    /// All bytes from the beginning, at most `most`.
+    pub(crate) fn beginning(&self, most: usize) -> Result<Vec<u8>> {
+        let len = usize::try_from(self.len()?).unwrap_or(usize::MAX).min(most);
+        self.read(Span { offset: 0, len: u32::try_from(len).unwrap_or(u32::MAX) })
+    }
+
+    fn io(&self, e: io::Error) -> Error {
+        Error::new(ErrorKind::Io, format!("cannot read the transcript: {e}"))
+            .with("path", self.name())
+            .source(e)
+    }
+}
+
+#[cfg(unix)]
+fn read_file_at(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, into, offset)
+}
+
+#[cfg(windows)]
+fn read_file_at(file: &File, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, into, offset)
+}
+
+/// A hash of bytes, to see later whether they are still the same. Good for one process only.
+pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
+    let mut hasher = FixedState::with_seed(0).build_hasher();
+    hasher.write(bytes);
+    hasher.finish()
+}

@@ -1,0 +1,352 @@
+//! A transcript, opened.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use ctx_core::{Counter, EntryId, Error, ErrorKind, Result, Role};
+use serde::Serialize;
+
+use crate::builder::Builder;
+use crate::detect::{Shape, detect};
+use crate::entry::{Detail, EntryKind, TreeEntry};
+use crate::format::Format;
+use crate::header::Header;
+use crate::load::{Part, Recipe, text_of};
+use crate::problem::Problem;
+use crate::read;
+use crate::source::{Source, Span};
+
+/// A session's transcript: its header, its tree of entries, and how to read each message when it
+/// is needed. Opening reads the file once and keeps a few hundred bytes an entry.
+///
+/// # Example
+///
+/// ```
+/// use ctx_session::{Format, Transcript};
+///
+/// let json = r#"[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]"#;
+/// let transcript = Transcript::from_bytes(json.as_bytes().to_vec())?;
+/// assert_eq!(transcript.format(), Format::OpenAiChat);
+/// assert_eq!(transcript.main_line()?.iter().filter(|item| item.request).count(), 1);
+/// # Ok::<(), ctx_core::Error>(())
+/// ```
+pub struct Transcript {
+    pub(crate) source: Arc<Source>,
+    pub(crate) format: Format,
+    pub(crate) entries: Vec<TreeEntry>,
+    pub(crate) lost: Vec<Span>,
+    header: Header,
+    index: HashMap<EntryId, u32>,
+    leaf: Option<u32>,
+    labels: HashMap<EntryId, String>,
+    name: Option<String>,
+    system: Option<String>,
+    tools: Option<String>,
+    pub(crate) model: Option<(String, String)>,
+    problems: Vec<Problem>,
+    bad_lines: u64,
+    bytes: u64,
+}
+
+/// A transcript in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stats {
+    /// Entries, without the header.
+    pub entries: usize,
+    /// Messages on all branches; one that was written over several lines counts once.
+    pub messages: usize,
+    /// Tool results in those messages.
+    pub tool_results: usize,
+    /// The size of the file.
+    pub bytes: u64,
+    /// Lines that are not clean JSON.
+    pub bad_lines: u64,
+}
+
+impl Transcript {
+    /// Opens a transcript; its format is found from its content.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] and [`ErrorKind::Io`] if the file cannot be read,
+    /// [`ErrorKind::UnknownFormat`] if it is empty, binary, a folder or of no known format. Damage
+    /// is no error: see [`Transcript::problems`].
+    pub fn open(path: &Path) -> Result<Self> {
+        Self::read(Source::open(path)?)
+    }
+
+    /// Reads a transcript from memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transcript::open`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        Self::read(Source::memory(bytes))
+    }
+
+    /// Reads a transcript from a stream, all of which is kept in memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transcript::open`].
+    pub fn from_reader(mut reader: impl Read) -> Result<Self> {
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).map_err(|e| {
+            Error::new(ErrorKind::Io, format!("cannot read the transcript: {e}")).source(e)
+        })?;
+        Self::from_bytes(bytes)
+    }
+
+    fn read(source: Source) -> Result<Self> {
+        let bytes = source.len()?;
+        match detect(&source)? {
+            Shape::Lines(format) => {
+                let source = Arc::new(source);
+                let builder = read::lines(format, &source)?;
+                Ok(Self::assemble(format, builder, bytes))
+            }
+            Shape::Document => {
+                let (json, notes) = read::into_json(&source)?;
+                let source = Arc::new(source.with_bytes(json));
+                let text = std::str::from_utf8(source.in_memory().unwrap_or_default());
+                let document = read::Document::parse(text.unwrap_or_default(), &source.name())?;
+                let mut builder = document.read(&source)?;
+                for (kind, note) in notes {
+                    builder.problems.note(0, kind, note);
+                }
+                Ok(Self::assemble(document.format, builder, bytes))
+            }
+        }
+    }
+
+    fn assemble(format: Format, builder: Builder, bytes: u64) -> Self {
+        let mut entries = builder.entries;
+        entries.shrink_to_fit();
+        let (problems, bad_lines) = builder.problems.finish();
+        let leaf = builder.tip.and_then(|tip| moved_leaf(&entries, tip));
+        Self {
+            source: builder.source,
+            format,
+            entries,
+            lost: builder.lost,
+            header: builder.header,
+            index: builder.index,
+            leaf,
+            labels: builder.labels,
+            name: builder.name,
+            system: builder.system,
+            tools: builder.tools,
+            model: builder.model,
+            problems,
+            bad_lines,
+            bytes,
+        }
+    }
+
+    /// The format.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The header.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What was wrong with the file, and how it was read all the same.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// The file, unless the transcript was read from memory.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.source.path()
+    }
+
+    /// The session's name: what `session_info` said last, or the agent's own title.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The system prompt, where the transcript has it: Codex's instructions, Anthropic's `system`,
+    /// the system messages at the beginning of a chat. It is not on the main line.
+    ///
+    /// # Errors
+    ///
+    /// None today; reading it on demand may fail later.
+    pub fn system_prompt(&self) -> Result<Option<String>> {
+        Ok(self.system.clone())
+    }
+
+    /// The tool schemas as JSON text, where the transcript has them.
+    ///
+    /// # Errors
+    ///
+    /// None today; reading them on demand may fail later.
+    pub fn tools(&self) -> Result<Option<String>> {
+        Ok(self.tools.clone())
+    }
+
+    /// Every entry, in the order of the file.
+    #[must_use]
+    pub fn entries(&self) -> &[TreeEntry] {
+        &self.entries
+    }
+
+    /// The entry that the next one will follow.
+    #[must_use]
+    pub fn leaf(&self) -> Option<&EntryId> {
+        self.entries.get(self.leaf? as usize).map(TreeEntry::id)
+    }
+
+    pub(crate) fn leaf_index(&self) -> Option<usize> {
+        self.leaf.map(|leaf| leaf as usize)
+    }
+
+    /// The index of the entry `id`. If several were recorded under it, the latest.
+    #[must_use]
+    pub fn index_of(&self, id: &str) -> Option<usize> {
+        self.index.get(id).map(|&index| index as usize)
+    }
+
+    /// The id of the entry a person named: in full, or by an unambiguous beginning.
+    #[must_use]
+    pub fn find(&self, id: &str) -> Option<EntryId> {
+        let entry = |index: usize| self.entries.get(index).map(|entry| entry.id.clone());
+        if let Some(index) = self.index_of(id) {
+            return entry(index);
+        }
+        if id.is_empty() {
+            return None;
+        }
+        let mut matches = self.entries.iter().filter(|entry| entry.id.starts_with(id));
+        let found = matches.next()?;
+        matches.next().is_none().then(|| found.id.clone())
+    }
+
+    /// The bytes of an entry as they stand in the file.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] if there is no such entry, [`ErrorKind::Io`] if the file cannot be
+    /// read.
+    pub fn raw_line(&self, index: usize) -> Result<Vec<u8>> {
+        let entry = self.entries.get(index).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, "no such entry in the transcript").with("index", index)
+        })?;
+        self.source.read(entry.span)
+    }
+
+    pub(crate) fn text(&self, entry: &TreeEntry) -> Result<String> {
+        text_of(&self.source, entry.span, entry.fingerprint, entry.line)
+    }
+
+    /// The labels: entry id to label. The last one set wins, an empty one clears.
+    #[must_use]
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        self.labels.iter().map(|(id, label)| (id.to_string(), label.clone())).collect()
+    }
+
+    /// Entries that hang on nothing.
+    #[must_use]
+    pub fn roots(&self) -> Vec<usize> {
+        let roots = self.entries.iter().enumerate().filter(|(_, entry)| entry.parent.is_none());
+        roots.map(|(index, _)| index).collect()
+    }
+
+    /// The entries that hang on the entry at `index`, in the order of the file.
+    #[must_use]
+    pub fn children(&self, index: usize) -> Vec<usize> {
+        let parent = u32::try_from(index).ok();
+        let children = self
+            .entries
+            .iter()
+            .enumerate()
+            .filter(|(_, e)| e.parent.is_some() && e.parent == parent);
+        children.map(|(index, _)| index).collect()
+    }
+
+    /// The tips of all branches: entries nothing hangs on.
+    #[must_use]
+    pub fn tips(&self) -> Vec<usize> {
+        let mut is_tip = vec![true; self.entries.len()];
+        for parent in self.entries.iter().filter_map(TreeEntry::parent) {
+            if let Some(tip) = is_tip.get_mut(parent) {
+                *tip = false;
+            }
+        }
+        is_tip.into_iter().enumerate().filter(|(_, tip)| *tip).map(|(index, _)| index).collect()
+    }
+
+    /// The transcript in numbers. Formats that do not write one message a line, one result a
+    /// message are read through for it.
+    ///
+    /// # Errors
+    ///
+    /// What reading a message may give.
+    pub fn stats(&self) -> Result<Stats> {
+        let mut stats = Stats {
+            entries: self.entries.len(),
+            bytes: self.bytes,
+            bad_lines: self.bad_lines,
+            ..Stats::default()
+        };
+        for entry in self.messages() {
+            stats.messages += usize::from(entry.head.is_none());
+            stats.tool_results += match (&entry.role, entry.recipe) {
+                (Some(Role::ToolResult), Recipe::Pi | Recipe::OpenAiChat | Recipe::Responses) => 1,
+                (Some(Role::Assistant), _) | (_, Recipe::Pi) => 0,
+                _ => Part::of(entry).load(&self.source)?.tool_results().count(),
+            };
+        }
+        Ok(stats)
+    }
+
+    /// Tokens of all messages in the file, on all branches.
+    ///
+    /// # Errors
+    ///
+    /// What reading a message may give.
+    pub fn count_all(&self, counter: &Counter) -> Result<u64> {
+        let mut total = 0;
+        for item in self.items((0..self.entries.len()).filter(|&i| self.is_message(i))) {
+            total += item.entry.message().map(|message| counter.message(&message).get())?;
+        }
+        Ok(total)
+    }
+
+    fn is_message(&self, index: usize) -> bool {
+        self.entries.get(index).is_some_and(|e| e.kind == EntryKind::Message)
+    }
+
+    fn messages(&self) -> impl Iterator<Item = &TreeEntry> {
+        self.entries.iter().filter(|entry| entry.kind == EntryKind::Message)
+    }
+}
+
+/// The leaf after the last entry: where a `leaf` entry moved it, else the entry itself.
+fn moved_leaf(entries: &[TreeEntry], tip: u32) -> Option<u32> {
+    match entries.get(tip as usize)?.detail.as_deref() {
+        Some(Detail::Leaf { target }) => *target,
+        _ => Some(tip),
+    }
+}
+
+impl std::fmt::Debug for Transcript {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transcript")
+            .field("source", &self.source.name())
+            .field("format", &self.format)
+            .field("entries", &self.entries.len())
+            .field("problems", &self.problems.len())
+            .finish()
+    }
+}

@@ -1,0 +1,121 @@
+//! Real transcripts, where they are at hand: what other programs computed on them must come out.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ctx_core::{Counter, Profile};
+use ctx_session::{EntryKind, Format, ProblemKind, Transcript};
+use serde_json::Value;
+
+/// The shared data, or `None` with a word about it.
+fn data(path: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("CTX_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
+    let path = folder.join(path);
+    if path.exists() {
+        return Some(path);
+    }
+    println!("skipped: {} is not there (set CTX_DATA)", path.display());
+    None
+}
+
+#[test]
+fn pi_computes_the_same() {
+    let Some(file) = data("pi/before-compaction.jsonl") else { return };
+    let golden = std::fs::read_to_string(file.with_file_name("golden.json")).unwrap();
+    let golden: Value = serde_json::from_str(&golden).unwrap();
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let counter = Counter::for_profile(Profile::Pi);
+    let mut seen = 0;
+    for case in golden["cases"].as_array().unwrap() {
+        if case["fixture"] != "before-compaction" {
+            continue;
+        }
+        seen += 1;
+        let entries = case["entries"].as_u64().unwrap() as usize;
+        let prefix: String = whole.split_inclusive('\n').take(entries + 1).collect();
+        let transcript = Transcript::from_bytes(prefix.into_bytes()).unwrap();
+        assert_eq!(transcript.problems(), []);
+        assert_eq!(transcript.entries().len(), entries);
+        let context = transcript.context(None).unwrap();
+        let mut roles: BTreeMap<String, u64> = BTreeMap::new();
+        let mut estimate = 0;
+        for entry in &context.entries {
+            let message = entry.message().unwrap();
+            *roles.entry(message.role.name().to_owned()).or_default() += 1;
+            estimate += counter.message(&message).get();
+        }
+        assert_eq!(context.entries.len() as u64, case["ctxMessages"]);
+        assert_eq!(serde_json::to_value(roles).unwrap(), case["ctxRoles"]);
+        assert_eq!(estimate, case["ctxEstimate"]);
+        assert_eq!(context.thinking_level, case["thinkingLevel"]);
+        let (provider, model) = context.model.unwrap();
+        assert_eq!(provider, case["model"]["provider"]);
+        assert_eq!(model, case["model"]["modelId"]);
+        assert_eq!(transcript.count_all(&counter).unwrap(), case["allMessagesEstimate"]);
+        let first_kept = case["firstKeptEntryId"].as_str().unwrap();
+        assert!(transcript.index_of(first_kept).is_some());
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn a_pi_session_in_numbers() {
+    let Some(file) = data("pi/before-compaction.jsonl") else { return };
+    let transcript = Transcript::open(&file).unwrap();
+    assert_eq!(transcript.format(), Format::Pi);
+    assert_eq!(transcript.header().version, Some(1));
+    let stats = transcript.stats().unwrap();
+    assert_eq!((stats.entries, stats.messages, stats.tool_results), (1002, 990, 448));
+    assert_eq!((stats.bytes, stats.bad_lines), (2_370_492, 0));
+    assert_eq!(transcript.compactions().unwrap(), 2);
+    let line = transcript.main_line().unwrap();
+    assert_eq!(line.len(), 990);
+    assert_eq!(line.iter().filter(|item| item.request).count(), 484);
+    assert_eq!(&**transcript.leaf().unwrap(), "000003e9");
+}
+
+#[test]
+fn claude_code_requests_are_its_message_ids() {
+    let files = [
+        ("01_2026-01-05_a0bd162f", 23, 0),
+        ("03_2026-01-08_0442a060", 219, 0),
+        ("07_2026-01-20_130d7b7e", 42, 1),
+        ("09_2026-01-21_de1ed521", 109, 0),
+        ("15_2026-02-01_1e0816ef", 204, 0),
+    ];
+    for (name, requests, bad) in files {
+        let Some(file) = data(&format!("claude-code/{name}.jsonl")) else { return };
+        let transcript = Transcript::open(&file).unwrap();
+        assert_eq!(transcript.format(), Format::ClaudeCode);
+        let line = transcript.main_line().unwrap();
+        assert_eq!(line.iter().filter(|item| item.request).count(), requests, "{name}");
+        let stats = transcript.stats().unwrap();
+        assert_eq!(stats.bad_lines, bad, "{name}");
+        let results: usize =
+            line.iter().map(|i| i.entry.message().unwrap().tool_results().count()).sum();
+        assert_eq!(stats.tool_results, results, "{name}");
+        let glued = transcript.problems().iter().filter(|p| p.kind == ProblemKind::GluedLine);
+        assert_eq!(glued.count() as u64, bad, "{name}");
+        // Nothing is lost: every line with a message is on the main line, except the summaries.
+        let calls: usize = line.iter().map(|i| i.entry.facts().unwrap().calls.len()).sum();
+        assert!(calls > 0 && calls >= results);
+    }
+}
+
+#[test]
+fn claude_code_compactions_begin_the_context() {
+    let Some(file) = data("claude-code/03_2026-01-08_0442a060.jsonl") else { return };
+    let transcript = Transcript::open(&file).unwrap();
+    assert_eq!(transcript.compactions().unwrap(), 2);
+    let context = transcript.context(None).unwrap();
+    let first = context.entries[0].message().unwrap();
+    assert_eq!(first.role.name(), "compactionSummary");
+    assert_eq!(Some(context.entries[0].id()), context.compaction.as_ref());
+    assert!(context.entries.len() < transcript.main_line().unwrap().len());
+    let kinds = transcript.entries().iter().filter(|e| *e.kind() == EntryKind::Compaction);
+    assert_eq!(kinds.count(), 2);
+    assert_eq!(context.model.unwrap().0, "anthropic");
+}
