@@ -1,0 +1,154 @@
+//! The files of the invented project, as the agent's tools see them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::commands;
+
+macro_rules! files {
+    ($($path:literal => $asset:literal),* $(,)?) => {
+        [$(($path, include_str!(concat!("../../assets/tidemark/", $asset)))),*]
+    };
+}
+
+/// All files by path, and what they were at the last commit.
+#[derive(Clone)]
+pub(crate) struct Workspace {
+    files: BTreeMap<String, String>,
+    committed: BTreeMap<String, String>,
+}
+
+impl Workspace {
+    pub(crate) fn new() -> Self {
+        let written = files! {
+            ".github/workflows/ci.yml" => "ci.yml",
+            "AGENTS.md" => "AGENTS.md",
+            "CHANGELOG.md" => "CHANGELOG.md",
+            "Cargo.toml" => "Cargo.toml.txt",
+            "README.md" => "README.md",
+            "docs/protocol.md" => "docs/protocol.md",
+            "src/clock.rs" => "src/clock.rs",
+            "src/config.rs" => "src/config.rs",
+            "src/frame.rs" => "src/frame.rs",
+            "src/job.rs" => "src/job.rs",
+            "src/lease.rs" => "src/lease.rs",
+            "src/queue.rs" => "src/queue.rs",
+            "src/server/conn.rs" => "src/server/conn.rs",
+            "src/server/mod.rs" => "src/server/mod.rs",
+            "src/server/sweeper.rs" => "src/server/sweeper.rs",
+            "src/store/mod.rs" => "src/store/mod.rs",
+            "src/store/segment.rs" => "src/store/segment.rs",
+            "tests/redelivery.rs" => "tests/redelivery.rs",
+            "tests/support/mod.rs" => "tests/support.rs",
+            "vendor/crc-slice/src/lib.rs" => "vendor/crc-slice.rs",
+        };
+        let mut files: BTreeMap<_, _> =
+            written.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
+        files.extend(commands::files());
+        Self { committed: files.clone(), files }
+    }
+
+    /// The text of a file. A path that is not there is a slip of the story, and shows in it.
+    pub(crate) fn text(&self, path: &str) -> &str {
+        self.files.get(path).map_or("", String::as_str)
+    }
+
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
+    pub(crate) fn write(&mut self, path: &str, text: String) {
+        self.files.insert(path.to_owned(), text);
+    }
+
+    /// Replaces the one place where `old` stands; an error where it does not.
+    pub(crate) fn edit(&mut self, path: &str, old: &str, new: &str) -> Result<(), String> {
+        let text = self.text(path);
+        match text.matches(old).count() {
+            1 => {
+                let changed = text.replacen(old, new, 1);
+                self.write(path, changed);
+                Ok(())
+            }
+            0 => Err(format!(
+                "Could not find the exact text in {path}. The old text must match exactly including \
+                 all whitespace and newlines."
+            )),
+            n => Err(format!(
+                "Found {n} occurrences of the text in {path}. The text must be unique. Please \
+                 provide more context to make it unique."
+            )),
+        }
+    }
+
+    /// Replaces every `old`, as `sed -i` does.
+    pub(crate) fn replace_all(&mut self, path: &str, old: &str, new: &str) {
+        let changed = self.text(path).replace(old, new);
+        self.write(path, changed);
+    }
+
+    /// `path:line: text` for each line under `under` that holds `needle`.
+    pub(crate) fn grep(&self, needle: &str, under: &str) -> String {
+        let mut out = String::new();
+        for (path, text) in self.files.iter().filter(|(path, _)| path.starts_with(under)) {
+            for (number, line) in text.lines().enumerate().filter(|(_, line)| line.contains(needle))
+            {
+                let _ = writeln!(out, "{path}:{}: {}", number + 1, line.trim());
+            }
+        }
+        if out.is_empty() { "No matches found".to_owned() } else { out }
+    }
+
+    /// The number of the first line of `path` that holds `needle`, and the line.
+    pub(crate) fn line(&self, path: &str, needle: &str) -> (usize, &str) {
+        let found = self.text(path).lines().enumerate().find(|(_, line)| line.contains(needle));
+        found.map_or((1, ""), |(at, line)| (at + 1, line))
+    }
+
+    /// Every test below `under`: the path of its file and its name in cargo's spelling.
+    pub(crate) fn tests(&self, under: &str) -> Vec<(String, String)> {
+        let mut tests = Vec::new();
+        for (path, text) in self.files.iter().filter(|(path, _)| path.starts_with(under)) {
+            let module = path
+                .trim_start_matches("src/")
+                .trim_end_matches(".rs")
+                .trim_end_matches("/mod")
+                .replace('/', "::");
+            let mut marked = false;
+            for line in text.lines().map(str::trim) {
+                if marked && let Some((_, rest)) = line.split_once("fn ") {
+                    let name = rest.split('(').next().unwrap_or(rest);
+                    let name = if path.starts_with("src/") {
+                        format!("{module}::tests::{name}")
+                    } else {
+                        name.to_owned()
+                    };
+                    tests.push((path.clone(), name));
+                }
+                marked = matches!(line, "#[test]" | "#[tokio::test]")
+                    || line.starts_with("#[tokio::test(");
+            }
+        }
+        tests
+    }
+
+    /// Files that differ from the last commit: path, old text, new text.
+    pub(crate) fn changes(&self) -> Vec<(&str, &str, &str)> {
+        self.files
+            .iter()
+            .map(|(path, now)| {
+                (path.as_str(), self.committed.get(path).map_or("", String::as_str), now.as_str())
+            })
+            .filter(|(_, old, now)| old != now)
+            .collect()
+    }
+
+    pub(crate) fn commit(&mut self) {
+        self.committed = self.files.clone();
+    }
+
+    /// Undoes all since the last commit.
+    pub(crate) fn restore(&mut self) {
+        self.files = self.committed.clone();
+    }
+}
