@@ -49,7 +49,7 @@ impl ToolResultHook for WriteGuard {
     fn on_tool_result(&self, message: &Message, turn: &TurnContext) -> Option<Message> {
         let preserve = |text: &str| {
             let blobs = self.guard.blobs()?;
-            blobs.put(&format!("{}.txt", turn.ids.next_id()), text).ok()
+            blobs.put(&turn.ids.next_id(), text).ok()
         };
         let counter = self.ledger.counter();
         rewritten(message, |result| bound(result, &self.limits, counter, preserve))

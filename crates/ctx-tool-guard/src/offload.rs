@@ -81,9 +81,8 @@ impl FileOf<'_> {
         let Some(blobs) = self.blobs else {
             return Err("older than the newest results; cut, and not written: no blob store".into());
         };
-        let name = format!("{}.txt", self.turn.ids.next_id());
         blobs
-            .put(&name, &self.result.plain_text())
+            .put(&self.turn.ids.next_id(), &self.result.plain_text())
             .map_err(|e| format!("older than the newest results; cut, and not written: {e}").into())
     }
 }

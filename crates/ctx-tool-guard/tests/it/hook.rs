@@ -44,7 +44,7 @@ fn the_whole_text_is_put_away_before_it_is_cut() {
     let files = blobs.files.lock().unwrap();
     assert_eq!(files.values().map(String::len).collect::<Vec<_>>(), [20_000, 50_000]);
     for (name, shown) in files.keys().zip([cut, unseen]) {
-        let path = format!("[full output preserved at /agents/main/tool-results/{name}]");
+        let path = format!("[full output preserved at /agents/main/tool-results/{name}.txt]");
         assert!(shown.ends_with(&path), "{shown}");
     }
 }

@@ -41,7 +41,7 @@ fn all_but_the_newest_go_to_files_and_say_where() {
         assert!(shown.starts_with(&format!("output {n} ")));
         assert!(shown.ends_with(&format!(
             "\n{CONTEXT_LIMIT_TRUNCATION_NOTICE}\n[full output preserved at \
-             /agents/main/tool-results/{name}]"
+             /agents/main/tool-results/{name}.txt]"
         )));
     }
     assert!(at[2..].iter().all(|&at| session.text(at).len() > 3_000));

@@ -108,7 +108,7 @@ impl BlobStore for Blobs {
             return Err(Error::new(ErrorKind::Io, "no space left"));
         }
         self.files.lock().unwrap().insert(name.to_owned(), text.to_owned());
-        Ok(format!("/agents/main/tool-results/{name}"))
+        Ok(format!("/agents/main/tool-results/{name}.txt"))
     }
 
     fn expire(&self, before: Timestamp) -> Result<usize> {
