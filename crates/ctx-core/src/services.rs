@@ -20,7 +20,8 @@ pub trait Store: Send + Sync {
 
 /// Large texts that leave the context but stay readable, such as offloaded tool output.
 pub trait BlobStore: Send + Sync {
-    /// Writes `text` under `name` and returns the path a reader can open.
+    /// Writes `text` under `name`, an id without an extension, and returns the path a reader can
+    /// open.
     fn put(&self, name: &str, text: &str) -> Result<String>;
     /// Removes blobs last written before `before`, and says how many.
     fn expire(&self, before: Timestamp) -> Result<usize>;
