@@ -36,7 +36,7 @@ impl Config {
 
 impl Candidates {
     /// What the configuration says about `model` of `provider`; without a provider, the first that
-    /// lists the model counts. Add what the model's metadata says by [`Candidates::with_model`].
+    /// lists the model counts. The model may also be named `provider/id`. Add what the model's metadata says by [`Candidates::with_model`].
     ///
     /// An `agents.running.max_input_length` set by hand counts as the agent's word.
     ///
@@ -53,8 +53,8 @@ impl Candidates {
             .providers
             .iter()
             .filter(|(name, _)| provider.is_none_or(|p| p == name.as_str()))
-            .flat_map(|(_, p)| &p.models)
-            .find(|m| m.id == model);
+            .flat_map(|(name, p)| p.models.iter().map(move |m| (name, m)))
+            .find(|(name, m)| m.id == model || is_qualified(model, name, &m.id));
         let running = match config.is_explicit(MAX_INPUT_LENGTH) {
             true => Some(config.section::<Running>()?.max_input_length),
             false => None,
@@ -62,10 +62,15 @@ impl Candidates {
         let agent = config.section::<ContextTokens>()?.0.or(running);
         Ok(Self {
             model: None,
-            models_config: listed.and_then(smaller_limit).map(Tokens),
+            models_config: listed.and_then(|(_, m)| smaller_limit(m)).map(Tokens),
             agent_context_tokens: agent.map(Tokens),
         })
     }
+}
+
+/// Whether `model` is `provider/id`.
+fn is_qualified(model: &str, provider: &str, id: &str) -> bool {
+    model.strip_suffix(id).and_then(|rest| rest.strip_suffix('/')) == Some(provider)
 }
 
 /// The smaller of a model's two limits that are set and not zero.
@@ -119,6 +124,8 @@ mod tests {
         let said = Candidates::from_config(&config, Some("local"), "m").unwrap();
         assert_eq!(said.models_config, Some(Tokens(40_000)));
         assert_eq!(said.agent_context_tokens, Some(Tokens(24_000)));
+        let qualified = Candidates::from_config(&config, None, "local/m").unwrap();
+        assert_eq!(qualified, said);
         let other = Candidates::from_config(&config, Some("other"), "m").unwrap();
         assert_eq!(other.models_config, None);
     }
