@@ -139,7 +139,7 @@ impl Transcript {
         Ok(branch.model(self)?.map(|(_, model)| model))
     }
 
-    fn is_sent(&self, index: usize) -> bool {
+    pub(crate) fn is_sent(&self, index: usize) -> bool {
         self.entries.get(index).is_some_and(|entry| {
             entry.is_message()
                 && entry.recipe != Recipe::Nothing

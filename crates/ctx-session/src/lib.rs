@@ -3,27 +3,29 @@
 #![forbid(unsafe_code)]
 
 pub mod blobs;
+mod builder;
+mod context;
+mod convert;
+mod detect;
 mod disk;
+mod entry;
+mod format;
 pub mod group_commit;
+mod header;
 pub mod key;
+mod lines;
+mod load;
 mod lock;
 pub mod log;
 pub mod overlay;
 pub mod paths;
-pub mod projections;
-pub mod store;
-mod builder;
-mod context;
-mod detect;
-mod entry;
-mod format;
-mod header;
-mod lines;
-mod load;
 mod problem;
+pub mod projections;
 mod read;
+mod repair;
 mod salvage;
 mod source;
+pub mod store;
 mod transcript;
 
 pub use context::{LineItem, SessionContext};

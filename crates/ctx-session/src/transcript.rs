@@ -35,6 +35,8 @@ use crate::source::{Source, Span};
 pub struct Transcript {
     pub(crate) source: Arc<Source>,
     pub(crate) format: Format,
+    /// Whether the source is one value, not lines.
+    pub(crate) is_document: bool,
     pub(crate) entries: Vec<TreeEntry>,
     pub(crate) lost: Vec<Span>,
     header: Header,
@@ -117,7 +119,9 @@ impl Transcript {
                 for (kind, note) in notes {
                     builder.problems.note(0, kind, note);
                 }
-                Ok(Self::assemble(document.format, builder, bytes))
+                let mut transcript = Self::assemble(document.format, builder, bytes);
+                transcript.is_document = true;
+                Ok(transcript)
             }
         }
     }
@@ -130,6 +134,7 @@ impl Transcript {
         Self {
             source: builder.source,
             format,
+            is_document: false,
             entries,
             lost: builder.lost,
             header: builder.header,
