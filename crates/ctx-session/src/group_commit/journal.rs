@@ -10,7 +10,7 @@ use super::record;
 use crate::disk;
 
 /// When the journal is this long, the session files are synced and it begins again at its start.
-const ROUND: u64 = 16 << 20;
+pub(super) const ROUND: u64 = 16 << 20;
 
 /// The journal grows by this much at a time, filled with zeros.
 const STEP: u64 = 1 << 20;
@@ -23,6 +23,7 @@ const STEP: u64 = 1 << 20;
 pub(super) struct Journal {
     file: File,
     path: PathBuf,
+    round: u64,
     epoch: u64,
     position: u64,
     allocated: u64,
@@ -31,7 +32,7 @@ pub(super) struct Journal {
 impl Journal {
     /// Creates a journal in `dir` and locks it: as long as the lock is held, its process lives.
     /// The caller holds the folder's lock.
-    pub(super) fn create(dir: &Path) -> Result<Self> {
+    pub(super) fn create(dir: &Path, round: u64) -> Result<Self> {
         let path = dir.join(format!("{}.journal", uuid::Uuid::new_v4()));
         let failed = |e| disk::io_error("cannot create the journal", &path, e);
         let file =
@@ -44,16 +45,22 @@ impl Journal {
             }
         })?;
         disk::sync_dir(dir)?;
-        Ok(Self { file, path, epoch: 1, position: 0, allocated: 0 })
+        Ok(Self { file, path, round, epoch: 1, position: 0, allocated: 0 })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
+    /// Which round this is, counted from one.
+    #[cfg(test)]
+    pub(super) fn rounds(&self) -> u64 {
+        self.epoch
+    }
+
     /// Whether a frame of that size needs a new round.
     pub(super) fn is_full(&self, frame: usize) -> bool {
-        self.position > 0 && self.position + frame as u64 > ROUND
+        self.position > 0 && self.position + frame as u64 > self.round
     }
 
     /// Begins a new round. Every session file has been synced.
@@ -77,7 +84,7 @@ impl Journal {
     }
 
     fn grow(&mut self, end: u64) -> std::io::Result<()> {
-        const ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
         let target = end.div_ceil(STEP) * STEP;
         self.file.seek(SeekFrom::Start(self.allocated))?;
         while self.allocated < target {

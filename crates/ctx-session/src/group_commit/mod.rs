@@ -91,13 +91,17 @@ pub(crate) enum Outcome {
 impl GroupCommit {
     /// A new group for a home. What crashed groups left behind is put in place first.
     pub fn open(home: &Home) -> Result<Arc<Self>> {
+        Self::with_round(home, journal::ROUND)
+    }
+
+    fn with_round(home: &Home, round: u64) -> Result<Arc<Self>> {
         let dir = home.journals_dir();
         disk::create_private_dir(&dir)?;
         let _dir_lock = FileLock::exclusive(&recover::guard(&dir))?;
         recover::sweep(&dir)?;
         Ok(Arc::new(Self {
             queue: Mutex::default(),
-            journal: Mutex::new(Journal::create(&dir)?),
+            journal: Mutex::new(Journal::create(&dir, round)?),
             files: Mutex::default(),
             next_member: AtomicU64::new(1),
         }))
@@ -238,4 +242,58 @@ impl Member {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{Durability, LogOptions, NewEntry, tests::new_session};
+    use ctx_core::Timestamp;
+
+    /// Whatever round the journal is in, it has everything a session file may lack.
+    #[test]
+    fn rounds_end_with_the_session_files_on_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let group = GroupCommit::with_round(&Home::at(dir.path()), 20_000).unwrap();
+        let options =
+            LogOptions::default().with_durability(Durability::PerEntry).with_group(group.clone());
+        let logs = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|n| {
+                    let path = dir.path().join(format!("s{n}.jsonl"));
+                    let mut log = new_session(&path, options.clone());
+                    scope.spawn(move || {
+                        let name = Some("x".repeat(300));
+                        for _ in 0..100 {
+                            let entry = NewEntry::SessionInfo { name: name.clone() };
+                            log.append(&entry, Timestamp(1)).unwrap();
+                        }
+                        log
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect::<Vec<_>>()
+        });
+
+        let journal = locked(&group.journal);
+        assert!(journal.rounds() > 3, "{}", journal.rounds());
+        let bytes = std::fs::read(journal.path()).unwrap();
+        let records = record::read(&bytes);
+        assert!(!records.is_empty());
+        let mut ends = HashMap::new();
+        for record in records {
+            let path = record::path_of(record.path).unwrap();
+            let file = std::fs::read(&path).unwrap();
+            let end = record.offset as usize + record.data.len();
+            assert_eq!(&file[record.offset as usize..end], record.data);
+            if let Some(before) = ends.insert(path, end) {
+                assert_eq!(before, record.offset as usize);
+            }
+        }
+        for (path, end) in ends {
+            assert_eq!(end as u64, std::fs::metadata(path).unwrap().len());
+        }
+        drop(journal);
+        drop(logs);
+    }
 }
