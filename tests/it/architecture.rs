@@ -76,8 +76,13 @@ fn the_registry_holds_exactly_the_linked_layers() {
 
 #[test]
 fn what_lives_in_one_crate_only() {
-    let owners = [("clap", "ctx-cli"), ("libloading", "ctx-engine-registry"), ("reqwest", "ctx-model"),
-        ("tantivy", "ctx-memory"), ("usearch", "ctx-memory")];
+    let owners = [
+        ("clap", "ctx-cli"),
+        ("libloading", "ctx-engine-registry"),
+        ("reqwest", "ctx-model"),
+        ("tantivy", "ctx-memory"),
+        ("usearch", "ctx-memory"),
+    ];
     let metadata = MetadataCommand::new()
         .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"))
         .no_deps()

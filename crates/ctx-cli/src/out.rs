@@ -84,8 +84,11 @@ impl Out {
             bar.set_style(style);
         }
         let hidden = self.quiet || !io::stderr().is_terminal();
-        let target =
-            if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr_with_hz(10) };
+        let target = if hidden {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr_with_hz(10)
+        };
         bar.set_draw_target(target);
         bar.enable_steady_tick(Duration::from_millis(500));
         bar
@@ -95,7 +98,7 @@ impl Out {
 /// A table without lines. The columns from the second to the `numbers`th are aligned to the right.
 pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>, numbers: usize) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
+    table.load_style(presets::NOTHING);
     if !header.is_empty() {
         table.set_header(header.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>());
     }

@@ -1,18 +1,17 @@
 //! From flags, configuration and transcript to what a command runs with.
 
-use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use ctx_core::{
     ContextEngine, Counter, Entry, Error, ErrorKind, Profile, Services, TokenLedger, Tokens,
 };
-use ctx_engine_registry::{
-    BuildContext, Config, ContextTokens, ModelConfig, Models, Plugins, Registry, Running,
-};
+use ctx_engine_registry::{BuildContext, Config, ModelConfig, Models, Plugins, Registry};
 use ctx_eval::{SessionReport, StatusSetup};
 use ctx_model::{Catalogue, Prices};
-use ctx_session::{MemoryBlobs, Transcript};
+use ctx_session::Transcript;
+use ctx_session::blobs::MemoryBlobs;
+use ctx_session::paths::Home;
 use ctx_window_guard::{Candidates, ContextWindowSource, Window};
 
 use crate::args::{Fit, Global};
@@ -43,20 +42,12 @@ pub(crate) struct Fitted {
     pub(crate) prices: Option<Prices>,
 }
 
-/// `$CTX_HOME`, or `~/.ctx`.
-pub(crate) fn home() -> PathBuf {
-    match env::var_os("CTX_HOME") {
-        Some(home) if !home.is_empty() => home.into(),
-        _ => env::home_dir().unwrap_or_default().join(".ctx"),
-    }
-}
-
 /// The configuration named by `--config`, or the one in the home folder, or the defaults.
 pub(crate) fn config(global: &Global) -> anyhow::Result<Config> {
     if let Some(path) = &global.config {
         return Ok(Config::read(path)?);
     }
-    let path = home().join("ctx.json5");
+    let path = Home::from_env()?.config_file();
     if path.try_exists()? { Ok(Config::read(&path)?) } else { Ok(Config::default()) }
 }
 
@@ -133,11 +124,12 @@ pub(crate) fn resolve(
         None => transcript.model()?,
     };
     let configured = configured_model(&config, model.as_deref())?;
-    let catalogued = model.as_deref().and_then(|name| Catalogue::embedded().find_for_profile(name, profile));
+    let catalogued =
+        model.as_deref().and_then(|name| Catalogue::embedded().find_for_profile(name, profile));
     if fit.model.is_some() && configured.is_none() && catalogued.is_none() {
         Catalogue::embedded().get(model.as_deref().unwrap_or_default(), profile)?;
     }
-    let window = window(&config, fit, configured.as_ref(), catalogued.map(|m| m.window))?;
+    let window = window(&config, fit, model.as_deref(), catalogued.map(|m| m.window))?;
     let reserve = ctx_compaction::Config::resolve(&config)?.reserve(window.tokens);
     let engine = match &fit.engine {
         Some(id) => id.clone(),
@@ -170,7 +162,8 @@ pub(crate) fn fit(
     if let Some(warning) = resolved.window.warning("model", model) {
         out.warn(warning);
     }
-    let services = Services { blobs: Some(Arc::new(MemoryBlobs::default())), ..Services::default() };
+    let services =
+        Services { blobs: Some(Arc::new(MemoryBlobs::default())), ..Services::default() };
     let registry = Registry::collect()?;
     let context = BuildContext {
         config: &resolved.config,
@@ -213,10 +206,7 @@ fn configured_model(config: &Config, model: Option<&str>) -> anyhow::Result<Opti
     let Some(name) = model else { return Ok(None) };
     let providers = config.section::<Models>()?.providers;
     let found = providers.into_iter().find_map(|(provider, settings)| {
-        settings
-            .models
-            .into_iter()
-            .find(|m| m.id == name || name == format!("{provider}/{}", m.id))
+        settings.models.into_iter().find(|m| m.id == name || name == format!("{provider}/{}", m.id))
     });
     Ok(found)
 }
@@ -224,26 +214,15 @@ fn configured_model(config: &Config, model: Option<&str>) -> anyhow::Result<Opti
 fn window(
     config: &Config,
     fit: &Fit,
-    configured: Option<&ModelConfig>,
+    model: Option<&str>,
     native: Option<Tokens>,
 ) -> anyhow::Result<Window> {
-    let profile = config.profile();
-    let mut guard: ctx_window_guard::Config = config.section()?;
+    let guard = ctx_window_guard::Config::resolve(config)?;
     if let Some(text) = &fit.window {
         let tokens = parse_window(text)?;
         return Ok(Window::judge(tokens, ContextWindowSource::AgentContextTokens, native, &guard));
     }
-    if profile == Profile::Copaw {
-        guard.default_tokens = Tokens(config.section::<Running>()?.max_input_length);
-    }
-    let mut said = Candidates::none();
-    if let Some(tokens) = config.section::<ContextTokens>()?.0 {
-        said = said.with_agent_context_tokens(Tokens(tokens));
-    }
-    let limits = configured.map(|m| (m.context_tokens, m.context_window));
-    if let Some(tokens) = limits.and_then(|(a, b)| [a, b].into_iter().flatten().min()) {
-        said = said.with_models_config(Tokens(tokens));
-    }
+    let mut said = Candidates::from_config(config, None, model.unwrap_or_default())?;
     if let Some(tokens) = native {
         said = said.with_model(tokens);
     }
@@ -264,17 +243,18 @@ fn parse_window(text: &str) -> Result<Tokens, Error> {
     };
     let number: u64 = digits.parse().map_err(|_| wrong())?;
     let tokens = number.checked_mul(unit).and_then(|n| u32::try_from(n).ok()).ok_or_else(|| {
-        Error::new(ErrorKind::InvalidInput, format!("a window of {text} tokens is beyond any model"))
-            .with("largest", u32::MAX)
-            .hint("give a number of tokens, such as 32000, 128k or 1M")
+        Error::new(
+            ErrorKind::InvalidInput,
+            format!("a window of {text} tokens is beyond any model"),
+        )
+        .with("largest", u32::MAX)
+        .hint("give a number of tokens, such as 32000, 128k or 1M")
     })?;
     Ok(Tokens(tokens))
 }
 
 /// Runs a future to its end on this thread.
-pub(crate) fn block_on<T>(
-    future: impl Future<Output = ctx_core::Result<T>>,
-) -> anyhow::Result<T> {
+pub(crate) fn block_on<T>(future: impl Future<Output = ctx_core::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     Ok(runtime.block_on(future)?)
 }
@@ -287,7 +267,8 @@ mod tests {
     fn windows_are_numbers_with_a_unit() {
         let sizes = ["32000", "32_000", "32k", "128K", "1M"].map(|t| parse_window(t).unwrap().0);
         assert_eq!(sizes, [32_000, 32_000, 32_000, 128_000, 1_000_000]);
-        for text in ["", "k", "-1", "1.5k", "9223372036854775808", "many", "18446744073709551615M"] {
+        for text in ["", "k", "-1", "1.5k", "9223372036854775808", "many", "18446744073709551615M"]
+        {
             assert_eq!(parse_window(text).unwrap_err().kind(), ErrorKind::InvalidInput, "{text}");
         }
     }

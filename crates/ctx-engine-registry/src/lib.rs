@@ -11,8 +11,8 @@ mod registration;
 mod registry;
 
 pub use config::{
-    Config, ConfigSection, ContextTokens, ModelConfig, ModelCost, Models, Plugins, ProviderConfig,
-    ProfileKey, Running, Section, Slots,
+    Config, ConfigSection, ContextTokens, ModelConfig, ModelCost, Models, Plugins, ProfileKey,
+    ProviderConfig, Running, Section, Slots,
 };
 pub use layered::LayeredEngine;
 pub use registration::{BuildContext, EngineRegistration, LayerRegistration, Slot};

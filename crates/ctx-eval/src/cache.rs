@@ -27,7 +27,8 @@ impl PromptCache {
             }
             _ => true,
         };
-        let cached = if self.used && warm && prefix >= CACHE_MIN_TOKENS { prefix } else { Tokens::ZERO };
+        let cached =
+            if self.used && warm && prefix >= CACHE_MIN_TOKENS { prefix } else { Tokens::ZERO };
         self.used = true;
         self.last = now.or(self.last);
         cached

@@ -9,5 +9,5 @@ mod status;
 
 pub use cache::{CACHE_MIN_TOKENS, CACHE_TTL, PromptCache};
 pub use replay::{Setup, replay};
-pub use status::{ContextReport, ModelName, Reported, StatusReport, StatusSetup, status};
 pub use report::{LayerTotals, ReplayReport, RequestDetail, RequestReport, SessionReport, Totals};
+pub use status::{ContextReport, ModelName, Reported, StatusReport, StatusSetup, status};

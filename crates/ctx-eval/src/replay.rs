@@ -10,7 +10,9 @@ use ctx_core::{
 use ctx_model::Prices;
 use ctx_session::LineItem;
 
-use crate::{LayerTotals, PromptCache, ReplayReport, RequestDetail, RequestReport, SessionReport, Totals};
+use crate::{
+    LayerTotals, PromptCache, ReplayReport, RequestDetail, RequestReport, SessionReport, Totals,
+};
 
 /// Layers whose edits count as a compaction: they replace or leave out history for good.
 const COMPACTION_LAYERS: [&str; 2] = ["compaction", "hard-prune"];
@@ -200,12 +202,8 @@ impl<'a> Run<'a> {
         };
         let cost = |(prompt, cached): (Tokens, Tokens)| {
             let fresh = (prompt - cached).get();
-            let usage = Usage {
-                cache_read: cached.get(),
-                cache_write: fresh,
-                output,
-                ..Usage::default()
-            };
+            let usage =
+                Usage { cache_read: cached.get(), cache_write: fresh, output, ..Usage::default() };
             prices.cost(&usage).0
         };
         let (without, with) = (cost(raw), cost(sent));

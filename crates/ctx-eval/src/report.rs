@@ -22,7 +22,7 @@ pub struct SessionReport {
     /// The size of the file.
     pub bytes: u64,
     /// Lines that could not be read whole.
-    pub bad_lines: usize,
+    pub bad_lines: u64,
 }
 
 /// One model request: the context that stood before one answer of the transcript.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ctx_core::{AssembleRequest, Kept, Manifest, SequentialIds, Timestamp, TurnContext};
+use ctx_core::{AssembleRequest, Kept, Manifest, RawJson, SequentialIds, Timestamp, TurnContext};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -49,14 +49,18 @@ pub(crate) fn run(global: &Global, args: Assemble, out: &Out) -> anyhow::Result<
 
 /// The messages in the shape asked for, as one JSON array.
 fn messages(view: &ctx_core::ContextView, shape: Shape) -> anyhow::Result<Box<RawValue>> {
-    let messages = view.messages()?;
-    let dialect = match shape {
-        Shape::Pi => ctx_dialect::Dialect::Pi,
-        Shape::Openai => ctx_dialect::Dialect::OpenAiChat,
-        Shape::Anthropic => ctx_dialect::Dialect::Anthropic,
+    let held = view.messages()?;
+    let messages = held.iter().map(|m| &**m);
+    let written: Vec<String> = match shape {
+        Shape::Pi => messages.flat_map(ctx_dialect::pi::write).collect(),
+        Shape::Openai => texts(ctx_dialect::openai_chat::write(messages)),
+        Shape::Anthropic => texts(ctx_dialect::anthropic::write(messages).messages),
     };
-    let json = dialect.write_all(messages.iter().map(|m| &**m));
-    Ok(RawValue::from_string(json)?)
+    Ok(RawValue::from_string(format!("[{}]", written.join(",")))?)
+}
+
+fn texts(written: Vec<RawJson>) -> Vec<String> {
+    written.iter().map(|json| json.as_str().to_owned()).collect()
 }
 
 fn print(manifest: &Manifest, out: &Out) -> anyhow::Result<()> {

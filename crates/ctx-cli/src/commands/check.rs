@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ctx_eval::SessionReport;
+use ctx_session::Transcript;
 use serde::Serialize;
 
 use crate::args::Check;
@@ -18,6 +19,8 @@ struct Report {
     session: SessionReport,
     problems: Vec<ProblemReport>,
     repaired_copy: Option<PathBuf>,
+    /// Where the bytes are that could not be read; absent when there are none.
+    unreadable: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -28,7 +31,7 @@ struct ProblemReport {
 }
 
 pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
-    let transcript = ctx_session::Transcript::open(&args.session)?;
+    let transcript = Transcript::open(&args.session)?;
     let session = setup::session_report(&args.session, &transcript)?;
     let problems: Vec<_> = transcript
         .problems()
@@ -39,17 +42,38 @@ pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
             text: p.to_string(),
         })
         .collect();
-    let repaired_copy = match args.repair {
-        Some(path) => {
-            let path = if path.as_os_str().is_empty() { beside(&args.session) } else { path };
-            out::write_new(&path, args.force, |writer| Ok(transcript.repaired_copy(writer)?))?;
-            Some(path)
-        }
-        None => None,
-    };
-    let report = Report { ok: problems.is_empty(), session, problems, repaired_copy };
-    if args.json { out.json(&report)? } else { print(&report, out)? }
+    let repaired_copy = args
+        .repair
+        .map(|path| if path.as_os_str().is_empty() { beside(&args.session) } else { path });
+    let mut unreadable = None;
+    if let Some(path) = &repaired_copy {
+        out::write_new(path, args.force, |writer| Ok(transcript.repaired_copy(writer)?))?;
+        unreadable = keep_aside(&transcript, path, args.force)?;
+    }
+    let ok = problems.is_empty();
+    let report = Report { ok, session, problems, repaired_copy, unreadable };
+    if args.json {
+        out.json(&report)?
+    } else {
+        print(&report, out)?
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes what could not be read beside the copy, if there is anything.
+fn keep_aside(
+    transcript: &Transcript,
+    copy: &Path,
+    force: bool,
+) -> anyhow::Result<Option<PathBuf>> {
+    if transcript.unreadable(&mut std::io::sink())? == 0 {
+        return Ok(None);
+    }
+    let mut path = copy.as_os_str().to_owned();
+    path.push(".unreadable");
+    let path = PathBuf::from(path);
+    out::write_new(&path, force, |writer| Ok(transcript.unreadable(writer)?))?;
+    Ok(Some(path))
 }
 
 /// `session.jsonl` gets `session.repaired.jsonl` beside it.
@@ -77,8 +101,15 @@ fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
         session.format,
     ))?;
     match &report.repaired_copy {
-        Some(path) => out.line(format!("repaired copy: {}", path.display()))?,
-        None if !report.ok => out.note("--repair writes a repaired copy; the original stays as it is"),
+        Some(path) => {
+            out.line(format!("repaired copy: {}", path.display()))?;
+            if let Some(path) = &report.unreadable {
+                out.line(format!("what could not be read: {}", path.display()))?;
+            }
+        }
+        None if !report.ok => {
+            out.note("--repair writes a repaired copy; the original stays as it is")
+        }
         None => {}
     }
     Ok(())

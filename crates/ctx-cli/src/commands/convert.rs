@@ -14,9 +14,8 @@ pub(crate) fn run(args: Convert, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
     match &args.output {
         Some(path) => {
-            let written = out::write_new(path, args.force, |writer| {
-                Ok(transcript.convert(format, writer)?)
-            })?;
+            let written =
+                out::write_new(path, args.force, |writer| Ok(transcript.convert(format, writer)?))?;
             out.note(format!("{written} messages written to {}", path.display()));
         }
         None => {

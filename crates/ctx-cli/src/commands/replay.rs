@@ -33,7 +33,11 @@ pub(crate) fn run(global: &Global, args: Replay, out: &Out) -> anyhow::Result<Ex
         out::write_new(path, true, |writer| Ok(ctx_eval::html::write(&report, writer)?))?;
         out.note(format!("page written to {}", path.display()));
     }
-    if args.json { out.json(&report)? } else { print(&report, out)? }
+    if args.json {
+        out.json(&report)?
+    } else {
+        print(&report, out)?
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,22 +2,47 @@
 
 use std::process::ExitCode;
 
-use ctx_session::{Home, StoredSession};
+use anyhow::Context;
+use ctx_session::key::FileId;
+use ctx_session::paths::Home;
+use ctx_session::store::{SessionEntry, SessionStore};
+use serde::Serialize;
 
 use crate::args::Sessions;
 use crate::out::{Out, table, thousands};
-use crate::setup;
+
+/// A row of the store, with its key in it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Stored {
+    session_key: String,
+    agent_id: String,
+    #[serde(flatten)]
+    entry: SessionEntry,
+}
 
 pub(crate) fn run(args: &Sessions, out: &Out) -> anyhow::Result<ExitCode> {
-    let home = Home::new(setup::home());
-    let mut sessions = home.sessions(args.agent.as_deref())?;
+    let home = Home::from_env()?;
+    let agents = match &args.agent {
+        Some(agent) => vec![agent.parse()?],
+        None => agents(&home)?,
+    };
+    let mut sessions = Vec::new();
+    for agent in agents {
+        let stored = SessionStore::at(home.sessions_file(&agent)).load()?;
+        sessions.extend(stored.iter().map(|(key, entry)| Stored {
+            session_key: key.to_string(),
+            agent_id: agent.to_string(),
+            entry: entry.clone(),
+        }));
+    }
     sessions.sort_by_key(|s| std::cmp::Reverse(s.entry.updated_at));
     if args.json {
         out.json(&sessions)?;
         return Ok(ExitCode::SUCCESS);
     }
     if sessions.is_empty() {
-        out.note(format!("no sessions under {}", home.path().display()));
+        out.note(format!("no sessions under {}", home.root().display()));
         return Ok(ExitCode::SUCCESS);
     }
     let rows = sessions.iter().map(row).collect();
@@ -26,14 +51,30 @@ pub(crate) fn run(args: &Sessions, out: &Out) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(session: &StoredSession) -> Vec<String> {
+/// The agents that have a folder. A folder whose name is no agent id is none of ours.
+fn agents(home: &Home) -> anyhow::Result<Vec<FileId>> {
+    let folder = home.root().join("agents");
+    let listing = match std::fs::read_dir(&folder) {
+        Ok(listing) => listing,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| folder.display().to_string()),
+    };
+    let mut agents = Vec::new();
+    for item in listing {
+        let name = item?.file_name();
+        agents.extend(name.to_str().and_then(|name| name.parse::<FileId>().ok()));
+    }
+    agents.sort();
+    Ok(agents)
+}
+
+fn row(session: &Stored) -> Vec<String> {
     let entry = &session.entry;
-    let number = |n: Option<u64>| n.map_or_else(|| "-".to_owned(), thousands);
-    let active = entry.updated_at.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    let active = jiff::Timestamp::from_millisecond(entry.updated_at.0).ok();
     vec![
         session.session_key.clone(),
-        number(entry.context_tokens),
-        number(entry.compaction_count),
+        entry.context_tokens.map_or_else(|| "-".to_owned(), thousands),
+        thousands(entry.compaction_count.unwrap_or(0)),
         active.map_or_else(|| "-".to_owned(), |t| t.strftime("%Y-%m-%d %H:%M UTC").to_string()),
         entry.session_id.clone(),
     ]

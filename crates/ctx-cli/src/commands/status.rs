@@ -13,7 +13,11 @@ pub(crate) fn run(global: &Global, args: Status, out: &Out) -> anyhow::Result<Ex
     let fitted = setup::resolve(global, &args.fit, &transcript)?;
     let session = setup::session_report(&args.session, &transcript)?;
     let report = ctx_eval::status(&transcript, session, &fitted.status_setup())?;
-    if args.json { out.json(&report)? } else { print(&report, out)? }
+    if args.json {
+        out.json(&report)?
+    } else {
+        print(&report, out)?
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -31,7 +31,9 @@ fn repairs(room: &Room, file: &str, name: &str) {
     let copy = room.path("copy.jsonl");
     let before = room.json(&["check", file, "--repair", text(&copy)]);
     let after = room.json(&["check", text(&copy)]);
-    assert_eq!(after["problems"].as_array().map(Vec::len), Some(0), "{name}: {after}");
+    let left = after["problems"].as_array().expect("a list");
+    // A version from the future is no damage: its copy keeps it.
+    assert!(left.iter().all(|p| p["kind"] == "unknownVersion"), "{name}: {after}");
     assert_eq!(before["session"]["messages"], after["session"]["messages"], "{name}");
 }
 

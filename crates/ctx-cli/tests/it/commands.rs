@@ -73,7 +73,10 @@ fn convert_round_trips_pi_byte_for_byte() {
     let ran = room.ctx(&["convert", text(&path), "--to", "pi"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), source.as_str()));
     let output = room.path("out.json");
-    assert_eq!(room.ctx(&["convert", text(&path), "--to", "openai", "-o", text(&output)]).code, Some(0));
+    assert_eq!(
+        room.ctx(&["convert", text(&path), "--to", "openai", "-o", text(&output)]).code,
+        Some(0)
+    );
     room.refused(&["convert", text(&path), "--to", "openai", "-o", text(&output)], "exists");
     let back = room.json(&["status", text(&output)]);
     assert_eq!(back["session"]["format"], "openai");

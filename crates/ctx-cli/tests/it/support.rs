@@ -53,7 +53,8 @@ impl Room {
         let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
         let ran = self.ctx(&args);
         assert_eq!(ran.code, Some(0), "{args:?}: {}", ran.stderr);
-        serde_json::from_str(&ran.stdout).unwrap_or_else(|e| panic!("{args:?}: {e}: {}", ran.stdout))
+        serde_json::from_str(&ran.stdout)
+            .unwrap_or_else(|e| panic!("{args:?}: {e}: {}", ran.stdout))
     }
 
     /// Runs and expects a clear refusal: exit code 1, nothing on stdout, and the words on stderr.
@@ -87,17 +88,29 @@ pub(crate) fn pi_lines(turns: usize) -> Vec<String> {
     };
     for turn in 0..turns {
         let n = turn * 4;
-        add(n, format!(r#"{{"role":"user","content":[{{"type":"text","text":"question {turn}"}}]}}"#));
-        add(n + 1, format!(
-            r#"{{"role":"assistant","content":[{{"type":"toolCall","id":"call_{turn}","name":"read","arguments":{{"path":"src/{turn}.rs"}}}}],"stopReason":"toolUse"}}"#
-        ));
+        add(
+            n,
+            format!(r#"{{"role":"user","content":[{{"type":"text","text":"question {turn}"}}]}}"#),
+        );
+        add(
+            n + 1,
+            format!(
+                r#"{{"role":"assistant","content":[{{"type":"toolCall","id":"call_{turn}","name":"read","arguments":{{"path":"src/{turn}.rs"}}}}],"stopReason":"toolUse"}}"#
+            ),
+        );
         let result = "line of output\\n".repeat(200);
-        add(n + 2, format!(
-            r#"{{"role":"toolResult","toolCallId":"call_{turn}","toolName":"read","content":[{{"type":"text","text":"{result}"}}],"isError":false}}"#
-        ));
-        add(n + 3, format!(
-            r#"{{"role":"assistant","content":[{{"type":"text","text":"answer {turn}"}}],"stopReason":"stop"}}"#
-        ));
+        add(
+            n + 2,
+            format!(
+                r#"{{"role":"toolResult","toolCallId":"call_{turn}","toolName":"read","content":[{{"type":"text","text":"{result}"}}],"isError":false}}"#
+            ),
+        );
+        add(
+            n + 3,
+            format!(
+                r#"{{"role":"assistant","content":[{{"type":"text","text":"answer {turn}"}}],"stopReason":"stop"}}"#
+            ),
+        );
     }
     lines
 }

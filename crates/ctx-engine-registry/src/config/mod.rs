@@ -175,7 +175,8 @@ impl Config {
         }
         serde_path_to_error::deserialize(&value).map_err(|e| {
             let inner = e.path().to_string();
-            let key = if inner == "." { T::PATH.to_owned() } else { format!("{}.{inner}", T::PATH) };
+            let key =
+                if inner == "." { T::PATH.to_owned() } else { format!("{}.{inner}", T::PATH) };
             Error::new(ErrorKind::Config, format!("wrong value for '{key}': {}", e.inner()))
                 .hint("`ctx config schema` prints what each key takes")
         })
@@ -289,7 +290,8 @@ mod tests {
 
     #[test]
     fn explicit_keys_override_the_profile() {
-        let config = Config::parse("{ profile: 'copaw', agents: { running: { max_input_length: 9000 } } }");
+        let config =
+            Config::parse("{ profile: 'copaw', agents: { running: { max_input_length: 9000 } } }");
         let running = config.unwrap().section::<Running>().unwrap();
         assert_eq!((running.max_input_length, running.memory_compact_ratio), (9_000, 0.75));
     }
