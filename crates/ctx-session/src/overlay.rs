@@ -209,7 +209,7 @@ impl Overlay {
         }
         let accept =
             |first: &[u8]| check_header(first).map_err(|e| e.with("path", self.path.display()));
-        LogFile::open(&self.path, accept).map(|(file, _)| file)
+        LogFile::open(&self.path, accept)
     }
 }
 

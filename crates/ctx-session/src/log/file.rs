@@ -1,13 +1,13 @@
 //! The bytes of a log: whole lines, appended by one writer, durable when asked for.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind, Result};
 
-use super::scan::{Scan, Tail, scan};
+use super::scan::{Tail, first_line, tail};
 use crate::disk;
 use crate::group_commit::{GroupCommit, Member, Outcome, pointer};
 use crate::lock::FileLock;
@@ -68,21 +68,20 @@ impl LogFile {
 
     /// Opens a file to append to it, once `accept` has looked at its first line. What a crashed
     /// group left in its journal is put in place before anything is read.
-    pub(crate) fn open(path: &Path, accept: impl Fn(&[u8]) -> Result<()>) -> Result<(Self, Scan)> {
+    pub(crate) fn open(path: &Path, accept: impl FnOnce(&[u8]) -> Result<()>) -> Result<Self> {
         let failed = |e| disk::io_error("cannot open the file", path, e);
         let file = File::options().read(true).write(true).open(path).map_err(failed)?;
         // Before anything is created beside it: the file may not be ours.
         accept(&first_line(&file).map_err(failed)?)?;
         let lock = FileLock::try_exclusive(path)?;
         pointer::settle(path, &file, &lock)?;
-        let scan = scan(&file).map_err(|e| disk::io_error("cannot read the file", path, e))?;
-        accept(&scan.header)?;
+        let (length, tail) = tail(&file).map_err(failed)?;
         let mut log = Self::new(file, path, lock);
-        log.tail = scan.tail;
-        log.len = scan.len;
-        log.durable = scan.len;
+        log.tail = tail;
+        log.len = length;
+        log.durable = length;
         log.seek_to_end()?;
-        Ok((log, scan))
+        Ok(log)
     }
 
     fn new(file: File, path: &Path, lock: FileLock) -> Self {
@@ -227,10 +226,11 @@ impl LogFile {
                     return Err(e);
                 }
             }
-            Tail::Torn(start) => {
-                self.keep_aside(start)?;
-                self.take_back_to(start)?;
-                self.tail = Tail::Whole;
+            Tail::Torn { at, after_whole } => {
+                self.keep_aside(at)?;
+                self.take_back_to(at)?;
+                self.tail = if after_whole { Tail::NoNewline } else { Tail::Whole };
+                return self.heal();
             }
         }
         Ok(())
@@ -294,12 +294,6 @@ impl LogFile {
         }
         if self.member.is_some() { self.leave() } else { self.commit() }
     }
-}
-
-fn first_line(file: &File) -> std::io::Result<Vec<u8>> {
-    let mut line = Vec::new();
-    BufReader::new(file).read_until(b'\n', &mut line)?;
-    Ok(line)
 }
 
 impl Drop for LogFile {

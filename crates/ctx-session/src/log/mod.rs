@@ -8,7 +8,7 @@ mod scan;
 use std::path::Path;
 use std::sync::Arc;
 
-use ctx_core::{EntryId, Error, ErrorKind, IdSource, Result, Timestamp};
+use ctx_core::{EntryId, Error, ErrorKind, IdSource, Message, RawJson, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use entry::NewEntry;
@@ -17,6 +17,7 @@ pub use ids::RandomIds;
 pub(crate) use entry::{iso, one_line};
 pub(crate) use file::LogFile;
 
+use crate::Transcript;
 use crate::group_commit::GroupCommit;
 use crate::key::FileId;
 use ids::TakenIds;
@@ -186,24 +187,24 @@ impl SessionLog {
         Ok(Self { file, session_id: header.id, leaf: None, taken, options, line })
     }
 
-    /// Opens a file of ours to append to it. The leaf is where the file says it is: its last entry,
-    /// or the target of its last entry if that is of type `leaf`.
+    /// Opens a file of ours to append to it. Leaf and ids are those a [`Transcript`] finds in it,
+    /// so what was damaged is bridged here as it is for readers.
     pub fn open(path: &Path, options: LogOptions) -> Result<Self> {
-        let (mut file, scan) = LogFile::open(path, |first| {
-            check_header(first).map(drop).map_err(|e| e.with("path", path.display()))
+        let mut session_id = String::new();
+        let mut file = LogFile::open(path, |first| {
+            session_id = check_header(first).map_err(|e| e.with("path", path.display()))?.id;
+            Ok(())
         })?;
-        let header = check_header(&scan.header)?;
+        let transcript = Transcript::open(path)?;
+        let leaf = transcript.leaf().cloned();
+        let mut taken = TakenIds::default();
+        for entry in transcript.entries() {
+            taken.insert(entry.id());
+        }
         if let Some(group) = &options.group {
             file.join(group)?;
         }
-        Ok(Self {
-            file,
-            session_id: header.id,
-            leaf: scan.leaf,
-            taken: scan.ids,
-            options,
-            line: Vec::new(),
-        })
+        Ok(Self { file, session_id, leaf, taken, options, line: Vec::new() })
     }
 
     /// The file.
@@ -262,6 +263,14 @@ impl SessionLog {
             _ => Some(id.clone()),
         };
         Ok(id)
+    }
+
+    /// Appends a message, and returns the ids of its entries: a message with several tool results
+    /// becomes as many messages in pi's format. On an error those appended before it stay.
+    pub fn append_message(&mut self, message: &Message, now: Timestamp) -> Result<Vec<EntryId>> {
+        let messages = ctx_dialect::pi::write(message).into_iter();
+        let entries = messages.map(|json| NewEntry::message(RawJson::from_text(json)));
+        entries.map(|entry| self.append(&entry, now)).collect()
     }
 
     /// Makes all entries appended so far durable, unless durability is [`Durability::None`]. After

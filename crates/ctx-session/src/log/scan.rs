@@ -1,27 +1,12 @@
-//! Reading a log once, from end to end, to be able to append to it.
+//! Looking at a file's two ends, to be able to append to it.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
-use ctx_core::EntryId;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::ids::TakenIds;
-
-/// What appending needs to know of a file.
-#[derive(Debug, Default)]
-pub(crate) struct Scan {
-    /// The first line, without its line break.
-    pub(crate) header: Vec<u8>,
-    /// The entry the next one becomes a child of.
-    pub(crate) leaf: Option<EntryId>,
-    pub(super) ids: TakenIds,
-    /// The file's length in bytes.
-    pub(crate) len: u64,
-    /// How the file ends.
-    pub(crate) tail: Tail,
-}
+/// How much is read at a time while the beginning of the last line is looked for.
+const STEP: u64 = 64 << 10;
 
 /// How a file ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,51 +16,92 @@ pub(crate) enum Tail {
     Whole,
     /// With a whole entry that lacks its line break.
     NoNewline,
-    /// With part of an entry, from this offset on.
-    Torn(u64),
+    /// With part of an entry.
+    Torn {
+        /// Where that part begins.
+        at: u64,
+        /// Whether whole entries stand before it on its line.
+        after_whole: bool,
+    },
 }
 
-#[derive(Deserialize)]
-struct Head {
-    #[serde(rename = "type", default)]
-    kind: Option<String>,
-    #[serde(default)]
-    id: Option<String>,
-    #[serde(rename = "targetId", default)]
-    target_id: Option<String>,
-}
-
-/// Reads `file` from its beginning. Lines that cannot be read are passed over: bridging them is
-/// the readers' business, and appending does not depend on it.
-pub(crate) fn scan(file: &File) -> io::Result<Scan> {
-    let mut reader = BufReader::with_capacity(256 << 10, file);
-    reader.seek(SeekFrom::Start(0))?;
-    let mut scan = Scan::default();
+/// The first line, without its line break.
+pub(crate) fn first_line(mut file: &File) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
-    let mut first = true;
-    loop {
-        line.clear();
-        let read = reader.read_until(b'\n', &mut line)?;
-        if read == 0 {
-            return Ok(scan);
+    file.seek(SeekFrom::Start(0))?;
+    BufReader::new(file).read_until(b'\n', &mut line)?;
+    line.truncate(line.trim_ascii_end().len());
+    Ok(line)
+}
+
+/// The file's length, and how it ends.
+pub(crate) fn tail(mut file: &File) -> io::Result<(u64, Tail)> {
+    let length = file.seek(SeekFrom::End(0))?;
+    let start = last_line(file, length)?;
+    if start == length {
+        return Ok((length, Tail::Whole));
+    }
+    let mut line = Vec::new();
+    file.seek(SeekFrom::Start(start))?;
+    file.take(length - start).read_to_end(&mut line)?;
+    let mut values = serde_json::Deserializer::from_slice(&line).into_iter::<IgnoredAny>();
+    let mut whole = 0;
+    let torn = loop {
+        match values.next() {
+            Some(Ok(_)) => whole = values.byte_offset(),
+            Some(Err(_)) => break true,
+            None => break false,
         }
-        let start = scan.len;
-        scan.len += read as u64;
-        let terminated = line.ends_with(b"\n");
-        let text = line.trim_ascii();
-        let entry = serde_json::from_slice::<Head>(text).ok();
-        if !terminated {
-            let whole = entry.is_some() || serde_json::from_slice::<IgnoredAny>(text).is_ok();
-            scan.tail = if whole { Tail::NoNewline } else { Tail::Torn(start) };
+    };
+    let at = start + whole as u64;
+    let tail = if torn { Tail::Torn { at, after_whole: whole > 0 } } else { Tail::NoNewline };
+    Ok((length, tail))
+}
+
+/// Where the line begins that the file ends in; its length if it ends in a line break.
+fn last_line(mut file: &File, length: u64) -> io::Result<u64> {
+    let mut end = length;
+    let mut chunk = Vec::new();
+    while end > 0 {
+        let start = end.saturating_sub(STEP);
+        chunk.clear();
+        file.seek(SeekFrom::Start(start))?;
+        file.take(end - start).read_to_end(&mut chunk)?;
+        if let Some(found) = memchr::memrchr(b'\n', &chunk) {
+            return Ok(start + found as u64 + 1);
         }
-        if first {
-            scan.header = text.to_vec();
-            first = false;
-            continue;
-        }
-        let Some(Head { kind, id: Some(id), target_id }) = entry else { continue };
-        scan.ids.insert(&id);
-        let moves = kind.as_deref() == Some("leaf");
-        scan.leaf = if moves { target_id.map(Into::into) } else { Some(id.into()) };
+        end = start;
+    }
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn tail_of(text: &[u8]) -> Tail {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(text).unwrap();
+        let (length, tail) = tail(&file).unwrap();
+        assert_eq!(length, text.len() as u64);
+        tail
+    }
+
+    #[test]
+    fn ends_are_told_apart() {
+        let torn = |at, after_whole| Tail::Torn { at, after_whole };
+        assert_eq!(tail_of(b""), Tail::Whole);
+        assert_eq!(tail_of(b"{}\n"), Tail::Whole);
+        assert_eq!(tail_of(b"{}"), Tail::NoNewline);
+        assert_eq!(tail_of(b"{}\n{\"a\":1} "), Tail::NoNewline);
+        assert_eq!(tail_of(b"{}\n{\"a\":"), torn(3, false));
+        assert_eq!(tail_of(b"{}\n{\"a\":1}{\"a"), torn(10, true));
+        assert_eq!(tail_of(b"{}\n\0\0"), torn(3, false));
+        let long = [&b"{}\n\""[..], &[b'x'; 200_000]].concat();
+        assert_eq!(tail_of(&long), torn(3, false));
+        let deep = [&b"{}\n"[..], &[b'['; 200_000]].concat();
+        assert_eq!(tail_of(&deep), torn(3, false));
     }
 }

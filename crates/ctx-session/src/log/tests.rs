@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use ctx_core::RawJson;
+use ctx_core::{Block, Role, ToolResult};
 use proptest::prelude::*;
 
 use super::*;
@@ -63,6 +63,43 @@ fn entries_form_a_chain_and_leaf_entries_begin_branches() {
     assert_eq!(parent(&c), *a);
     assert_eq!(parents, [None, Some(&*a), Some(&*b), Some(&*a), Some(&*b), None]);
     assert_eq!(lines[1]["id"].as_str().unwrap().len(), 8);
+}
+
+#[test]
+fn what_is_written_is_what_a_transcript_reads() {
+    let (_dir, path) = setup();
+    let mut log = new_session(&path, LogOptions::default());
+    let now = Timestamp(1765233665307);
+    let result = |id: &str| {
+        Block::ToolResult(ToolResult {
+            call_id: id.into(),
+            name: Some("bash".into()),
+            content: vec![Block::text(id)],
+            is_error: false,
+        })
+    };
+    let hello = Message::text(Role::User, "hello");
+    let user = log.append_message(&hello, now).unwrap().remove(0);
+    let results = Message::new(Role::ToolResult, vec![result("c1"), result("c2")]);
+    let results = log.append_message(&results, now).unwrap();
+    let label = NewEntry::Label { target_id: user.clone(), label: Some("start".into()) };
+    let label = log.append(&label, now).unwrap();
+
+    let transcript = Transcript::open(&path).unwrap();
+    assert_eq!(transcript.problems(), []);
+    assert_eq!(transcript.header().id.as_deref(), Some("s1"));
+    let ids: Vec<_> = transcript.entries().iter().map(|e| e.id().clone()).collect();
+    assert_eq!(ids, [user.clone(), results[0].clone(), results[1].clone(), label]);
+    assert_eq!(transcript.leaf(), log.leaf());
+    assert_eq!(transcript.labels().get(&*user).map(String::as_str), Some("start"));
+    let context = transcript.context(None).unwrap().entries;
+    assert_eq!(context.len(), 3);
+    assert_eq!(context[0].message().unwrap().plain_text(), "hello");
+
+    log.append(&NewEntry::Leaf { target_id: Some(user.clone()) }, now).unwrap();
+    assert_eq!(Transcript::open(&path).unwrap().leaf(), Some(&user));
+    drop(log);
+    assert_eq!(open(&path).unwrap().leaf(), Some(&user));
 }
 
 #[test]
@@ -137,6 +174,22 @@ fn a_torn_line_is_kept_aside_before_the_first_append_and_not_sooner() {
     assert_eq!(lines.len(), 5);
     assert_eq!(lines[2]["parentId"], *a);
     assert!(std::fs::read(&path).unwrap().starts_with(&whole));
+}
+
+#[test]
+fn whole_entries_before_a_torn_one_on_its_line_stay() {
+    let (dir, path) = setup();
+    drop(new_session(&path, LogOptions::default()));
+    let whole = std::fs::read_to_string(&path).unwrap()
+        + r#"{"type":"session_info","id":"x","parentId":null,"timestamp":"2025-12-08T22:41:05.306Z"}"#;
+    std::fs::write(&path, format!("{whole}{{\"type\":")).unwrap();
+    let mut log = open(&path).unwrap();
+    log.append(&message("b"), Timestamp(1)).unwrap();
+    drop(log);
+    let healed = std::fs::read_to_string(&path).unwrap();
+    assert!(healed.starts_with(&(whole + "\n")), "{healed}");
+    assert_eq!(lines(&path)[2]["parentId"], "x");
+    assert_eq!(std::fs::read(dir.path().join("s1.jsonl.torn-1")).unwrap(), b"{\"type\":");
 }
 
 #[test]
