@@ -339,7 +339,7 @@ impl Fresh {
 
     /// Adds all fields of another object.
     #[must_use]
-    pub fn with(mut self, other: Self) -> Self {
+    pub fn with(mut self, other: &Self) -> Self {
         let fields = other.0.get(1..).unwrap_or_default();
         if self.0.len() > 1 && !fields.is_empty() {
             self.0.push(',');

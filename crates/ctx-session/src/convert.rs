@@ -109,7 +109,7 @@ impl Transcript {
         ] {
             let Some(value) = value else { continue };
             let entry = Fresh::new().text("customType", kind).raw("data", value);
-            copy.entry("custom", kind, None, entry)?;
+            copy.entry("custom", kind, None, &entry)?;
         }
         let summaries = self.summaries();
         if let Some(first) = summaries.first() {
@@ -142,7 +142,7 @@ impl Transcript {
                     n => format!("{}.{n}", item.entry.id()),
                 };
                 let entry = Fresh::new().raw("message", part);
-                copy.entry("message", &id, item.entry.timestamp(), entry)?;
+                copy.entry("message", &id, item.entry.timestamp(), &entry)?;
             }
         }
         Ok(written)
@@ -181,7 +181,7 @@ impl<W: Write + ?Sized> PiCopy<'_, W> {
         kind: &str,
         id: &str,
         time: Option<ctx_core::Timestamp>,
-        rest: Fresh,
+        rest: &Fresh,
     ) -> Result<()> {
         let parent = self.parent.as_deref().map_or("null".to_owned(), quote);
         let base = Fresh::new()
@@ -200,7 +200,7 @@ impl<W: Write + ?Sized> PiCopy<'_, W> {
             .text("summary", &message.plain_text())
             .text("firstKeptEntryId", entry.id())
             .plain("tokensBefore", message.meta.tokens_before.unwrap_or_default());
-        self.entry("compaction", entry.id(), entry.timestamp(), fields)
+        self.entry("compaction", entry.id(), entry.timestamp(), &fields)
     }
 }
 

@@ -55,19 +55,28 @@ pub(crate) fn detect(source: &Source) -> Result<Shape> {
     }
 }
 
-/// The format of the first line that gives one away.
+/// The format of the first line that gives one away. A bare message says least: it may be a piece
+/// of a broken line of another format.
 fn lines(beginning: &[u8]) -> Option<Format> {
-    beginning.split(|&b| b == b'\n').find_map(|line| {
+    let mut bare = None;
+    for line in beginning.split(|&b| b == b'\n') {
         let text = String::from_utf8_lossy(line);
         let text = text.trim_start_matches(|c: char| {
             c == '\u{FEFF}' || c == '\0' || c == '\u{FFFD}' || c.is_ascii_whitespace()
         });
         if !text.starts_with('{') {
-            return None;
+            continue;
         }
         let (object, error) = Object::parse_prefix(text);
-        line_format(&object, error.is_none())
-    })
+        let format = line_format(&object, error.is_none());
+        if format.is_some() {
+            return format;
+        }
+        if bare.is_none() && error.is_none() && object.has("role") {
+            bare = Some(message_format(&object));
+        }
+    }
+    bare
 }
 
 /// `whole`: the object was read to its end.
@@ -78,7 +87,6 @@ fn line_format(object: &Object<'_>, whole: bool) -> Option<Format> {
         return match () {
             () if has("messages") || has("compactedHistory") => None,
             () if codex_header => Some(Format::Codex),
-            () if whole && has("role") => Some(message_format(object)),
             () if has("id") && has("parentId") => Some(Format::Pi),
             () => None,
         };
@@ -112,7 +120,6 @@ fn line_format(object: &Object<'_>, whole: bool) -> Option<Format> {
             Some(Format::Pi)
         }
         _ if has("parentId") && has("timestamp") => Some(Format::Pi),
-        _ if whole && has("role") => Some(message_format(object)),
         _ => None,
     }
 }

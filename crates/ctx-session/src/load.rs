@@ -1,6 +1,7 @@
 //! Messages read when somebody needs them.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctx_core::{Block, CallId, Error, ErrorKind, LoadMessage, Message, Result, Role, Timestamp};
@@ -145,8 +146,12 @@ impl Stored {
 impl LoadMessage for Stored {
     fn load(&self) -> Result<Message> {
         let mut message = self.first.load(&self.source)?;
+        if self.more.is_empty() {
+            return Ok(message);
+        }
+        let mut calls: HashSet<CallId> = message.tool_calls().map(|c| c.id.clone()).collect();
         for part in &*self.more {
-            append(&mut message, part.load(&self.source)?);
+            append(&mut message, part.load(&self.source)?, &mut calls);
         }
         Ok(message)
     }
@@ -154,10 +159,11 @@ impl LoadMessage for Stored {
 
 /// Adds a continuation. A call that was written twice (some agents repeat the last state of an
 /// answer) is taken once.
-fn append(message: &mut Message, more: Message) {
-    let known: Vec<CallId> = message.tool_calls().map(|call| call.id.clone()).collect();
-    let fresh = |block: &Block| !matches!(block, Block::ToolCall(c) if known.contains(&c.id));
-    message.blocks.extend(more.blocks.into_iter().filter(fresh));
+fn append(message: &mut Message, more: Message, calls: &mut HashSet<CallId>) {
+    message.blocks.extend(more.blocks.into_iter().filter(|block| match block {
+        Block::ToolCall(call) => calls.insert(call.id.clone()),
+        _ => true,
+    }));
     let meta = &mut message.meta;
     meta.usage = more.meta.usage.or(meta.usage);
     meta.stop_reason = more.meta.stop_reason.or(meta.stop_reason.take());

@@ -31,7 +31,7 @@ pub(crate) fn salvage(line: &str) -> Salvage<'_> {
     let mut tries = 0;
     while !rest.is_empty() {
         match first_object(rest) {
-            Some(object) if tries == 0 || is_entry(object, &rest[object.len()..]) => {
+            Some(object) if is_entry(object, &rest[object.len()..], tries == 0) => {
                 found.objects.push(object);
                 rest = skip(&rest[object.len()..]);
             }
@@ -58,15 +58,20 @@ fn first_object(text: &str) -> Option<&str> {
     values.next()?.ok().map(RawValue::get)
 }
 
-/// Whether an object found after something broken is an entry, and not a piece of the broken one:
-/// it ends where the line ends or another object begins, and has what only entries have.
-fn is_entry(object: &str, after: &str) -> bool {
+/// Whether an object is an entry, and not a piece of a broken one. Where nothing is broken it is;
+/// else it has what only entries have, and if something broken is before it, it ends where the line
+/// ends or another object begins.
+fn is_entry(object: &str, after: &str, first: bool) -> bool {
     let after = skip(after);
-    if !(after.is_empty() || after.starts_with('{')) {
-        return false;
+    let whole = after.is_empty() || after.starts_with('{');
+    if first && whole {
+        return true;
     }
-    Object::parse(object)
-        .is_ok_and(|o| ["timestamp", "uuid", "parentId", "leafUuid"].iter().any(|key| o.has(key)))
+    let marks = ["timestamp", "uuid", "parentId", "leafUuid", "payload"];
+    (first || whole)
+        && Object::parse(object).is_ok_and(|o| {
+            marks.iter().any(|key| o.has(key)) || o.text("type").is_some_and(|t| t == "session")
+        })
 }
 
 /// Where the next entry may begin, after the first character.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use ctx_core::{Counter, EntryId, Error, ErrorKind, Result, Role};
+use ctx_core::{Entry, EntryId, Error, ErrorKind, Result, Role};
 use serde::Serialize;
 
 use crate::builder::Builder;
@@ -50,6 +50,7 @@ pub struct Transcript {
     problems: Vec<Problem>,
     bad_lines: u64,
     bytes: u64,
+    children: OnceLock<Children>,
 }
 
 /// A transcript in numbers.
@@ -111,12 +112,15 @@ impl Transcript {
                 Ok(Self::assemble(format, builder, bytes))
             }
             Shape::Document => {
-                let (json, notes) = read::into_json(&source)?;
-                let source = Arc::new(source.with_bytes(json));
+                let strict = read::into_json(&source)?;
+                let source = Arc::new(source.with_bytes(strict.json));
                 let text = std::str::from_utf8(source.in_memory().unwrap_or_default());
-                let document = read::Document::parse(text.unwrap_or_default(), &source.name())?;
+                let mut document = read::Document::parse(text.unwrap_or_default(), &source.name())?;
+                if strict.was_json5 && document.format == Format::OpenAiChat {
+                    document.format = Format::PonyBunny;
+                }
                 let mut builder = document.read(&source)?;
-                for (kind, note) in notes {
+                for (kind, note) in strict.notes {
                     builder.problems.note(0, kind, note);
                 }
                 let mut transcript = Self::assemble(document.format, builder, bytes);
@@ -148,6 +152,7 @@ impl Transcript {
             problems,
             bad_lines,
             bytes,
+            children: OnceLock::new(),
         }
     }
 
@@ -270,13 +275,8 @@ impl Transcript {
     /// The entries that hang on the entry at `index`, in the order of the file.
     #[must_use]
     pub fn children(&self, index: usize) -> Vec<usize> {
-        let parent = u32::try_from(index).ok();
-        let children = self
-            .entries
-            .iter()
-            .enumerate()
-            .filter(|(_, e)| e.parent.is_some() && e.parent == parent);
-        children.map(|(index, _)| index).collect()
+        let lists = self.children.get_or_init(|| Children::of(&self.entries));
+        lists.of_entry(index)
     }
 
     /// The tips of all branches: entries nothing hangs on.
@@ -315,26 +315,22 @@ impl Transcript {
         Ok(stats)
     }
 
-    /// Tokens of all messages in the file, on all branches.
-    ///
-    /// # Errors
-    ///
-    /// What reading a message may give.
-    pub fn count_all(&self, counter: &Counter) -> Result<u64> {
-        let mut total = 0;
-        for item in self.items((0..self.entries.len()).filter(|&i| self.is_message(i))) {
-            total += item.entry.message().map(|message| counter.message(&message).get())?;
-        }
-        Ok(total)
-    }
-
-    fn is_message(&self, index: usize) -> bool {
-        self.entries.get(index).is_some_and(|e| e.kind == EntryKind::Message)
+    /// All messages of the file, on all branches, in file order.
+    #[must_use]
+    pub fn all_messages(&self) -> Vec<Arc<Entry>> {
+        let all = self.entries.iter().enumerate().filter(|(_, entry)| is_message(entry));
+        let items = self.items(all.map(|(index, _)| index));
+        items.into_iter().map(|item| item.entry).collect()
     }
 
     fn messages(&self) -> impl Iterator<Item = &TreeEntry> {
-        self.entries.iter().filter(|entry| entry.kind == EntryKind::Message)
+        self.entries.iter().filter(|entry| is_message(entry))
     }
+}
+
+/// A `message` entry may come without its message.
+fn is_message(entry: &TreeEntry) -> bool {
+    entry.kind == EntryKind::Message && entry.recipe != Recipe::Nothing
 }
 
 /// The leaf after the last entry: where a `leaf` entry moved it, else the entry itself.
@@ -342,6 +338,35 @@ fn moved_leaf(entries: &[TreeEntry], tip: u32) -> Option<u32> {
     match entries.get(tip as usize)?.detail.as_deref() {
         Some(Detail::Leaf { target }) => *target,
         _ => Some(tip),
+    }
+}
+
+/// The children of every entry, as lists in two arrays: each entry's first child, and each child's
+/// next sibling.
+struct Children {
+    first: Vec<Option<u32>>,
+    next: Vec<Option<u32>>,
+}
+
+impl Children {
+    fn of(entries: &[TreeEntry]) -> Self {
+        let mut lists = Self { first: vec![None; entries.len()], next: vec![None; entries.len()] };
+        // From the end, so that each list is in the order of the file.
+        for (index, entry) in entries.iter().enumerate().rev() {
+            let first = entry.parent().and_then(|parent| lists.first.get_mut(parent));
+            if let (Some(first), Some(next)) = (first, lists.next.get_mut(index)) {
+                *next = first.take();
+                *first = u32::try_from(index).ok();
+            }
+        }
+        lists
+    }
+
+    fn of_entry(&self, index: usize) -> Vec<usize> {
+        let at = |list: &[Option<u32>], index: usize| {
+            list.get(index).copied().flatten().map(|index| index as usize)
+        };
+        std::iter::successors(at(&self.first, index), |&child| at(&self.next, child)).collect()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Damaged files: read all the same, with a word about what was wrong, and nothing lost.
 
+#![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
+
 use ctx_core::ErrorKind;
 use ctx_session::{ProblemKind, Transcript};
 
@@ -152,7 +154,9 @@ fn duplicate_lines_are_read_once() {
 #[test]
 fn duplicate_ids_are_both_kept() {
     let [a, b, c] = abc();
-    let other = b.replace("text of b", "text of the other b").replace("\"parentId\":\"a\"", "\"parentId\":\"b\"");
+    let other = b
+        .replace("text of b", "text of the other b")
+        .replace("\"parentId\":\"a\"", "\"parentId\":\"b\"");
     let texts = ["text of a", "text of b", "text of the other b", "text of c"];
     check(session(&[&a, &b, &other, &c]), &texts, &[ProblemKind::DuplicateId], 0);
 }
@@ -191,7 +195,12 @@ fn odd_line_ends_and_beginnings() {
 #[test]
 fn lines_that_are_json_but_no_entry() {
     let [a, b, c] = abc();
-    check(session(&[&a, "[1]", &b, "null", &c, "{}"]), &ABC, &[ProblemKind::CorruptLine, ProblemKind::CorruptLine, ProblemKind::MissingId], 2);
+    check(
+        session(&[&a, "[1]", &b, "null", &c, "{}"]),
+        &ABC,
+        &[ProblemKind::CorruptLine, ProblemKind::CorruptLine, ProblemKind::MissingId],
+        2,
+    );
 }
 
 #[test]
@@ -220,7 +229,10 @@ fn a_line_of_a_hundred_megabytes() {
     let transcript = read(session(&[&long, &b]));
     assert_eq!(transcript.problems(), []);
     assert_eq!(transcript.entries()[0].span().len as usize, long.len());
-    assert_eq!(transcript.main_line().unwrap()[1].entry.message().unwrap().plain_text(), "text of b");
+    assert_eq!(
+        transcript.main_line().unwrap()[1].entry.message().unwrap().plain_text(),
+        "text of b"
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@ use ctx_dialect::anthropic;
 use ctx_dialect::json::{Object, elements, elements_prefix};
 use serde_json::value::RawValue;
 
+use super::json5;
 use super::jsonl::LineFormat;
 use super::timestamp;
 use crate::builder::{Builder, Draft, Parent, Place};
@@ -18,11 +19,16 @@ use crate::load::{Recipe, place_in};
 use crate::problem::ProblemKind;
 use crate::source::{Source, Span, fingerprint};
 
-/// The deepest nesting that is handed to the JSON5 reader, which recurses.
-const DEEPEST_JSON5: usize = 100;
+/// A document's text as strict JSON, or as far as it goes.
+pub(crate) struct Strict {
+    pub(crate) json: Vec<u8>,
+    /// PonyBunny is the only known agent that writes JSON5.
+    pub(crate) was_json5: bool,
+    pub(crate) notes: Vec<(ProblemKind, &'static str)>,
+}
 
-/// A document's text as strict JSON, and whether it is whole.
-pub(crate) fn into_json(source: &Source) -> Result<(Vec<u8>, Vec<(ProblemKind, &'static str)>)> {
+/// Reads a document and makes it strict JSON.
+pub(crate) fn into_json(source: &Source) -> Result<Strict> {
     let mut notes = Vec::new();
     let mut bytes = source.beginning(usize::MAX)?;
     if bytes.starts_with(b"\xEF\xBB\xBF") {
@@ -36,56 +42,21 @@ pub(crate) fn into_json(source: &Source) -> Result<(Vec<u8>, Vec<(ProblemKind, &
             String::from_utf8_lossy(e.as_bytes()).into_owned()
         }
     };
-    match serde_json::from_str::<&RawValue>(&text) {
-        Ok(_) => return Ok((text.into_bytes(), notes)),
-        Err(e) if e.is_eof() && !looks_like_json5(&text) => {}
-        Err(_) => {
-            if let Some(json) = from_json5(&text) {
-                return Ok((json.into_bytes(), notes));
-            }
-        }
+    if serde_json::from_str::<&RawValue>(&text).is_ok() {
+        return Ok(Strict { json: text.into_bytes(), was_json5: false, notes });
     }
-    notes.push((ProblemKind::TornDocument, "the document is damaged: every whole message before the damage is taken"));
-    Ok((text.into_bytes(), notes))
-}
-
-fn looks_like_json5(text: &str) -> bool {
-    let inner = text.trim_start().trim_start_matches(['{', '[']).trim_start();
-    !inner.starts_with(['"', '{', '['])
-}
-
-fn from_json5(text: &str) -> Option<String> {
-    if depth_bound(text) > DEEPEST_JSON5 {
-        return None;
+    if let Some(json) = json5::whole(&text) {
+        return Ok(Strict { json: json.into_bytes(), was_json5: true, notes });
     }
-    let value: serde_json::Value = json5::from_str(text).ok()?;
-    serde_json::to_string(&value).ok()
-}
-
-/// At least as deep as the text is nested: brackets inside strings and comments count as well, but
-/// never make it less.
-fn depth_bound(text: &str) -> usize {
-    let mut depth = 0usize;
-    let mut deepest = 0;
-    let mut quote = None;
-    let mut escaped = false;
-    for byte in text.bytes() {
-        match (quote, byte) {
-            (Some(_), _) if escaped => escaped = false,
-            (Some(_), b'\\') => escaped = true,
-            (Some(open), b) if b == open => quote = None,
-            // An apostrophe in a comment is no string: a line break ends it either way.
-            (Some(_), b'\n') => quote = None,
-            (None, b'"' | b'\'') => quote = Some(byte),
-            (_, b'[' | b'{') => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            (None, b']' | b'}') => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
+    notes.push((
+        ProblemKind::TornDocument,
+        "the document is damaged: every whole message before the damage is taken",
+    ));
+    let (json, was_json5) = match json5::torn(&text) {
+        Some(json) => (json, true),
+        None => (text, false),
+    };
+    Ok(Strict { json: json.into_bytes(), was_json5, notes })
 }
 
 /// A document, taken apart one level.
@@ -114,11 +85,14 @@ impl<'a> Document<'a> {
         let summaries = body.array("compactedHistory").unwrap_or_default();
         let objects: Vec<_> = messages.iter().filter_map(|raw| Object::of(raw)).collect();
         let any_role = objects.iter().any(|o| o.has("role"));
-        let known = body.has("compactedHistory") || body.array("messages").is_some_and(|m| m.is_empty());
+        let known =
+            body.has("compactedHistory") || body.array("messages").is_some_and(|m| m.is_empty());
         if !any_role && !known {
             return Err(Error::new(ErrorKind::UnknownFormat, "JSON of no known transcript format")
                 .with("path", name)
-                .hint("a list of messages with `role` was expected, or an object with `messages`"));
+                .hint(
+                    "a list of messages with `role` was expected, or an object with `messages`",
+                ));
         }
         let format = document_format(&body, &objects);
         Ok(Self { text, body, messages, summaries, format })
@@ -230,16 +204,4 @@ impl LineFormat for MessageLines {
     }
 
     fn end(&mut self, _out: &mut Builder) {}
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn depth_is_never_underestimated() {
-        assert_eq!(depth_bound("{a:[1,{b:2}]}"), 3);
-        assert_eq!(depth_bound("{a:'[[[['}"), 5);
-        assert!(depth_bound(&"[".repeat(200)) > DEEPEST_JSON5);
-    }
 }

@@ -3,6 +3,7 @@
 mod claude;
 mod codex;
 mod document;
+mod json5;
 mod jsonl;
 mod pi;
 

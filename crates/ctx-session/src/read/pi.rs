@@ -129,13 +129,7 @@ fn identify<'a>(out: &mut Builder, object: &Object<'a>, line: u64, draft: &mut D
 }
 
 /// What the kind of entry says.
-fn fill(
-    out: &Builder,
-    object: &Object<'_>,
-    text: &str,
-    ordinals: bool,
-    draft: &mut Draft<'_>,
-) {
+fn fill(out: &Builder, object: &Object<'_>, text: &str, ordinals: bool, draft: &mut Draft<'_>) {
     let target = || object.id("targetId").and_then(|id| out.find(&id));
     let boxed = |key| object.text(key).unwrap_or_default().into();
     match draft.kind {
@@ -158,7 +152,8 @@ fn fill(
         EntryKind::Compaction => {
             draft.role = Some(ctx_core::Role::CompactionSummary);
             draft.recipe = Recipe::PiCompaction;
-            draft.detail = Some(Detail::Compaction { first_kept: first_kept(out, object, ordinals) });
+            draft.detail =
+                Some(Detail::Compaction { first_kept: first_kept(out, object, ordinals) });
         }
         EntryKind::ThinkingLevelChange => {
             draft.detail = Some(Detail::Thinking(boxed("thinkingLevel")));
