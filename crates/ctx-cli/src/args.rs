@@ -126,6 +126,9 @@ pub(crate) struct Assemble {
     /// Take every message of the branch, as if the agent had never compacted
     #[arg(long)]
     pub(crate) ignore_compactions: bool,
+    /// Remember the forms in which messages go out, so that later requests repeat them
+    #[arg(long)]
+    pub(crate) record: bool,
     /// Print JSON: `messages` and `manifest`
     #[arg(long)]
     pub(crate) json: bool,

@@ -99,6 +99,12 @@ impl Entry {
         self.timestamp
     }
 
+    /// Whether the message is in memory, and so free to look at.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        matches!(self.body, Body::Held(_))
+    }
+
     /// The message. A lazy entry reads it anew each time and keeps nothing.
     pub fn message(&self) -> Result<Arc<Message>> {
         match &self.body {

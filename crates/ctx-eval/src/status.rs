@@ -1,6 +1,6 @@
 //! What a session holds, and how full its context is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use ctx_core::{Message, Profile, Result, Role, TokenLedger, Tokens};
 use ctx_session::Transcript;
@@ -126,6 +126,13 @@ pub fn status(
     setup: &StatusSetup,
 ) -> Result<StatusReport> {
     let ledger = &setup.ledger;
+    let mut all_tokens = 0;
+    let mut by_id = HashMap::new();
+    for entry in transcript.all_messages() {
+        let measured = Measured::of(&*entry.message()?, ledger);
+        all_tokens += measured.tokens.get();
+        by_id.insert(entry.id().clone(), measured);
+    }
     let context = transcript.context(None)?;
     let mut report = ContextReport {
         compaction: context.compaction.as_ref().map(ToString::to_string),
@@ -133,12 +140,15 @@ pub fn status(
     };
     let mut usage = ReportedUsage::default();
     for entry in &context.entries {
-        let message = entry.message()?;
-        let tokens = ledger.count(&message);
+        // An entry in memory is not what the file holds: an edit or a summary made it.
+        let measured = match by_id.get(entry.id()).filter(|_| !entry.is_held()) {
+            Some(measured) => measured,
+            None => &Measured::of(&*entry.message()?, ledger),
+        };
         report.messages += 1;
-        *report.roles.entry(message.role.name().to_owned()).or_default() += 1;
-        report.tokens += tokens;
-        usage.see(&message, tokens, report.tokens);
+        *report.roles.entry(measured.role.name().to_owned()).or_default() += 1;
+        report.tokens += measured.tokens;
+        usage.see(measured, report.tokens);
     }
     let limit = ledger.limit();
     let used = report.tokens + ledger.fixed();
@@ -150,7 +160,7 @@ pub fn status(
         compactions: transcript.compactions()?,
         thinking_level: context.thinking_level,
         model: context.model.map(|(provider, model_id)| ModelName { provider, model_id }),
-        all_messages_tokens: transcript.count_all(ledger.counter())?,
+        all_messages_tokens: all_tokens,
         reported: usage.report(),
         profile: setup.profile,
         engine: setup.engine.clone(),
@@ -171,6 +181,27 @@ pub fn status(
     })
 }
 
+/// What a status needs of one message.
+struct Measured {
+    role: Role,
+    tokens: Tokens,
+    /// The provider's total, where the answer is whole and has one.
+    reported: Option<u64>,
+}
+
+impl Measured {
+    fn of(message: &Message, ledger: &TokenLedger) -> Self {
+        let failed = matches!(message.meta.stop_reason.as_deref(), Some("error" | "aborted"));
+        let total = message.meta.usage.map_or(0, |usage| usage.total());
+        let is_answer = message.role == Role::Assistant && !failed && total > 0;
+        Self {
+            role: message.role.clone(),
+            tokens: ledger.count(message),
+            reported: is_answer.then_some(total),
+        }
+    }
+}
+
 /// Follows what providers reported: the last valid usage, and an estimate of what came after it.
 #[derive(Default)]
 struct ReportedUsage {
@@ -179,14 +210,13 @@ struct ReportedUsage {
 }
 
 impl ReportedUsage {
-    fn see(&mut self, message: &Message, tokens: Tokens, so_far: Tokens) {
-        let failed = matches!(message.meta.stop_reason.as_deref(), Some("error" | "aborted"));
-        let total = message.meta.usage.map_or(0, |usage| usage.total());
-        if message.role == Role::Assistant && !failed && total > 0 {
-            self.last = Some((total, so_far));
-            self.trailing = Tokens::ZERO;
-        } else {
-            self.trailing += tokens;
+    fn see(&mut self, message: &Measured, so_far: Tokens) {
+        match message.reported {
+            Some(total) => {
+                self.last = Some((total, so_far));
+                self.trailing = Tokens::ZERO;
+            }
+            None => self.trailing += message.tokens,
         }
     }
 

@@ -25,6 +25,7 @@ mod read;
 mod repair;
 mod salvage;
 mod source;
+mod sticky;
 pub mod store;
 mod transcript;
 
@@ -34,4 +35,5 @@ pub use format::Format;
 pub use header::Header;
 pub use problem::{Problem, ProblemKind};
 pub use source::Span;
+pub use sticky::{keep_sent_forms, sent_forms};
 pub use transcript::{Stats, Transcript};

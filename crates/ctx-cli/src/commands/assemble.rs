@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use ctx_core::{AssembleRequest, Kept, Manifest, RawJson, SequentialIds, Timestamp, TurnContext};
+use ctx_session::paths::Home;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -22,7 +23,9 @@ pub(crate) fn run(global: &Global, args: Assemble, out: &Out) -> anyhow::Result<
     let transcript = setup::open(&args.session, out)?;
     let fitted = setup::fit(global, &args.fit, &transcript, out)?;
     let entries = setup::entries(&transcript, args.at.as_deref(), args.ignore_compactions)?;
-    let mut view = ctx_core::ContextView::new(fitted.ledger);
+    let home = Home::from_env()?;
+    let sent = ctx_session::sent_forms(&home, &args.session)?;
+    let mut view = ctx_core::ContextView::new(fitted.ledger).with_projections(sent);
     let last = entries.iter().rev().find_map(|e| e.timestamp());
     for entry in &entries {
         view.append(entry.clone())?;
@@ -37,6 +40,11 @@ pub(crate) fn run(global: &Global, args: Assemble, out: &Out) -> anyhow::Result<
     let request = AssembleRequest { session_id, view, turn };
     let mut view = setup::block_on(fitted.engine.assemble(request))?.view;
     view.finish()?;
+    let forms = view.take_projections();
+    if args.record && !forms.is_empty() {
+        let kept = ctx_session::keep_sent_forms(&home, &args.session, &forms)?;
+        out.note(format!("{} forms kept in {}", forms.len(), kept.display()));
+    }
     let manifest = view.manifest();
     if args.json {
         let engine = fitted.engine.info().id.to_string();

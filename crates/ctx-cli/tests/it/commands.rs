@@ -66,6 +66,26 @@ fn assemble_says_what_became_of_each_entry() {
 }
 
 #[test]
+fn what_was_cut_stays_cut() {
+    let room = Room::new();
+    let lines = pi_lines(60);
+    let path = room.write("s.jsonl", join(&lines[..161]));
+    let args = ["assemble", text(&path), "--window", "16000"];
+    let before = room.json(&[&args[..], &["--record"]].concat());
+    room.write("s.jsonl", join(&lines[..165]));
+    let after = room.json(&args);
+    let messages = |json: &serde_json::Value| json["messages"].as_array().expect("a list").clone();
+    let (before, after) = (messages(&before), messages(&after));
+    // One more turn fits, so all that was sent is sent again, and nothing that was left out is back.
+    assert_eq!(after[..before.len()], before[..]);
+    assert_eq!(after.len(), before.len() + 4);
+    let fresh = Room::new();
+    let path = fresh.write("s.jsonl", join(&lines[..165]));
+    let unaware = messages(&fresh.json(&["assemble", text(&path), "--window", "16000"]));
+    assert_ne!(unaware[0], before[0]);
+}
+
+#[test]
 fn convert_round_trips_pi_byte_for_byte() {
     let room = Room::new();
     let source = join(&pi_lines(5));

@@ -338,7 +338,9 @@ impl ContextView {
         }
     }
 
-    fn components(&self) -> Vec<Component> {
+    /// The request's size by component, in the order of the request.
+    #[must_use]
+    pub fn components(&self) -> Vec<Component> {
         let mut sums = [Tokens::ZERO; 5];
         for node in self.nodes.iter().filter(|n| n.is_live()) {
             let slot = match node.facts.role {
