@@ -50,7 +50,10 @@ def repeat(source, target, megabytes):
     head |= {"timestamp": header["timestamp"], "cwd": header["cwd"]}
     parent, number = None, 0
     with open(target, "w", encoding="utf-8") as out:
-        put = lambda value: out.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+        def put(value):
+            out.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n")
+
         put(head)
         while True:
             for entry in entries:
@@ -135,7 +138,8 @@ def machine():
     )
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     rustc = subprocess.run(["rustc", "--version"], capture_output=True, text=True).stdout.split()[1]
-    facts = f"{cpu}, {os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {platform.release()}"
+    system = f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}"
+    facts = f"{cpu}, {os.cpu_count()} cores, {memory:.0f} GiB, {system}"
     return f"{facts}; rustc {rustc}", os.getloadavg()[0]
 
 
