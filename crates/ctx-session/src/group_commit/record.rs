@@ -1,15 +1,15 @@
 //! What a journal is made of: frames, one per sync, of records, one per commit.
 //!
 //! A frame is `magic, epoch, length of its records, check`; a record is `member, offset, length of
-//! path, length of data, check, path, data`. Numbers are little-endian, checks are the first 16
-//! bytes of BLAKE3 over what they stand for. A frame of another epoch than the first one's is what
-//! an earlier round through the file left behind.
+//! path, length of data, check, path, data`. Numbers are little-endian, checks are the CRC-32 of
+//! what they stand for: they are against torn writes, not against forgers. A frame of another epoch
+//! than the first one's is what an earlier round through the file left behind.
 
 use std::path::PathBuf;
 
 const MAGIC: [u8; 8] = *b"ctxjrnl1";
-pub(super) const FRAME_HEADER: usize = 8 + 8 + 8 + 16;
-const RECORD_HEADER: usize = 8 + 8 + 4 + 4 + 16;
+pub(super) const FRAME_HEADER: usize = 8 + 8 + 8 + 4;
+const RECORD_HEADER: usize = 8 + 8 + 4 + 4 + 4;
 
 /// Bytes that belong at an offset of a session file.
 #[derive(Debug, PartialEq, Eq)]
@@ -101,14 +101,12 @@ fn record(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     Some((Record { member, offset, path, data }, rest))
 }
 
-fn check(parts: &[&[u8]]) -> [u8; 16] {
-    let mut hasher = blake3::Hasher::new();
+fn check(parts: &[&[u8]]) -> [u8; 4] {
+    let mut hasher = crc32fast::Hasher::new();
     for part in parts {
         hasher.update(part);
     }
-    let mut first = [0; 16];
-    first.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
-    first
+    hasher.finalize().to_le_bytes()
 }
 
 /// A path as bytes, to be read back on the same machine.
