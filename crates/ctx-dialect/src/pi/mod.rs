@@ -1,5 +1,7 @@
 //! pi's `AgentMessage`, as it stands in pi's session files (format v3 and before).
 
+mod plain;
+
 use ctx_core::{
     BashRun, Block, Error, ErrorKind, Message, Meta, RawJson, Result, Role, Timestamp, Usage,
 };
@@ -16,6 +18,9 @@ use crate::shape;
 /// [`ErrorKind::Corrupt`] if the text is not JSON. A value that is no message is carried as an
 /// opaque block.
 pub fn parse(json: &str) -> Result<Message> {
+    if let Some(message) = plain::parse(json) {
+        return Ok(message);
+    }
     let raw: &RawValue = serde_json::from_str(json)
         .map_err(|e| Error::new(ErrorKind::Corrupt, "a message is not valid JSON").source(e))?;
     Ok(parse_raw(raw))
