@@ -187,7 +187,7 @@ impl Transcript {
         let Some(entry) = self.entries.get(index) else { return Ok(false) };
         let text = self.text(entry)?;
         let part = text.get(entry.part.0 as usize..entry.part.1 as usize).unwrap_or_default();
-        let object = Object::parse(part)?;
+        let object = Object::parse(part).unwrap_or_default();
         let own = |suffix: String, message: Message| {
             Arc::new(Entry::held(format!("{}.{suffix}", entry.id), message))
         };

@@ -34,7 +34,7 @@ impl Transcript {
                 let messages = self.all_said()?;
                 let written = openai_chat::write(&messages);
                 text(out, &array(written.iter().map(|m| m.as_str())))?;
-                Ok(messages.len())
+                Ok(messages.iter().filter(|m| m.role != Role::System).count())
             }
             Format::Anthropic => {
                 let messages = self.all_said()?;
@@ -43,7 +43,7 @@ impl Transcript {
                     .text_if("system", written.system.as_deref())
                     .raw("messages", array(written.messages.iter().map(|m| m.as_str())));
                 text(out, &body.end())?;
-                Ok(messages.len())
+                Ok(messages.iter().filter(|m| m.role != Role::System).count())
             }
             Format::PonyBunny => self.to_ponybunny(out),
             Format::ClaudeCode | Format::Codex => Err(Error::new(

@@ -28,6 +28,7 @@ mod source;
 mod sticky;
 pub mod store;
 mod transcript;
+mod tree;
 
 pub use context::{LineItem, SessionContext};
 pub use entry::{EntryKind, TreeEntry};

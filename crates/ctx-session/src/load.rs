@@ -111,8 +111,11 @@ fn parse(recipe: Recipe, text: &str) -> Result<Message> {
         }
         Recipe::Responses => openai_responses::parse(text),
         Recipe::CodexCompacted => {
-            let object = Object::parse(text)?;
-            let summary = object.owned("message").unwrap_or_default();
+            // The payload is an object, or whatever a damaged line has there.
+            let summary = match Object::parse(text) {
+                Ok(object) => object.owned("message").unwrap_or_default(),
+                Err(_) => text.to_owned(),
+            };
             Ok(Message::text(Role::CompactionSummary, summary))
         }
         Recipe::OpenAiChat => openai_chat::parse(text),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_dialect::json::{Fresh, Object, array, quote};
+use ctx_dialect::json::{Fresh, Object, array, identifier, quote};
 
 use crate::entry::{Detail, EntryKind, TreeEntry};
 use crate::format::Format;
@@ -116,10 +116,32 @@ impl Transcript {
         if object.text("id").as_deref() != Some(&*entry.id) {
             edits.set("id", quote(&entry.id));
         }
+        self.retarget(entry, &object, &mut edits);
         if migrate {
             self.migrate(entry, &object, &mut edits);
         }
         Ok(edits.apply())
+    }
+
+    /// References to an entry that got a fresh id follow it.
+    fn retarget(&self, entry: &TreeEntry, object: &Object<'_>, edits: &mut Edits<'_>) {
+        let data = object.object("data");
+        let (raw, target) = match entry.detail.as_deref() {
+            Some(Detail::Edit { target } | Detail::Leaf { target }) => {
+                (object.get("targetId"), *target)
+            }
+            Some(Detail::Undo { target }) => (data.and_then(|d| d.get("targetId")), *target),
+            Some(Detail::Compaction { first_kept }) => {
+                (object.get("firstKeptEntryId"), *first_kept)
+            }
+            _ => return,
+        };
+        let target = target.and_then(|index| self.entries.get(index as usize));
+        if let (Some(raw), Some(target)) = (raw, target)
+            && identifier(raw).as_deref() != Some(&*target.id)
+        {
+            edits.replace(raw.get(), quote(&target.id));
+        }
     }
 
     /// What version 3 says differently from 1 and 2.

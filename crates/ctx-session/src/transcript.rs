@@ -17,6 +17,7 @@ use crate::load::{Part, Recipe, text_of};
 use crate::problem::Problem;
 use crate::read;
 use crate::source::{Source, Span};
+use crate::tree::Children;
 
 /// A session's transcript: its header, its tree of entries, and how to read each message when it
 /// is needed. Opening reads the file once and keeps a few hundred bytes an entry.
@@ -50,7 +51,7 @@ pub struct Transcript {
     problems: Vec<Problem>,
     bad_lines: u64,
     bytes: u64,
-    children: OnceLock<Children>,
+    pub(crate) children: OnceLock<Children>,
 }
 
 /// A transcript in numbers.
@@ -265,32 +266,6 @@ impl Transcript {
         self.labels.iter().map(|(id, label)| (id.to_string(), label.clone())).collect()
     }
 
-    /// Entries that hang on nothing.
-    #[must_use]
-    pub fn roots(&self) -> Vec<usize> {
-        let roots = self.entries.iter().enumerate().filter(|(_, entry)| entry.parent.is_none());
-        roots.map(|(index, _)| index).collect()
-    }
-
-    /// The entries that hang on the entry at `index`, in the order of the file.
-    #[must_use]
-    pub fn children(&self, index: usize) -> Vec<usize> {
-        let lists = self.children.get_or_init(|| Children::of(&self.entries));
-        lists.of_entry(index)
-    }
-
-    /// The tips of all branches: entries nothing hangs on.
-    #[must_use]
-    pub fn tips(&self) -> Vec<usize> {
-        let mut is_tip = vec![true; self.entries.len()];
-        for parent in self.entries.iter().filter_map(TreeEntry::parent) {
-            if let Some(tip) = is_tip.get_mut(parent) {
-                *tip = false;
-            }
-        }
-        is_tip.into_iter().enumerate().filter(|(_, tip)| *tip).map(|(index, _)| index).collect()
-    }
-
     /// The transcript in numbers. Formats that do not write one message a line, one result a
     /// message are read through for it.
     ///
@@ -338,35 +313,6 @@ fn moved_leaf(entries: &[TreeEntry], tip: u32) -> Option<u32> {
     match entries.get(tip as usize)?.detail.as_deref() {
         Some(Detail::Leaf { target }) => *target,
         _ => Some(tip),
-    }
-}
-
-/// The children of every entry, as lists in two arrays: each entry's first child, and each child's
-/// next sibling.
-struct Children {
-    first: Vec<Option<u32>>,
-    next: Vec<Option<u32>>,
-}
-
-impl Children {
-    fn of(entries: &[TreeEntry]) -> Self {
-        let mut lists = Self { first: vec![None; entries.len()], next: vec![None; entries.len()] };
-        // From the end, so that each list is in the order of the file.
-        for (index, entry) in entries.iter().enumerate().rev() {
-            let first = entry.parent().and_then(|parent| lists.first.get_mut(parent));
-            if let (Some(first), Some(next)) = (first, lists.next.get_mut(index)) {
-                *next = first.take();
-                *first = u32::try_from(index).ok();
-            }
-        }
-        lists
-    }
-
-    fn of_entry(&self, index: usize) -> Vec<usize> {
-        let at = |list: &[Option<u32>], index: usize| {
-            list.get(index).copied().flatten().map(|index| index as usize)
-        };
-        std::iter::successors(at(&self.first, index), |&child| at(&self.next, child)).collect()
     }
 }
 

@@ -135,16 +135,11 @@ fn exercise(bytes: Vec<u8>) -> bool {
     }
     let mut copy = Vec::new();
     transcript.repaired_copy(&mut copy).unwrap();
-    if !said.is_empty() {
-        let again = Transcript::from_bytes(copy.clone()).unwrap_or_else(|e| {
-            panic!("{e}: {}", String::from_utf8_lossy(&copy));
-        });
-        assert_eq!(
-            again.main_line().unwrap().len(),
-            said.len(),
-            "{}",
-            String::from_utf8_lossy(&copy)
-        );
+    // The line that told the format may be the one that is left out; a pi copy has its header.
+    if transcript.format() == Format::Pi {
+        let again = Transcript::from_bytes(copy.clone()).unwrap();
+        let again = again.main_line().unwrap().len();
+        assert_eq!(again, said.len(), "{}", String::from_utf8_lossy(&copy));
     }
     true
 }

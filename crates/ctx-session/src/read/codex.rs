@@ -99,7 +99,7 @@ impl Codex {
     ) -> Result<()> {
         let mut draft = Draft::new(EntryKind::Other("state".into()));
         draft.timestamp = timestamp(object);
-        draft.part = (0, place.span.len);
+        draft.part = place_in(text, text);
         if object.has("type") {
             return self.item(out, object, draft, text, place);
         }

@@ -165,7 +165,7 @@ fn push_message(out: &mut Builder, text: &str, place: Place, recipe: Recipe) -> 
     let role = object.text("role").unwrap_or("unknown".into());
     let role = Role::from_name(&role);
     draft.timestamp = timestamp(&object);
-    draft.part = (0, place.span.len);
+    draft.part = place_in(text, text);
     draft.recipe = recipe;
     draft.parent = Parent::Previous;
     let at_beginning = out.entries.iter().all(|e| e.kind == EntryKind::SystemPrompt);

@@ -42,7 +42,7 @@ impl LineFormat for Pi {
         let ordinals = *self.ordinals.get_or_insert(!has_id);
         let mut draft = Draft::new(EntryKind::from_name(&kind));
         draft.timestamp = timestamp(object);
-        draft.part = (0, place.span.len);
+        draft.part = place_in(text, text);
         if !ordinals {
             identify(out, object, place.line, &mut draft);
         }

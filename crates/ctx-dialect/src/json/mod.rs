@@ -4,12 +4,18 @@
 //! any type and in any number are kept, the last of two equal keys wins (as in JavaScript), and
 //! nesting of any depth costs no stack.
 
+mod arguments;
+mod write;
+
 use std::borrow::Cow;
 use std::fmt;
 
-use ctx_core::{Error, ErrorKind, RawJson, Result};
+use ctx_core::{Error, ErrorKind, Result};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+
+pub use arguments::{arguments_object, arguments_text, unwrap_arguments};
+pub use write::{Fresh, array, quote};
 
 /// The fields of one JSON object, values unparsed.
 #[derive(Clone, Debug, Default)]
@@ -255,143 +261,6 @@ fn unit(text: &str) -> Option<u16> {
     }
 }
 
-/// The text as a JSON string.
-#[must_use]
-pub fn quote(text: &str) -> String {
-    // A `String` always serialises; the fallback is there because this crate does not panic.
-    serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
-}
-
-/// `[a,b,c]` of values that are JSON already.
-#[must_use]
-pub fn array<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
-    let mut out = String::from("[");
-    for item in items {
-        if out.len() > 1 {
-            out.push(',');
-        }
-        out.push_str(item.as_ref());
-    }
-    out.push(']');
-    out
-}
-
-/// Writes one JSON object field by field.
-#[derive(Clone, Debug)]
-pub struct Fresh(String);
-
-impl Default for Fresh {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Fresh {
-    /// An empty object.
-    #[must_use]
-    pub fn new() -> Self {
-        Self(String::from("{"))
-    }
-
-    /// Adds a field whose value is JSON already.
-    #[must_use]
-    pub fn raw(mut self, key: &str, json: impl AsRef<str>) -> Self {
-        if self.0.len() > 1 {
-            self.0.push(',');
-        }
-        self.0.push_str(&quote(key));
-        self.0.push(':');
-        self.0.push_str(json.as_ref());
-        self
-    }
-
-    /// Adds a string.
-    #[must_use]
-    pub fn text(self, key: &str, value: &str) -> Self {
-        let value = quote(value);
-        self.raw(key, value)
-    }
-
-    /// Adds a string if there is one.
-    #[must_use]
-    pub fn text_if(self, key: &str, value: Option<&str>) -> Self {
-        match value {
-            Some(value) => self.text(key, value),
-            None => self,
-        }
-    }
-
-    /// Adds a number or a boolean.
-    #[must_use]
-    pub fn plain(self, key: &str, value: impl fmt::Display) -> Self {
-        let value = value.to_string();
-        self.raw(key, value)
-    }
-
-    /// Adds a number or a boolean if there is one.
-    #[must_use]
-    pub fn plain_if(self, key: &str, value: Option<impl fmt::Display>) -> Self {
-        match value {
-            Some(value) => self.plain(key, value),
-            None => self,
-        }
-    }
-
-    /// Adds all fields of another object.
-    #[must_use]
-    pub fn with(mut self, other: &Self) -> Self {
-        let fields = other.0.get(1..).unwrap_or_default();
-        if self.0.len() > 1 && !fields.is_empty() {
-            self.0.push(',');
-        }
-        self.0.push_str(fields);
-        self
-    }
-
-    /// The object's text.
-    #[must_use]
-    pub fn end(mut self) -> String {
-        self.0.push('}');
-        self.0
-    }
-}
-
-/// Tool arguments written as a JSON string (OpenAI): unwrapped when the string holds a JSON value
-/// that is not itself a string, else kept as the string.
-#[must_use]
-pub fn unwrap_arguments(raw: &RawValue) -> RawJson {
-    match string(raw) {
-        Some(inner) if !inner.trim_start().starts_with('"') => {
-            match serde_json::from_str::<&RawValue>(&inner) {
-                Ok(value) => RawJson::from_text(value.get()),
-                Err(_) => RawJson::from(raw),
-            }
-        }
-        _ => RawJson::from(raw),
-    }
-}
-
-/// The opposite of [`unwrap_arguments`]: the text that goes into OpenAI's `arguments` string.
-#[must_use]
-pub fn arguments_text(arguments: &RawJson) -> String {
-    match serde_json::from_str::<&RawValue>(arguments.as_str()) {
-        Ok(raw) => string(raw).map_or_else(|| raw.get().to_owned(), Cow::into_owned),
-        Err(_) => arguments.as_str().to_owned(),
-    }
-}
-
-/// Tool arguments as the object that Anthropic, Gemini and pi demand. What is no object goes in
-/// under `arguments`.
-#[must_use]
-pub fn arguments_object(arguments: &RawJson) -> String {
-    let text = arguments.as_str().trim();
-    match text {
-        _ if text.starts_with('{') => text.to_owned(),
-        "" | "null" | "\"\"" => "{}".to_owned(),
-        _ => Fresh::new().raw("arguments", text).end(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -425,23 +294,6 @@ mod tests {
         assert_eq!(string(raw(r#""a\ud800b""#)).unwrap(), "a\u{FFFD}b");
         assert_eq!(string(raw(r#""\udc00\ud83d\ude00""#)).unwrap(), "\u{FFFD}😀");
         assert_eq!(string(raw(r#""\\ud800\n""#)).unwrap(), "\\ud800\n");
-    }
-
-    #[test]
-    fn arguments_round_trip() {
-        for (wire, held) in [
-            (r#""{\"a\":1}""#, r#"{"a":1}"#),
-            (r#""""#, r#""""#),
-            (r#""{broken""#, r#""{broken""#),
-            (r#""\"x\"""#, r#""\"x\"""#),
-            (r#"{"a":1}"#, r#"{"a":1}"#),
-        ] {
-            let arguments = unwrap_arguments(raw(wire));
-            assert_eq!(arguments.as_str(), held);
-            if wire.starts_with('"') {
-                assert_eq!(quote(&arguments_text(&arguments)), wire);
-            }
-        }
     }
 
     #[test]

@@ -1,0 +1,104 @@
+//! JSON written piece by piece.
+
+use std::fmt;
+
+/// The text as a JSON string.
+#[must_use]
+pub fn quote(text: &str) -> String {
+    // A `String` always serialises; the fallback is there because this crate does not panic.
+    serde_json::to_string(text).unwrap_or_else(|_| "\"\"".to_owned())
+}
+
+/// `[a,b,c]` of values that are JSON already.
+#[must_use]
+pub fn array<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
+    let mut out = String::from("[");
+    for item in items {
+        if out.len() > 1 {
+            out.push(',');
+        }
+        out.push_str(item.as_ref());
+    }
+    out.push(']');
+    out
+}
+
+/// Writes one JSON object field by field.
+#[derive(Clone, Debug)]
+pub struct Fresh(String);
+
+impl Default for Fresh {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Fresh {
+    /// An empty object.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(String::from("{"))
+    }
+
+    /// Adds a field whose value is JSON already.
+    #[must_use]
+    pub fn raw(mut self, key: &str, json: impl AsRef<str>) -> Self {
+        if self.0.len() > 1 {
+            self.0.push(',');
+        }
+        self.0.push_str(&quote(key));
+        self.0.push(':');
+        self.0.push_str(json.as_ref());
+        self
+    }
+
+    /// Adds a string.
+    #[must_use]
+    pub fn text(self, key: &str, value: &str) -> Self {
+        let value = quote(value);
+        self.raw(key, value)
+    }
+
+    /// Adds a string if there is one.
+    #[must_use]
+    pub fn text_if(self, key: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.text(key, value),
+            None => self,
+        }
+    }
+
+    /// Adds a number or a boolean.
+    #[must_use]
+    pub fn plain(self, key: &str, value: impl fmt::Display) -> Self {
+        let value = value.to_string();
+        self.raw(key, value)
+    }
+
+    /// Adds a number or a boolean if there is one.
+    #[must_use]
+    pub fn plain_if(self, key: &str, value: Option<impl fmt::Display>) -> Self {
+        match value {
+            Some(value) => self.plain(key, value),
+            None => self,
+        }
+    }
+
+    /// Adds all fields of another object.
+    #[must_use]
+    pub fn with(mut self, other: &Self) -> Self {
+        let fields = other.0.get(1..).unwrap_or_default();
+        if self.0.len() > 1 && !fields.is_empty() {
+            self.0.push(',');
+        }
+        self.0.push_str(fields);
+        self
+    }
+
+    /// The object's text.
+    #[must_use]
+    pub fn end(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+}

@@ -1,0 +1,61 @@
+//! The shape of the tree: roots, children, tips.
+
+use crate::entry::TreeEntry;
+use crate::transcript::Transcript;
+
+impl Transcript {
+    /// Entries that hang on nothing.
+    #[must_use]
+    pub fn roots(&self) -> Vec<usize> {
+        let roots = self.entries.iter().enumerate().filter(|(_, entry)| entry.parent.is_none());
+        roots.map(|(index, _)| index).collect()
+    }
+
+    /// The entries that hang on the entry at `index`, in the order of the file.
+    #[must_use]
+    pub fn children(&self, index: usize) -> Vec<usize> {
+        let lists = self.children.get_or_init(|| Children::of(&self.entries));
+        lists.of_entry(index)
+    }
+
+    /// The tips of all branches: entries nothing hangs on.
+    #[must_use]
+    pub fn tips(&self) -> Vec<usize> {
+        let mut is_tip = vec![true; self.entries.len()];
+        for parent in self.entries.iter().filter_map(TreeEntry::parent) {
+            if let Some(tip) = is_tip.get_mut(parent) {
+                *tip = false;
+            }
+        }
+        is_tip.into_iter().enumerate().filter(|(_, tip)| *tip).map(|(index, _)| index).collect()
+    }
+}
+
+/// The children of every entry, as lists in two arrays: each entry's first child, and each child's
+/// next sibling.
+pub(crate) struct Children {
+    first: Vec<Option<u32>>,
+    next: Vec<Option<u32>>,
+}
+
+impl Children {
+    fn of(entries: &[TreeEntry]) -> Self {
+        let mut lists = Self { first: vec![None; entries.len()], next: vec![None; entries.len()] };
+        // From the end, so that each list is in the order of the file.
+        for (index, entry) in entries.iter().enumerate().rev() {
+            let first = entry.parent().and_then(|parent| lists.first.get_mut(parent));
+            if let (Some(first), Some(next)) = (first, lists.next.get_mut(index)) {
+                *next = first.take();
+                *first = u32::try_from(index).ok();
+            }
+        }
+        lists
+    }
+
+    fn of_entry(&self, index: usize) -> Vec<usize> {
+        let at = |list: &[Option<u32>], index: usize| {
+            list.get(index).copied().flatten().map(|index| index as usize)
+        };
+        std::iter::successors(at(&self.first, index), |&child| at(&self.next, child)).collect()
+    }
+}
