@@ -66,9 +66,13 @@ impl Out {
 
     /// What went wrong, why, and what to do next.
     pub(crate) fn error(&self, error: &anyhow::Error) {
-        eprintln!("{RED}error:{RED:#} {error}");
-        for cause in error.chain().skip(1) {
-            eprintln!("  {DIM}because:{DIM:#} {cause}");
+        let mut said = error.to_string();
+        eprintln!("{RED}error:{RED:#} {said}");
+        for cause in error.chain().skip(1).map(ToString::to_string) {
+            if !said.contains(&cause) {
+                eprintln!("  {DIM}because:{DIM:#} {cause}");
+                said = cause;
+            }
         }
         let hint = error.chain().find_map(|e| e.downcast_ref::<ctx_core::Error>()?.hint_text());
         if let Some(hint) = hint {
@@ -146,11 +150,25 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Writes a file whole or not at all: beside its place, then moved there. An existing file is
-/// replaced only by `force`.
-pub(crate) fn write_new<T>(
+/// Whether a file that is in the way of an output is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    Keep,
+    Replace,
+}
+
+impl Existing {
+    pub(crate) fn replaced_if(force: bool) -> Self {
+        if force { Self::Replace } else { Self::Keep }
+    }
+}
+
+/// Writes what was made of the transcript `source` to a file, whole or not at all: beside its
+/// place, then moved there. The transcript itself is never replaced, whatever was asked for.
+pub(crate) fn write_beside<T>(
+    source: &Path,
     path: &Path,
-    force: bool,
+    existing: Existing,
     write: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let folder = match path.parent() {
@@ -158,6 +176,11 @@ pub(crate) fn write_new<T>(
         _ => Path::new("."),
     };
     let place = || format!("{} cannot be written", path.display());
+    if is_same_file(source, path) {
+        let error = Error::new(ErrorKind::Conflict, "the output would replace the transcript");
+        return Err(error.with("path", path.display()).hint("name another output file").into());
+    }
+    let force = existing == Existing::Replace;
     if !force && path.try_exists().with_context(place)? {
         let error = Error::new(ErrorKind::Conflict, "the output file exists already");
         return Err(error.with("path", path.display()).hint("--force replaces it").into());
@@ -173,4 +196,12 @@ pub(crate) fn write_new<T>(
         file.persist_noclobber(path).map_err(|e| e.error).with_context(place)?;
     }
     Ok(written)
+}
+
+/// Whether both paths lead to one file. One that does not exist is no other.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
 }

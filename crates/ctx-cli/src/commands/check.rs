@@ -9,7 +9,7 @@ use ctx_session::Transcript;
 use serde::Serialize;
 
 use crate::args::Check;
-use crate::out::{self, GREEN, Out, YELLOW, thousands};
+use crate::out::{self, Existing, GREEN, Out, YELLOW, thousands};
 use crate::setup;
 
 #[derive(Serialize)]
@@ -47,8 +47,11 @@ pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
         .map(|path| if path.as_os_str().is_empty() { beside(&args.session) } else { path });
     let mut unreadable = None;
     if let Some(path) = &repaired_copy {
-        out::write_new(path, args.force, |writer| Ok(transcript.repaired_copy(writer)?))?;
-        unreadable = keep_aside(&transcript, path, args.force)?;
+        let existing = Existing::replaced_if(args.force);
+        out::write_beside(&args.session, path, existing, |writer| {
+            Ok(transcript.repaired_copy(writer)?)
+        })?;
+        unreadable = keep_aside(&args.session, &transcript, path, existing)?;
     }
     let ok = problems.is_empty();
     let report = Report { ok, session, problems, repaired_copy, unreadable };
@@ -62,9 +65,10 @@ pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
 
 /// Writes what could not be read beside the copy, if there is anything.
 fn keep_aside(
+    session: &Path,
     transcript: &Transcript,
     copy: &Path,
-    force: bool,
+    existing: Existing,
 ) -> anyhow::Result<Option<PathBuf>> {
     if transcript.unreadable(&mut std::io::sink())? == 0 {
         return Ok(None);
@@ -72,7 +76,7 @@ fn keep_aside(
     let mut path = copy.as_os_str().to_owned();
     path.push(".unreadable");
     let path = PathBuf::from(path);
-    out::write_new(&path, force, |writer| Ok(transcript.unreadable(writer)?))?;
+    out::write_beside(session, &path, existing, |writer| Ok(transcript.unreadable(writer)?))?;
     Ok(Some(path))
 }
 

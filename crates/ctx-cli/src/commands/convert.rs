@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use ctx_session::Format;
 
 use crate::args::Convert;
-use crate::out::{self, Out};
+use crate::out::{self, Existing, Out};
 use crate::setup;
 
 pub(crate) fn run(args: Convert, out: &Out) -> anyhow::Result<ExitCode> {
@@ -14,8 +14,10 @@ pub(crate) fn run(args: Convert, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
     match &args.output {
         Some(path) => {
-            let written =
-                out::write_new(path, args.force, |writer| Ok(transcript.convert(format, writer)?))?;
+            let existing = Existing::replaced_if(args.force);
+            let written = out::write_beside(&args.session, path, existing, |writer| {
+                Ok(transcript.convert(format, writer)?)
+            })?;
             out.note(format!("{written} messages written to {}", path.display()));
         }
         None => {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use ctx_eval::ReplayReport;
 
 use crate::args::{Global, Replay};
-use crate::out::{self, BOLD, DIM, GREEN, Out, RED, bytes, percent, table, thousands};
+use crate::out::{self, BOLD, DIM, Existing, GREEN, Out, RED, bytes, percent, table, thousands};
 use crate::setup;
 
 pub(crate) fn run(global: &Global, args: Replay, out: &Out) -> anyhow::Result<ExitCode> {
@@ -30,7 +30,9 @@ pub(crate) fn run(global: &Global, args: Replay, out: &Out) -> anyhow::Result<Ex
         out.warn("the transcript holds no answer of a model, so there is no request to replay");
     }
     if let Some(path) = &args.html {
-        out::write_new(path, true, |writer| Ok(ctx_eval::html::write(&report, writer)?))?;
+        out::write_beside(&args.session, path, Existing::Replace, |writer| {
+            Ok(ctx_eval::html::write(&report, writer)?)
+        })?;
         out.note(format!("page written to {}", path.display()));
     }
     if args.json {

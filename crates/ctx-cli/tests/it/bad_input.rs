@@ -220,3 +220,22 @@ fn a_config_with_an_unknown_key_is_refused() {
     room.refused(&["replay", text(&path)], "contextPrunning");
     room.refused(&["config", "check"], "contextPruning");
 }
+
+#[test]
+fn an_output_never_replaces_the_transcript() {
+    let room = Room::new();
+    let bytes = join(&pi_lines(3));
+    let path = room.write("s.jsonl", &bytes);
+    let file = text(&path);
+    let detour = format!("{}/./s.jsonl", text(path.parent().expect("a file has a folder")));
+    for out in [file, &detour] {
+        for args in [
+            &["replay", file, "--window", "32000", "--html", out][..],
+            &["convert", file, "--to", "openai", "--output", out, "--force"],
+            &["check", file, "--repair", out, "--force"],
+        ] {
+            room.refused(args, "would replace the transcript");
+        }
+    }
+    assert_eq!(fs::read_to_string(&path).expect("still there"), bytes);
+}
