@@ -1,5 +1,6 @@
 //! `ctx completions`.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
@@ -7,6 +8,9 @@ use clap::CommandFactory;
 use crate::args::{Cli, Completions};
 
 pub(crate) fn run(args: &Completions) -> anyhow::Result<ExitCode> {
-    clap_complete::generate(args.shell, &mut Cli::command(), "ctx", &mut std::io::stdout());
+    // `generate` panics when its writer fails, and a reader may hang up early.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "ctx", &mut script);
+    std::io::stdout().write_all(&script)?;
     Ok(ExitCode::SUCCESS)
 }
