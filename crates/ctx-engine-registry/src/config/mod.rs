@@ -93,6 +93,7 @@ impl Config {
         let text = std::fs::read_to_string(path).map_err(|e| {
             Error::new(ErrorKind::Io, "the configuration cannot be read")
                 .with("path", path.display())
+                .hint("check that the file is there and that you may read it")
                 .source(e)
         })?;
         let mut config = Self::parse(&text).map_err(|e| e.with("path", path.display()))?;
@@ -108,10 +109,13 @@ impl Config {
     pub fn parse(text: &str) -> Result<Self> {
         let nesting = text.bytes().filter(|b| matches!(b, b'{' | b'[')).count();
         if nesting > MAX_NESTING && deepest(text) > MAX_NESTING {
-            return Err(Error::new(ErrorKind::Config, "the configuration is nested too deeply"));
+            return Err(Error::new(ErrorKind::Config, "the configuration is nested too deeply")
+                .with("most", MAX_NESTING)
+                .hint("no key of ctx needs such depth; see `ctx config schema`"));
         }
         let explicit: Value = json5::from_str(text).map_err(|e| {
             Error::new(ErrorKind::Config, format!("the configuration is not valid JSON5: {e}"))
+                .hint("it is one object: { profile: \"openclaw\" }")
         })?;
         Self::from_value(explicit)
     }
@@ -128,6 +132,7 @@ impl Config {
                 let known: Vec<_> = Profile::ALL.iter().map(|p| p.name()).collect();
                 Error::new(ErrorKind::Config, format!("unknown profile {name}"))
                     .with("known", known.join(", "))
+                    .hint("set `profile` to one of the known names, or leave it out")
             })?,
             None => Profile::default(),
         };
@@ -286,6 +291,14 @@ mod tests {
     fn a_wrong_value_names_its_key() {
         let error = Config::parse("{ agents: { running: { memory_compact_ratio: 'x' } } }");
         assert!(error.unwrap_err().to_string().contains("agents.running.memory_compact_ratio"));
+    }
+
+    #[test]
+    fn nothing_but_an_object_stands_where_sections_are() {
+        for text in ["{ agents: 5 }", "{ agents: { defaults: [] } }", "{ plugins: null }"] {
+            let error = Config::parse(text).unwrap_err();
+            assert!(error.to_string().contains("takes an object"), "{text}: {error}");
+        }
     }
 
     #[test]

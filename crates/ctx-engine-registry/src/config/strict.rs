@@ -43,6 +43,7 @@ pub(super) fn check(value: &Value, schema: &Value) -> Result<()> {
 }
 
 fn walk(value: &Value, schema: &Value, path: &str) -> Result<()> {
+    check_shape(value, schema, path)?;
     match value {
         Value::Object(map) => walk_object(map, schema, path),
         Value::Array(items) => match schema.get("items") {
@@ -54,6 +55,15 @@ fn walk(value: &Value, schema: &Value, path: &str) -> Result<()> {
         },
         _ => Ok(()),
     }
+}
+
+/// A section is looked up along a path of objects: anything else on the way would hide it.
+fn check_shape(value: &Value, schema: &Value, path: &str) -> Result<()> {
+    if value.is_object() || schema.get("type").is_none_or(|t| t != "object") {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Config, format!("wrong value for '{path}': it takes an object"))
+        .hint("`ctx config schema` prints what each key takes"))
 }
 
 fn walk_object(map: &Map<String, Value>, schema: &Value, path: &str) -> Result<()> {
