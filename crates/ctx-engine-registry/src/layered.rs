@@ -6,7 +6,7 @@ use std::fmt;
 use async_trait::async_trait;
 use ctx_core::{
     AssembleRequest, Assembled, CompactRequest, CompactResult, Compacted, ContextEngine,
-    EngineInfo, IngestRequest, IngestResult, Layer, Result,
+    EngineInfo, IngestRequest, IngestResult, Layer, Result, Role,
 };
 
 /// Runs each layer over the view. It keeps nothing between turns: the view does.
@@ -74,8 +74,10 @@ impl ContextEngine for LayeredEngine {
         let assembled = self.assemble(AssembleRequest { session_id, view, turn }).await?;
         let mut view = assembled.view;
         let finished = view.finish()?;
-        let Some(first) = view.nodes().first() else {
-            return Ok(CompactResult::nothing("the session is empty"));
+        // System messages stand before all history and always stay: they say nothing of the cut.
+        let mut history = view.nodes().iter().filter(|n| n.is_live() && n.role() != &Role::System);
+        let Some(first) = history.next() else {
+            return Ok(CompactResult::nothing("the session holds no history"));
         };
         if finished.tokens >= before {
             return Ok(CompactResult::nothing("the session is small enough"));
@@ -92,5 +94,84 @@ impl ContextEngine for LayeredEngine {
                 details: None,
             }),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
+
+    use ctx_core::{
+        CompactionTrigger, ContextView, Counter, Entry, Message, Prepared, SequentialIds,
+        Timestamp, TokenLedger, Tokens, TurnContext,
+    };
+
+    use super::*;
+
+    struct DropOldest;
+
+    impl Layer for DropOldest {
+        fn id(&self) -> &'static str {
+            "drop-oldest"
+        }
+        fn apply(
+            &self,
+            view: &mut ContextView,
+            _: Option<Prepared>,
+            _: &TurnContext,
+        ) -> Result<()> {
+            let oldest = view.nodes().iter().position(|n| n.role() == &Role::User);
+            if let Some(oldest) = oldest {
+                view.drop(oldest, self.id(), "old");
+            }
+            Ok(())
+        }
+    }
+
+    fn compacted(roles: &[Role]) -> CompactResult {
+        let ledger = TokenLedger::new(Counter::default(), Tokens(32_000), Tokens(8_000));
+        let mut view = ContextView::new(ledger);
+        for (at, role) in roles.iter().enumerate() {
+            let message = Message::text(role.clone(), format!("message {at}"));
+            view.append(Arc::new(Entry::held(format!("e{at}"), message))).unwrap();
+        }
+        let turn = TurnContext {
+            now: Timestamp(0),
+            last_request: None,
+            ids: Arc::new(SequentialIds::default()),
+            profile: Default::default(),
+        };
+        let request = CompactRequest {
+            session_id: "s".to_owned(),
+            view,
+            turn,
+            token_budget: None,
+            force: false,
+            trigger: CompactionTrigger::Manual,
+            custom_instructions: None,
+        };
+        let engine = LayeredEngine::new("t", "t", vec![Box::new(DropOldest)]);
+        let mut compact = pin!(engine.compact(request));
+        match compact.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(result) => result.unwrap(),
+            Poll::Pending => panic!("layers without a prepare wait for nothing"),
+        }
+    }
+
+    #[test]
+    fn the_first_kept_entry_is_one_that_was_kept() {
+        let first_kept = |roles: &[Role]| {
+            let result = compacted(roles).result.expect("something was left out");
+            result.first_kept_entry_id.to_string()
+        };
+        assert_eq!(first_kept(&[Role::User, Role::Assistant, Role::User]), "e1");
+        assert_eq!(first_kept(&[Role::System, Role::User, Role::Assistant, Role::User]), "e2");
+    }
+
+    #[test]
+    fn a_session_without_history_is_not_compacted() {
+        assert!(!compacted(&[Role::System]).compacted);
     }
 }
