@@ -7,6 +7,9 @@ mod replay;
 mod report;
 mod status;
 
+// A replay tries the engines of this build, so the layers must be linked.
+use ctx_layers as _;
+
 pub use cache::{CACHE_MIN_TOKENS, CACHE_TTL, PromptCache};
 pub use replay::{Setup, replay};
 pub use report::{LayerTotals, ReplayReport, RequestDetail, RequestReport, SessionReport, Totals};
