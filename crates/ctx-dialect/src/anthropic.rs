@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use ctx_core::{Block, Error, ErrorKind, Image, Message, Meta, RawJson, Result, Role, Usage};
+use ctx_core::{Block, Image, Message, Meta, RawJson, Result, Role, Usage};
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Fresh, Object, arguments_object, array};
+use crate::json::{Fresh, Object, arguments_object, array, value};
 use crate::shape::{as_user_text, block_text};
 
 /// Reads a message: one of a request, or a whole answer (`id`, `model`, `usage`, `stop_reason`).
@@ -14,11 +14,9 @@ use crate::shape::{as_user_text, block_text};
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Corrupt`] if the text is not JSON.
+/// [`Corrupt`](ctx_core::ErrorKind::Corrupt) if the text is not JSON.
 pub fn parse(json: &str) -> Result<Message> {
-    let raw: &RawValue = serde_json::from_str(json)
-        .map_err(|e| Error::new(ErrorKind::Corrupt, "a message is not valid JSON").source(e))?;
-    Ok(parse_raw(raw))
+    value(json).map(parse_raw)
 }
 
 /// Reads a message from a value that is known to be JSON.

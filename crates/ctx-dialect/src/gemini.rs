@@ -2,22 +2,20 @@
 
 use std::collections::HashMap;
 
-use ctx_core::{Block, CallId, Error, ErrorKind, Image, Message, RawJson, Result, Role};
+use ctx_core::{Block, CallId, Image, Message, RawJson, Result, Role};
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Fresh, Object, arguments_object, array};
+use crate::json::{Fresh, Object, arguments_object, array, value};
 use crate::shape::{as_user_text, block_text, texts};
 
 /// Reads a content. One of nothing but function responses gets [`Role::ToolResult`].
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Corrupt`] if the text is not JSON.
+/// [`Corrupt`](ctx_core::ErrorKind::Corrupt) if the text is not JSON.
 pub fn parse(json: &str) -> Result<Message> {
-    let raw: &RawValue = serde_json::from_str(json)
-        .map_err(|e| Error::new(ErrorKind::Corrupt, "a content is not valid JSON").source(e))?;
-    Ok(parse_raw(raw))
+    value(json).map(parse_raw)
 }
 
 /// Reads a content from a value that is known to be JSON.

@@ -2,13 +2,11 @@
 
 use std::borrow::Cow;
 
-use ctx_core::{
-    Block, CallSpelling, Error, ErrorKind, Image, Message, Meta, RawJson, Result, Role, Usage,
-};
+use ctx_core::{Block, CallSpelling, Image, Message, Meta, RawJson, Result, Role, Usage};
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Fresh, Object, arguments_text, array, quote};
+use crate::json::{Fresh, Object, arguments_text, array, quote, value};
 use crate::shape::{as_user_text, block_text, split_results, texts};
 
 /// Where compatible providers put the model's reasoning. The field's name is kept as the thinking
@@ -19,11 +17,9 @@ const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Corrupt`] if the text is not JSON.
+/// [`Corrupt`](ctx_core::ErrorKind::Corrupt) if the text is not JSON.
 pub fn parse(json: &str) -> Result<Message> {
-    let raw: &RawValue = serde_json::from_str(json)
-        .map_err(|e| Error::new(ErrorKind::Corrupt, "a message is not valid JSON").source(e))?;
-    Ok(parse_raw(raw))
+    value(json).map(parse_raw)
 }
 
 /// Reads a message from a value that is known to be JSON.

@@ -1,12 +1,10 @@
 //! Items of OpenAI's Responses API, which Codex also stores in its rollouts.
 
-use ctx_core::{
-    Block, CallSpelling, Error, ErrorKind, Message, Meta, RawJson, Result, Role, ToolCall,
-};
+use ctx_core::{Block, CallSpelling, Message, Meta, RawJson, Result, Role, ToolCall};
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Fresh, Object, arguments_text, array};
+use crate::json::{Fresh, Object, arguments_text, array, value};
 use crate::openai_chat::image_url;
 use crate::shape::{as_user_text, block_text, split_results, texts};
 
@@ -15,11 +13,9 @@ use crate::shape::{as_user_text, block_text, split_results, texts};
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Corrupt`] if the text is not JSON.
+/// [`Corrupt`](ctx_core::ErrorKind::Corrupt) if the text is not JSON.
 pub fn parse(json: &str) -> Result<Message> {
-    let raw: &RawValue = serde_json::from_str(json)
-        .map_err(|e| Error::new(ErrorKind::Corrupt, "an item is not valid JSON").source(e))?;
-    Ok(parse_raw(raw))
+    value(json).map(parse_raw)
 }
 
 /// Reads one item from a value that is known to be JSON.

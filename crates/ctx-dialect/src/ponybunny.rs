@@ -1,10 +1,10 @@
 //! PonyBunny's session messages: chat messages in camelCase (`toolCalls`, `toolCallId`,
 //! `thinkingBlocks`).
 
-use ctx_core::{Block, Error, ErrorKind, Message, Result, Role};
+use ctx_core::{Block, Message, Result, Role};
 use serde_json::value::RawValue;
 
-use crate::json::{Fresh, Object, array, elements};
+use crate::json::{Fresh, Object, array, elements, value};
 use crate::openai_chat;
 use crate::shape::{as_user_text, split_results, texts};
 
@@ -12,11 +12,9 @@ use crate::shape::{as_user_text, split_results, texts};
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Corrupt`] if the text is not JSON.
+/// [`Corrupt`](ctx_core::ErrorKind::Corrupt) if the text is not JSON.
 pub fn parse(json: &str) -> Result<Message> {
-    let raw: &RawValue = serde_json::from_str(json)
-        .map_err(|e| Error::new(ErrorKind::Corrupt, "a message is not valid JSON").source(e))?;
-    Ok(parse_raw(raw))
+    value(json).map(parse_raw)
 }
 
 /// Reads a message from a value that is known to be JSON.

@@ -149,6 +149,16 @@ impl<'a> Visitor<'a> for Fields<'_, 'a> {
     }
 }
 
+/// The value a text holds.
+///
+/// # Errors
+///
+/// [`ErrorKind::Corrupt`] if the text is not JSON.
+pub fn value(text: &str) -> Result<&RawValue> {
+    serde_json::from_str(text)
+        .map_err(|e| Error::new(ErrorKind::Corrupt, "a message is not valid JSON").source(e))
+}
+
 /// The elements of an array, or `None` if the value is no array.
 #[must_use]
 pub fn elements(raw: &RawValue) -> Option<Vec<&RawValue>> {

@@ -2,28 +2,24 @@
 
 mod plain;
 
-use ctx_core::{
-    BashRun, Block, Error, ErrorKind, Message, Meta, RawJson, Result, Role, Timestamp, Usage,
-};
+use ctx_core::{BashRun, Block, Message, Meta, RawJson, Result, Role, Timestamp, Usage};
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Fresh, Object, arguments_object, array, integer};
+use crate::json::{Fresh, Object, arguments_object, array, integer, value};
 use crate::shape;
 
 /// Reads a message.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Corrupt`] if the text is not JSON. A value that is no message is carried as an
+/// [`Corrupt`](ctx_core::ErrorKind::Corrupt) if the text is not JSON. A value that is no message is carried as an
 /// opaque block.
 pub fn parse(json: &str) -> Result<Message> {
     if let Some(message) = plain::parse(json) {
         return Ok(message);
     }
-    let raw: &RawValue = serde_json::from_str(json)
-        .map_err(|e| Error::new(ErrorKind::Corrupt, "a message is not valid JSON").source(e))?;
-    Ok(parse_raw(raw))
+    value(json).map(parse_raw)
 }
 
 /// Reads a message from a value that is known to be JSON.
