@@ -11,10 +11,13 @@ pub trait ToolResultHook: Send + Sync {
     fn on_tool_result(&self, message: &Message, turn: &TurnContext) -> Option<Message>;
 }
 
+/// A hook, and the number it is removed by.
+type Numbered = (u64, Arc<dyn ToolResultHook>);
+
 /// The hooks of one session. Cheap to clone; clones share the list.
 #[derive(Clone, Default)]
 pub struct ToolHooks {
-    hooks: Arc<Mutex<Vec<(u64, Arc<dyn ToolResultHook>)>>>,
+    hooks: Arc<Mutex<Vec<Numbered>>>,
 }
 
 impl ToolHooks {
@@ -52,7 +55,7 @@ impl ToolHooks {
         self.len() == 0
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(u64, Arc<dyn ToolResultHook>)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Numbered>> {
         self.hooks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

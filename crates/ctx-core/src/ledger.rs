@@ -156,7 +156,11 @@ impl TokenLedger {
     /// A counted size, corrected by the calibration.
     #[must_use]
     pub fn corrected(&self, counted: Tokens) -> Tokens {
-        if self.calibration == Calibration::NONE { counted } else { counted.scale(self.calibration.factor) }
+        if self.calibration == Calibration::NONE {
+            counted
+        } else {
+            counted.scale(self.calibration.factor)
+        }
     }
 
     /// How much of the recent history may stay verbatim when `wanted` is asked for.

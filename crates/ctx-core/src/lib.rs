@@ -50,6 +50,6 @@ pub use services::{
 };
 pub use tokens::{Chars, Tokens};
 pub use view::{
-    CONTEXT_LIMIT_TRUNCATION_NOTICE, ContextView, Finished, MISSING_RESULT_NOTICE,
-    MIDDLE_OMITTED_NOTICE, Node, NodeState, check_pairs,
+    CONTEXT_LIMIT_TRUNCATION_NOTICE, ContextView, Finished, MIDDLE_OMITTED_NOTICE,
+    MISSING_RESULT_NOTICE, Node, NodeState, check_pairs,
 };

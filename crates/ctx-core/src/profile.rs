@@ -48,9 +48,7 @@ impl fmt::Display for Profile {
 
 /// The text names no profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "unknown profile '{0}' (known: openclaw, ponybunny, copaw, memory-context, pi)"
-)]
+#[error("unknown profile '{0}' (known: openclaw, ponybunny, copaw, memory-context, pi)")]
 pub struct UnknownProfile(String);
 
 impl FromStr for Profile {

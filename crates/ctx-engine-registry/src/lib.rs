@@ -15,7 +15,7 @@ pub use config::{
     ProviderConfig, Running, Section, Slots,
 };
 pub use layered::LayeredEngine;
-pub use registration::{BuildContext, EngineRegistration, LayerRegistration, Slot};
+pub use registration::{BuildContext, BuildLayer, EngineRegistration, LayerRegistration, Slot};
 pub use registry::{DEFAULT_ENGINE, EngineEntry, Registry};
 
 /// For the registration macros of dependents.

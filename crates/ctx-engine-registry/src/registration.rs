@@ -52,6 +52,9 @@ pub struct BuildContext<'a> {
     pub registry: &'a Registry,
 }
 
+/// Builds a layer; gives `None` when the configuration switches it off.
+pub type BuildLayer = fn(&BuildContext<'_>) -> Result<Option<Box<dyn Layer>>>;
+
 /// A layer that is linked. `order` sorts the layers of the layered engine: 100 window guard,
 /// 200 tool guard, 300 pruning, 400 memory, 500 compaction.
 #[derive(Clone, Copy)]
@@ -64,8 +67,8 @@ pub struct LayerRegistration {
     pub order: u32,
     /// One line for people.
     pub about: &'static str,
-    /// Builds it; `None` when the configuration switches it off.
-    pub build: fn(&BuildContext<'_>) -> Result<Option<Box<dyn Layer>>>,
+    /// Builds it.
+    pub build: BuildLayer,
 }
 
 impl fmt::Debug for LayerRegistration {
