@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::RawJson;
+use crate::{Chars, IMAGE_TOKENS, RawJson};
 
 /// Milliseconds since the Unix epoch.
 #[derive(
@@ -171,6 +171,19 @@ impl ToolResult {
             all.push_str(text);
         }
         all
+    }
+
+    /// Its size in UTF-16 units: text, the JSON of unknown blocks, and what an image's tokens are
+    /// worth at four characters a token.
+    #[must_use]
+    pub fn chars(&self) -> u64 {
+        let size = |block: &Block| match block {
+            Block::Text { text } => u64::from(Chars::of(text).0),
+            Block::Image(_) => u64::from(IMAGE_TOKENS) * 4,
+            Block::Opaque { json } => json.stringified_chars(),
+            _ => 0,
+        };
+        self.content.iter().map(size).sum()
     }
 }
 

@@ -5,7 +5,7 @@ use ctx_core::{
     TurnContext,
 };
 
-use crate::result::{chars_of, cleared, is_surely_short, soft_trimmed, tokens_of};
+use crate::result::{cleared, is_surely_short, soft_trimmed, tokens_of};
 use crate::scope::{
     Candidate, admitted_results, before_last_assistants, before_last_turns, candidates,
 };
@@ -201,7 +201,8 @@ impl Pruning {
                 break;
             }
             let message = view.node(candidate.at).message()?;
-            chars += admitted_results(candidate, &message.blocks).map(chars_of).sum::<u64>();
+            chars +=
+                admitted_results(candidate, &message.blocks).map(ToolResult::chars).sum::<u64>();
         }
         Ok(chars >= least)
     }

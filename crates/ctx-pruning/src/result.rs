@@ -51,17 +51,6 @@ pub(crate) fn cleared(result: &ToolResult, placeholder: &str) -> Option<Vec<Bloc
     (result.content != content).then_some(content)
 }
 
-/// The characters of a result, an image taken as what its tokens are worth.
-pub(crate) fn chars_of(result: &ToolResult) -> u64 {
-    let size = |block: &Block| match block {
-        Block::Text { text } => u64::from(Chars::of(text).0),
-        Block::Image(_) => u64::from(IMAGE_TOKENS) * 4,
-        Block::Opaque { json } => json.stringified_chars(),
-        _ => 0,
-    };
-    result.content.iter().map(size).sum()
-}
-
 /// The tokens of a result.
 pub(crate) fn tokens_of(result: &ToolResult, counter: &Counter) -> Tokens {
     let alone = Block::ToolResult(result.clone());

@@ -41,6 +41,6 @@ fn elided(result: &ToolResult) -> Option<Bounded> {
     if let Some(line) = preserved_line(&text) {
         notice = format!("{notice}\n{line}");
     }
-    let has_more = result.content.len() > 1 || Chars::of(&notice) < Chars::of(&text);
-    has_more.then(|| Bounded { content: vec![Block::text(notice)], reason: REASON.into() })
+    (u64::from(Chars::of(&notice).0) < result.chars())
+        .then(|| Bounded { content: vec![Block::text(notice)], reason: REASON.into() })
 }

@@ -1,7 +1,7 @@
 use ctx_core::{Role, Tokens};
 use ctx_tool_guard::{AGGREGATE_ELISION_NOTICE, Config, ToolGuard};
 
-use crate::session::Session;
+use crate::session::{Session, image};
 
 /// A window of 100,000 tokens: all results may take 50,000.
 fn session(results: usize) -> (Session, Vec<usize>) {
@@ -67,4 +67,19 @@ fn results_in_progress_are_not_elided() {
     session.guard(&ToolGuard::new(Config::default()));
     assert_eq!(session.text(old), AGGREGATE_ELISION_NOTICE);
     assert!((first..first + 8).all(|at| session.text(at).len() == 30_000));
+}
+
+#[test]
+fn a_result_that_is_but_an_image_goes_like_any_other() {
+    let mut session = Session::new(100_000);
+    session.say(Role::User, "go");
+    let first = session.run(vec![vec![image()]]);
+    for _ in 0..50 {
+        session.run(vec![vec![image()]]);
+    }
+    let guard = ToolGuard::new(Config::default());
+    session.guard(&guard);
+    assert_eq!(session.text(first), AGGREGATE_ELISION_NOTICE);
+    assert!(session.view.result_total() <= Tokens(37_500));
+    assert_eq!(session.guard(&guard), 0);
 }
