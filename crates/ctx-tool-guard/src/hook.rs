@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use ctx_core::{Installed, Message, TokenLedger, ToolHooks, ToolResultHook, TurnContext};
+use ctx_core::{
+    Installed, Message, TokenLedger, ToolHooks, ToolResult, ToolResultHook, TurnContext,
+};
 
 use crate::layer::rewritten;
 use crate::single::bound;
@@ -20,7 +22,8 @@ impl ToolGuard {
     /// # Notes
     ///
     /// What this cuts is not in the transcript either. With a blob store, the whole text goes there
-    /// first and the stored message says where; without one, only the cut text remains.
+    /// first and the stored message says where; if that fails, the result is stored whole, and is
+    /// cut only on its way to the model. Without a blob store only the cut text remains.
     ///
     /// Window and counter are those of the ledger at this moment. Only the caps for one result
     /// apply: age and sums are the layer's.
@@ -47,12 +50,16 @@ impl ToolGuard {
 
 impl ToolResultHook for WriteGuard {
     fn on_tool_result(&self, message: &Message, turn: &TurnContext) -> Option<Message> {
-        let preserve = |text: &str| {
-            let blobs = self.guard.blobs()?;
-            blobs.put(&turn.ids.next_id(), text).ok()
-        };
         let counter = self.ledger.counter();
-        rewritten(message, |result| bound(result, &self.limits, counter, preserve))
-            .map(|(form, _)| form)
+        let change = |result: &ToolResult| {
+            let mut is_lost = false;
+            let preserve = |text: &str| {
+                let put = self.guard.blobs()?.put(&turn.ids.next_id(), text);
+                is_lost = put.is_err();
+                put.ok()
+            };
+            bound(result, &self.limits, counter, preserve).filter(|_| !is_lost)
+        };
+        rewritten(message, change).map(|(form, _)| form)
     }
 }

@@ -19,7 +19,7 @@ mod single;
 
 pub use config::{Config, Offload};
 pub use layer::ToolGuard;
-pub use limits::Limits;
+pub use limits::{Limits, Single};
 pub use notice::{
     AGGREGATE_ELISION_NOTICE, CONTEXT_LIMIT_TRUNCATION_NOTICE, MIDDLE_CONTENT_OMITTED_NOTICE,
     PREEMPTIVE_TOOL_RESULT_COMPACTION_PLACEHOLDER,

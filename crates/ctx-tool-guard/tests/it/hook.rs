@@ -48,3 +48,15 @@ fn the_whole_text_is_put_away_before_it_is_cut() {
         assert!(shown.ends_with(&path), "{shown}");
     }
 }
+
+#[test]
+fn a_text_that_cannot_be_put_away_is_stored_whole() {
+    let turn = Session::new(1).turn;
+    let hooks = ToolHooks::new();
+    let full = Blobs { is_full: true, ..Blobs::default() };
+    let guard = ToolGuard::new(Config::default()).with_blobs(Arc::new(full));
+    let _installed = guard.install(&hooks, &ledger(20_000, CounterKind::Chars4));
+    for chars in [20_000, 50_000] {
+        assert_eq!(hooks.run(output(chars), &turn), output(chars));
+    }
+}
