@@ -19,7 +19,8 @@ pub struct Config {
     /// 0 under `pi` and `memory-context`.
     pub reserve_tokens_floor: u32,
     /// Compact when this share of the window is used, instead of by `reserveTokens`. Default: not
-    /// set; 0.8 under `ponybunny`; `agents.running.memory_compact_ratio` under `copaw`.
+    /// set; 0.8 under `ponybunny`; `agents.running.memory_compact_ratio` under `copaw`, or where
+    /// that is set by hand. An explicit `reserveTokens` or `reserveTokensFloor` wins over a default.
     pub trigger_ratio: Option<f64>,
     /// Tokens of recent history that a compaction keeps verbatim. Default: 20000; at most 40 % of
     /// the budget.

@@ -5,6 +5,11 @@ use ctx_engine_registry::{BuildContext, ConfigSection, LayerRegistration, Runnin
 
 use crate::{Config, HardPrune};
 
+const THEIR_RATIO: &str = "agents.running.memory_compact_ratio";
+const OWN_RATIO: &str = "agents.defaults.compaction.triggerRatio";
+const OWN_RESERVES: [&str; 2] =
+    ["agents.defaults.compaction.reserveTokens", "agents.defaults.compaction.reserveTokensFloor"];
+
 impl Section for Config {
     const PATH: &'static str = "agents.defaults.compaction";
     fn for_profile(profile: Profile) -> Self {
@@ -13,16 +18,21 @@ impl Section for Config {
 }
 
 impl Config {
-    /// The section in force: under `copaw` the trigger is that of `agents.running`.
+    /// The section in force. Of what says when to compact, the section's own explicit keys win
+    /// over `agents.running.memory_compact_ratio`, which counts under `copaw` or where set by hand,
+    /// and that over the profile's ratio.
     ///
     /// # Errors
     ///
     /// As [`ctx_engine_registry::Config::section`].
     pub fn resolve(config: &ctx_engine_registry::Config) -> Result<Self> {
         let mut section: Self = config.section()?;
-        if config.profile() == Profile::Copaw
-            && !config.is_explicit("agents.defaults.compaction.triggerRatio")
-        {
+        if config.is_explicit(OWN_RATIO) {
+            return Ok(section);
+        }
+        if OWN_RESERVES.iter().any(|key| config.is_explicit(key)) {
+            section.trigger_ratio = None;
+        } else if config.profile() == Profile::Copaw || config.is_explicit(THEIR_RATIO) {
             section.trigger_ratio = Some(config.section::<Running>()?.memory_compact_ratio);
         }
         Ok(section)
@@ -42,5 +52,27 @@ ctx_engine_registry::inventory::submit! {
         order: 500,
         about: "keeps the newest history within a share of the window",
         build,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_core::Tokens;
+
+    use super::*;
+
+    #[test]
+    fn explicit_keys_win_over_the_profiles_ratio() {
+        let reserve = |text: &str| {
+            let config = ctx_engine_registry::Config::parse(text).unwrap();
+            Config::resolve(&config).unwrap().reserve(Tokens(100_000)).0
+        };
+        assert_eq!(reserve("{}"), 20_000);
+        assert_eq!(reserve("{ profile: 'copaw' }"), 25_000);
+        assert_eq!(reserve("{ agents: { running: { memory_compact_ratio: 0.9 } } }"), 10_000);
+        let own = "agents: { defaults: { compaction: { reserveTokens: 22000 } } }";
+        assert_eq!(reserve(&format!("{{ profile: 'ponybunny', {own} }}")), 22_000);
+        assert_eq!(reserve(&format!("{{ profile: 'copaw', {own} }}")), 22_000);
+        assert_eq!(reserve("{ profile: 'ponybunny' }"), 20_000);
     }
 }
