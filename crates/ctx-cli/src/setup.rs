@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ctx_core::{
     ContextEngine, Counter, Entry, Error, ErrorKind, Profile, Services, TokenLedger, Tokens,
 };
-use ctx_engine_registry::{BuildContext, Config, ModelConfig, Models, Plugins, Registry};
+use ctx_engine_registry::{BuildContext, Config, Models, Plugins, Registry};
 use ctx_eval::{SessionReport, StatusSetup};
 use ctx_model::{Catalogue, Prices};
 use ctx_session::Transcript;
@@ -123,7 +123,8 @@ pub(crate) fn resolve(
         Some(name) => Some(name.clone()),
         None => transcript.model()?,
     };
-    let configured = configured_model(&config, model.as_deref())?;
+    let models: Models = config.section()?;
+    let configured = model.as_deref().and_then(|name| models.find(None, name)).map(|(_, m)| m);
     let catalogued =
         model.as_deref().and_then(|name| Catalogue::embedded().find_for_profile(name, profile));
     if fit.model.is_some() && configured.is_none() && catalogued.is_none() {
@@ -157,7 +158,10 @@ pub(crate) fn fit(
     out: &Out,
 ) -> anyhow::Result<Fitted> {
     let resolved = resolve(global, fit, transcript)?;
-    resolved.window.check().map_err(Error::from)?;
+    resolved.window.check().map_err(|refused| match fit.window {
+        Some(_) => Error::from(refused).hint(format!("give --window {} or more", refused.minimum)),
+        None => Error::from(refused),
+    })?;
     let model = resolved.model.as_deref().unwrap_or("unknown");
     if let Some(warning) = resolved.window.warning("model", model) {
         out.warn(warning);
@@ -199,16 +203,6 @@ impl Resolved {
             engine: self.engine.clone(),
         }
     }
-}
-
-/// The model's row under `models.providers`, whichever provider serves it.
-fn configured_model(config: &Config, model: Option<&str>) -> anyhow::Result<Option<ModelConfig>> {
-    let Some(name) = model else { return Ok(None) };
-    let providers = config.section::<Models>()?.providers;
-    let found = providers.into_iter().find_map(|(provider, settings)| {
-        settings.models.into_iter().find(|m| m.id == name || name == format!("{provider}/{}", m.id))
-    });
-    Ok(found)
 }
 
 fn window(

@@ -35,8 +35,8 @@ impl Config {
 }
 
 impl Candidates {
-    /// What the configuration says about `model` of `provider`; without a provider, the first that
-    /// lists the model counts. The model may also be named `provider/id`. Add what the model's metadata says by [`Candidates::with_model`].
+    /// What the configuration says about a model, found as [`Models::find`] does. Add what the
+    /// model's metadata says by [`Candidates::with_model`].
     ///
     /// An `agents.running.max_input_length` set by hand counts as the agent's word.
     ///
@@ -49,12 +49,7 @@ impl Candidates {
         model: &str,
     ) -> Result<Self> {
         let models: Models = config.section()?;
-        let listed = models
-            .providers
-            .iter()
-            .filter(|(name, _)| provider.is_none_or(|p| p == name.as_str()))
-            .flat_map(|(name, p)| p.models.iter().map(move |m| (name, m)))
-            .find(|(name, m)| m.id == model || is_qualified(model, name, &m.id));
+        let listed = models.find(provider, model);
         let running = match config.is_explicit(MAX_INPUT_LENGTH) {
             true => Some(config.section::<Running>()?.max_input_length),
             false => None,
@@ -66,11 +61,6 @@ impl Candidates {
             agent_context_tokens: agent.map(Tokens),
         })
     }
-}
-
-/// Whether `model` is `provider/id`.
-fn is_qualified(model: &str, provider: &str, id: &str) -> bool {
-    model.strip_suffix(id).and_then(|rest| rest.strip_suffix('/')) == Some(provider)
 }
 
 /// The smaller of a model's two limits that are set and not zero.

@@ -58,6 +58,22 @@ pub struct Models {
     pub providers: BTreeMap<String, ProviderConfig>,
 }
 
+impl Models {
+    /// The row of `model`, and the provider that lists it: `provider` where one is given, else the
+    /// first that does. The model may also be named `provider/id`.
+    #[must_use]
+    pub fn find(&self, provider: Option<&str>, model: &str) -> Option<(&str, &ModelConfig)> {
+        let is_meant = |name: &str, id: &str| {
+            id == model || model.strip_prefix(name).and_then(|m| m.strip_prefix('/')) == Some(id)
+        };
+        self.providers
+            .iter()
+            .filter(|(name, _)| provider.is_none_or(|wanted| wanted == name.as_str()))
+            .flat_map(|(name, p)| p.models.iter().map(move |m| (name.as_str(), m)))
+            .find(|(name, m)| is_meant(name, &m.id))
+    }
+}
+
 /// One provider.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
