@@ -28,11 +28,11 @@ fn main() -> ExitCode {
 fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
     let global = cli.global;
     match cli.command {
-        Command::Replay(args) => commands::replay::run(&global, args, out),
-        Command::Status(args) => commands::status::run(&global, args, out),
-        Command::Assemble(args) => commands::assemble::run(&global, args, out),
+        Command::Replay(args) => commands::replay::run(&global, &args, out),
+        Command::Status(args) => commands::status::run(&global, &args, out),
+        Command::Assemble(args) => commands::assemble::run(&global, &args, out),
         Command::Sessions(args) => commands::sessions::run(&args, out),
-        Command::Convert(args) => commands::convert::run(args, out),
+        Command::Convert(args) => commands::convert::run(&args, out),
         Command::Check(args) => commands::check::run(args, out),
         Command::Engines(args) => commands::engines::run(&global, &args, out),
         Command::Config(args) => commands::config::run(&global, args, out),

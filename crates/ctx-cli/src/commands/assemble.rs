@@ -19,7 +19,7 @@ struct Assembled {
     manifest: Manifest,
 }
 
-pub(crate) fn run(global: &Global, args: Assemble, out: &Out) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
     let fitted = setup::fit(global, &args.fit, &transcript, out)?;
     let entries = setup::entries(&transcript, args.at.as_deref(), args.ignore_compactions)?;
@@ -61,13 +61,13 @@ fn messages(view: &ctx_core::ContextView, shape: Shape) -> anyhow::Result<Box<Ra
     let messages = held.iter().map(|m| &**m);
     let written: Vec<String> = match shape {
         Shape::Pi => messages.flat_map(ctx_dialect::pi::write).collect(),
-        Shape::Openai => texts(ctx_dialect::openai_chat::write(messages)),
-        Shape::Anthropic => texts(ctx_dialect::anthropic::write(messages).messages),
+        Shape::Openai => texts(&ctx_dialect::openai_chat::write(messages)),
+        Shape::Anthropic => texts(&ctx_dialect::anthropic::write(messages).messages),
     };
     Ok(RawValue::from_string(format!("[{}]", written.join(",")))?)
 }
 
-fn texts(written: Vec<RawJson>) -> Vec<String> {
+fn texts(written: &[RawJson]) -> Vec<String> {
     written.iter().map(|json| json.as_str().to_owned()).collect()
 }
 

@@ -56,9 +56,9 @@ pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
     let ok = problems.is_empty();
     let report = Report { ok, session, problems, repaired_copy, unreadable };
     if args.json {
-        out.json(&report)?
+        out.json(&report)?;
     } else {
-        print(&report, out)?
+        print(&report, out)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -112,7 +112,7 @@ fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
             }
         }
         None if !report.ok => {
-            out.note("--repair writes a repaired copy; the original stays as it is")
+            out.note("--repair writes a repaired copy; the original stays as it is");
         }
         None => {}
     }

@@ -9,7 +9,7 @@ use crate::args::Convert;
 use crate::out::{self, Existing, Out};
 use crate::setup;
 
-pub(crate) fn run(args: Convert, out: &Out) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
     let format: Format = args.to.parse()?;
     let transcript = setup::open(&args.session, out)?;
     match &args.output {

@@ -8,7 +8,7 @@ use crate::args::{Global, Replay};
 use crate::out::{self, BOLD, DIM, Existing, GREEN, Out, RED, bytes, percent, table, thousands};
 use crate::setup;
 
-pub(crate) fn run(global: &Global, args: Replay, out: &Out) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
     let line = transcript.main_line()?;
     let fitted = setup::fit(global, &args.fit, &transcript, out)?;
@@ -36,9 +36,9 @@ pub(crate) fn run(global: &Global, args: Replay, out: &Out) -> anyhow::Result<Ex
         out.note(format!("page written to {}", path.display()));
     }
     if args.json {
-        out.json(&report)?
+        out.json(&report)?;
     } else {
-        print(&report, out)?
+        print(&report, out)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,15 +8,15 @@ use crate::args::{Global, Status};
 use crate::out::{BOLD, DIM, GREEN, Out, RED, YELLOW, bytes, percent, table, thousands};
 use crate::setup;
 
-pub(crate) fn run(global: &Global, args: Status, out: &Out) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: &Status, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
     let fitted = setup::resolve(global, &args.fit, &transcript)?;
     let session = setup::session_report(&args.session, &transcript)?;
     let report = ctx_eval::status(&transcript, session, &fitted.status_setup())?;
     if args.json {
-        out.json(&report)?
+        out.json(&report)?;
     } else {
-        print(&report, out)?
+        print(&report, out)?;
     }
     Ok(ExitCode::SUCCESS)
 }
