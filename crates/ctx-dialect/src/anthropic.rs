@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::block;
 use crate::json::{Fresh, Object, arguments_object, array, value};
+use crate::openai_chat::names_a_field;
 use crate::shape::{as_user_text, block_text};
 
 /// Reads a message: one of a request, or a whole answer (`id`, `model`, `usage`, `stop_reason`).
@@ -74,7 +75,7 @@ pub struct Written {
 
 /// Writes a conversation. Neighbours of one role become one message; in a user message tool
 /// results stand first, as the API demands. System messages after the beginning become user text.
-/// Thinking without a signature is left out: the API would refuse it.
+/// Thinking without a signature of this provider is left out: the API would refuse it.
 #[must_use]
 pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Written {
     let mut system: Vec<String> = Vec::new();
@@ -125,14 +126,14 @@ fn text_json(text: &str) -> Option<String> {
 fn block_json(block: &Block) -> Option<String> {
     match block {
         Block::Text { text } => text_json(text),
-        Block::Thinking { thinking, signature: Some(signature) } => Some(
+        Block::Thinking { thinking, signature: Some(signature) } if is_proof(signature) => Some(
             Fresh::new()
                 .text("type", "thinking")
                 .text("thinking", thinking)
                 .text("signature", signature)
                 .end(),
         ),
-        Block::Thinking { signature: None, .. } => None,
+        Block::Thinking { .. } => None,
         Block::ToolCall(call) => Some(
             Fresh::new()
                 .text("type", "tool_use")
@@ -156,6 +157,12 @@ fn block_json(block: &Block) -> Option<String> {
             _ => text_json(json.as_str()),
         },
     }
+}
+
+/// Whether a signature can be this provider's. Of those that others leave in its place, some name
+/// a field and some are a whole item as JSON; this one's are opaque text.
+fn is_proof(signature: &str) -> bool {
+    !signature.is_empty() && !signature.starts_with('{') && !names_a_field(signature)
 }
 
 /// A block inside a tool result: text, image, or carried.
@@ -224,6 +231,21 @@ mod tests {
         );
         assert!(texts[2].find("tool_result").unwrap() < texts[2].find("wait").unwrap());
         assert!(texts[2].contains(r#""tool_use_id":"a_1""#));
+    }
+
+    #[test]
+    fn thinking_of_other_providers_is_left_out() {
+        let thinking = |signature: &str| {
+            let signature = Some(signature.to_owned());
+            let block = Block::Thinking { thinking: "t".to_owned(), signature };
+            write(&[Message::new(Role::Assistant, vec![block, Block::text("x")])])
+                .messages
+                .remove(0)
+        };
+        for foreign in ["", "reasoning_content", r#"{"type":"reasoning","id":"rs_1"}"#] {
+            assert!(!thinking(foreign).as_str().contains("thinking"), "{foreign}");
+        }
+        assert!(thinking("EqQBCgIYAhIM").as_str().contains(r#""signature":"EqQBCgIYAhIM""#));
     }
 
     #[test]

@@ -13,6 +13,11 @@ use crate::shape::{as_user_text, block_text, split_results, texts};
 /// block's signature: those who send it want it back under that name.
 const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
 
+/// Whether a thinking block's signature is but the name of a field, and proves nothing.
+pub(crate) fn names_a_field(signature: &str) -> bool {
+    REASONING.contains(&signature)
+}
+
 /// Reads a message.
 ///
 /// # Errors
