@@ -5,7 +5,7 @@ use ctx_core::{
     TurnContext,
 };
 
-use crate::result::{cleared, is_surely_short, soft_trimmed, tokens_of};
+use crate::result::{cleared, is_surely_short, most_chars, soft_trimmed, tokens_of};
 use crate::scope::{
     Candidate, admitted_results, before_last_assistants, before_last_turns, candidates,
 };
@@ -131,7 +131,13 @@ impl Pruning {
     }
 
     /// Trims, or clears those that are too large alone.
-    fn trim(&self, view: &mut ContextView, stale: &[Candidate]) -> Result<()> {
+    fn trim(&self, view: &mut ContextView, end: usize) -> Result<()> {
+        let counter = *view.ledger().counter();
+        let alone = self.alone(view);
+        let stale = candidates(view, end, &self.filter, |node| {
+            self.may_clear_alone(node.tokens(), alone)
+                || !is_surely_short(node.tokens(), &self.config.soft_trim, &counter)
+        })?;
         let Config { mode, turns, batch_turns, .. } = self.config;
         // Before this position a change is overdue, and begins a round.
         let overdue = match mode {
@@ -141,7 +147,7 @@ impl Pruning {
             Mode::Off | Mode::CacheTtl => view.len(),
         };
         let mut begun = false;
-        for candidate in stale {
+        for candidate in &stale {
             if candidate.at >= overdue && !begun {
                 break;
             }
@@ -150,14 +156,20 @@ impl Pruning {
         Ok(())
     }
 
+    /// The size beyond which a single result is cleared at once.
+    fn alone(&self, view: &ContextView) -> Tokens {
+        view.ledger().window().scale(self.config.hard_clear_ratio)
+    }
+
+    fn may_clear_alone(&self, tokens: Tokens, alone: Tokens) -> bool {
+        self.config.hard_clear.enabled && tokens > alone
+    }
+
     fn trim_one(&self, view: &mut ContextView, candidate: &Candidate) -> Result<bool> {
         let counter = *view.ledger().counter();
-        let alone = view.ledger().window().scale(self.config.hard_clear_ratio);
+        let alone = self.alone(view);
         let node = view.node(candidate.at);
-        let may_clear = self.config.hard_clear.enabled && node.tokens() > alone;
-        if !may_clear && is_surely_short(node.tokens(), &self.config.soft_trim, &counter) {
-            return Ok(false);
-        }
+        let may_clear = self.may_clear_alone(node.tokens(), alone);
         let mut reason = TRIMMED;
         let change = |result: &ToolResult| {
             let clear = cleared(result, &self.config.hard_clear.placeholder)?;
@@ -173,16 +185,20 @@ impl Pruning {
     }
 
     /// Clears the oldest until the request is below the ratio.
-    fn clear(&self, view: &mut ContextView, stale: &[Candidate]) -> Result<()> {
+    fn clear(&self, view: &mut ContextView, end: usize) -> Result<()> {
         let Config { hard_clear, hard_clear_ratio, mode, .. } = &self.config;
         if !hard_clear.enabled
             || share_used(view) < *hard_clear_ratio
-            || !self.is_worth_clearing(view, stale)?
+            || self.is_surely_not_worth_clearing(view, end)
         {
             return Ok(());
         }
+        let stale = candidates(view, end, &self.filter, |_| true)?;
+        if !self.is_worth_clearing(view, &stale)? {
+            return Ok(());
+        }
         let low_water = if *mode == Mode::TurnAge { TURN_AGE_LOW_WATER } else { 1.0 };
-        for candidate in stale {
+        for candidate in &stale {
             if share_used(view) < hard_clear_ratio * low_water {
                 break;
             }
@@ -191,6 +207,14 @@ impl Pruning {
             self.show(view, candidate.at, form, CLEARED)?;
         }
         Ok(())
+    }
+
+    /// Whether the messages before `end` cannot hold enough characters, by their tokens alone.
+    fn is_surely_not_worth_clearing(&self, view: &ContextView, end: usize) -> bool {
+        let counter = view.ledger().counter();
+        let live = view.nodes().iter().take(end).filter(|n| n.is_live() && !n.results().is_empty());
+        let most: u64 = live.map(|n| most_chars(n.tokens(), counter)).sum();
+        most < u64::from(self.config.min_prunable_tool_chars.0)
     }
 
     fn is_worth_clearing(&self, view: &ContextView, stale: &[Candidate]) -> Result<bool> {
@@ -231,9 +255,8 @@ impl Layer for Pruning {
 
     fn apply(&self, view: &mut ContextView, _: Option<Prepared>, turn: &TurnContext) -> Result<()> {
         let Some(end) = self.stale_before(view, turn) else { return Ok(()) };
-        let stale = candidates(view, end, &self.filter)?;
-        self.trim(view, &stale)?;
-        self.clear(view, &stale)
+        self.trim(view, end)?;
+        self.clear(view, end)
     }
 }
 

@@ -45,6 +45,12 @@ pub(crate) fn is_surely_short(tokens: Tokens, settings: &SoftTrim, counter: &Cou
     counter.most_chars(tokens) <= settings.max_chars && tokens < Tokens(IMAGE_TOKENS)
 }
 
+/// The most characters that a message of so many tokens can hold. An image is worth four characters
+/// a token, whatever the counter makes of text.
+pub(crate) fn most_chars(tokens: Tokens, counter: &Counter) -> u64 {
+    u64::from(counter.most_chars(tokens).0).max(tokens.get() * 4)
+}
+
 /// The content of a cleared result; `None` if it is cleared already.
 pub(crate) fn cleared(result: &ToolResult, placeholder: &str) -> Option<Vec<Block>> {
     let content = vec![Block::text(placeholder)];
