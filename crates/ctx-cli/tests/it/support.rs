@@ -120,6 +120,7 @@ pub(crate) fn join(lines: &[String]) -> String {
 }
 
 /// Where recorded transcripts of others are, if they are anywhere.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 pub(crate) fn data(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("CTX_DATA").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")),
