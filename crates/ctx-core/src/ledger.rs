@@ -149,8 +149,9 @@ impl TokenLedger {
     /// What the messages may measure, in counted (uncorrected) tokens.
     #[must_use]
     pub fn budget(&self) -> Tokens {
-        let room = self.limit() - self.corrected(self.fixed());
-        Tokens((f64::from(room.0) / self.calibration.factor) as u32)
+        // Rounded up, so that the parts never make more than the limit together.
+        let fixed = Tokens((f64::from(self.fixed().0) * self.calibration.factor).ceil() as u32);
+        Tokens((f64::from((self.limit() - fixed).0) / self.calibration.factor) as u32)
     }
 
     /// A counted size, corrected by the calibration.
@@ -175,22 +176,28 @@ impl TokenLedger {
         self.counter.message(message)
     }
 
-    /// Refuses a system prompt that leaves no room for messages.
+    /// Refuses a system prompt or pending input that leaves no room for messages.
     pub fn check(&self) -> Result<()> {
-        let fixed = self.corrected(self.system + self.tools);
-        if fixed + MIN_MESSAGE_TOKENS <= self.limit() {
+        let leaves_room = |fixed| self.corrected(fixed) + MIN_MESSAGE_TOKENS <= self.limit();
+        let error = if !leaves_room(self.system + self.tools) {
+            Error::new(
+                ErrorKind::SystemPromptTooLarge,
+                "system prompt and tool schemas leave no room for messages",
+            )
+            .hint("shorten the system prompt, offer fewer tools, or take a model with a larger window")
+        } else if !leaves_room(self.fixed()) {
+            Error::new(ErrorKind::InvalidInput, "the pending input leaves no room for messages")
+                .hint("append the input as a message, which can be trimmed, or shorten it")
+        } else {
             return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::SystemPromptTooLarge,
-            "system prompt and tool schemas leave no room for messages",
-        )
-        .with("system", self.system)
-        .with("tools", self.tools)
-        .with("window", self.window)
-        .with("reserve", self.reserve)
-        .with("needed", MIN_MESSAGE_TOKENS)
-        .hint("shorten the system prompt, offer fewer tools, or take a model with a larger window"))
+        };
+        Err(error
+            .with("system", self.system)
+            .with("tools", self.tools)
+            .with("pending", self.pending)
+            .with("window", self.window)
+            .with("reserve", self.reserve)
+            .with("needed", MIN_MESSAGE_TOKENS))
     }
 }
 

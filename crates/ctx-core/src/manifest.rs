@@ -19,6 +19,8 @@ pub enum Action {
     Insert,
     /// The message may not be dropped.
     Pin,
+    /// A tool result that came late goes out next to its call.
+    Move,
 }
 
 /// One edit of the view.

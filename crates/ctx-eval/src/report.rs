@@ -79,7 +79,7 @@ impl LayerTotals {
             Action::Drop => self.dropped += 1,
             Action::Replace => self.replaced += 1,
             Action::Insert => self.inserted += 1,
-            Action::Pin => {}
+            Action::Pin | Action::Move => {}
         }
         self.tokens_removed += i64::from(edit.before.0) - i64::from(edit.after.0);
     }

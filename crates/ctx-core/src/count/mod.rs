@@ -142,6 +142,14 @@ impl Counter {
         Chars(tokens.0.saturating_mul(per_token))
     }
 
+    /// Tokens of a JSON value on its own, as `JSON.stringify` prints it.
+    #[must_use]
+    pub fn json(&self, json: &crate::RawJson) -> Tokens {
+        let mut size = Size::default();
+        size.json(self.kind, json);
+        size.total(self.kind)
+    }
+
     /// Tokens of a message: its text, thinking, tool calls (name and arguments as
     /// `JSON.stringify` prints them), results and images; rounded up once.
     #[must_use]

@@ -1,8 +1,10 @@
 //! The rules that may never break, whatever layers or a foreign engine did.
 
+use std::collections::BTreeSet;
+
 use crate::{Edit, Result, Tokens};
 
-use super::{ContextView, FINISH, Node};
+use super::{ContextView, FINISH};
 
 /// What [`ContextView::finish`] made sure of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,10 +12,25 @@ pub struct Finished {
     /// Tokens of the whole request, corrected by the calibration.
     pub tokens: Tokens,
     /// Tokens at its beginning that are the same as in the request before, system prompt and tool
-    /// schemas included.
+    /// schemas included; uncorrected.
     pub unchanged_prefix: Tokens,
     /// Edits made since the `finish` before.
     pub edits: Vec<Edit>,
+}
+
+/// What was sent when `finish` was last called.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    /// How many of the view's nodes.
+    pub(super) nodes: usize,
+    /// The position from which on the view differs from it.
+    pub(super) dirty: usize,
+    total: u64,
+    /// System prompt and tool schemas.
+    fixed: (Tokens, Tokens),
+    /// What [`Finished::unchanged_prefix`] said.
+    unchanged_prefix: Tokens,
+    edits: usize,
 }
 
 impl ContextView {
@@ -34,26 +51,34 @@ impl ContextView {
     /// no room, and what reading a lazy message may give. No list of messages is refused.
     pub fn finish(&mut self) -> Result<Finished> {
         self.ledger.check()?;
-        self.settle_open_calls()?;
+        self.settle();
         self.fit()?;
-        let unchanged_prefix = self.unchanged_prefix();
+        self.sent.unchanged_prefix = self.prefix();
         self.sweep();
-        let edits = self.edits[self.edits_finished..].to_vec();
-        self.edits_finished = self.edits.len();
-        Ok(Finished { tokens: self.used(), unchanged_prefix, edits })
+        let edits = self.edits[self.sent.edits..].to_vec();
+        self.sent.edits = self.edits.len();
+        Ok(Finished { tokens: self.used(), unchanged_prefix: self.sent.unchanged_prefix, edits })
+    }
+
+    /// What [`Finished::unchanged_prefix`] said of the present request, or would say.
+    pub(super) fn unchanged_prefix(&self) -> Tokens {
+        let finished = self.sent.dirty >= self.nodes.len() && self.sent.nodes == self.nodes.len();
+        if finished { self.sent.unchanged_prefix } else { self.prefix() }
     }
 
     /// Tokens at the request's beginning that are the same as when `finish` was last called.
-    pub(super) fn unchanged_prefix(&self) -> Tokens {
-        if self.sent == 0 {
+    fn prefix(&self) -> Tokens {
+        let sent = &self.sent;
+        let fixed = (self.ledger.system(), self.ledger.tools());
+        if sent.nodes == 0 || fixed != sent.fixed {
             return Tokens::ZERO;
         }
-        let messages = if self.dirty >= self.sent {
-            self.sent_total
+        let messages = if sent.dirty >= sent.nodes {
+            sent.total
         } else {
-            self.nodes[..self.dirty].iter().filter(|n| n.is_live()).map(|n| n.tokens.get()).sum()
+            self.nodes[..sent.dirty].iter().filter(|n| n.is_live()).map(|n| n.tokens.get()).sum()
         };
-        self.ledger.system() + self.ledger.tools() + Tokens::saturating_from(messages)
+        fixed.0 + fixed.1 + Tokens::saturating_from(messages)
     }
 
     fn fit(&mut self) -> Result<()> {
@@ -74,17 +99,26 @@ impl ContextView {
 
     /// Moves dropped nodes out of the way and takes the present state as sent.
     fn sweep(&mut self) {
-        if self.dirty < self.nodes.len() && self.nodes[self.dirty..].iter().any(|n| !n.is_live()) {
-            let (live, gone): (Vec<_>, Vec<_>) =
-                std::mem::take(&mut self.nodes).into_iter().partition(Node::is_live);
-            self.nodes = live;
-            for node in gone {
-                self.group_sizes[node.group as usize] -= 1;
-                self.gone.push(node);
+        let dirty = self.sent.dirty.min(self.nodes.len());
+        if self.nodes[dirty..].iter().any(|n| !n.is_live()) {
+            let mut groups = BTreeSet::new();
+            for node in self.nodes.split_off(dirty) {
+                if node.is_live() {
+                    self.nodes.push(node);
+                } else {
+                    groups.insert(node.group);
+                    self.gone.push(node);
+                }
+            }
+            for group in groups {
+                let mut members = std::mem::take(&mut self.groups[group as usize].members);
+                members.retain(|&member| self.position(member).is_some());
+                self.groups[group as usize].members = members;
             }
         }
-        self.sent = self.nodes.len();
-        self.sent_total = self.total;
-        self.dirty = self.sent;
+        self.sent.nodes = self.nodes.len();
+        self.sent.dirty = self.sent.nodes;
+        self.sent.total = self.total;
+        self.sent.fixed = (self.ledger.system(), self.ledger.tools());
     }
 }

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::{CallId, Entry, Facts, Kept, ManifestEntry, Message, Result, Role, Tokens};
+use crate::{CallId, Counter, Entry, Facts, Kept, ManifestEntry, Message, Result, Role, Tokens};
+
+use super::FINISH;
+use super::group::Place;
 
 /// In which form a node goes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +21,27 @@ pub enum NodeState {
     Inserted,
 }
 
+/// Who changed a message, and for what reason.
+#[derive(Clone, Debug)]
+pub(super) struct Why {
+    pub(super) layer: Cow<'static, str>,
+    pub(super) reason: Cow<'static, str>,
+}
+
+impl Why {
+    pub(super) fn new(
+        layer: impl Into<Cow<'static, str>>,
+        reason: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self { layer: layer.into(), reason: reason.into() }
+    }
+
+    /// The view did it itself.
+    pub(super) fn finish(reason: &'static str) -> Self {
+        Self::new(FINISH, reason)
+    }
+}
+
 /// One message of a view: its entry, and the form it goes out in.
 #[derive(Clone, Debug)]
 pub struct Node {
@@ -28,17 +52,55 @@ pub struct Node {
     pub(super) tokens: Tokens,
     pub(super) source_tokens: Tokens,
     pub(super) pinned: bool,
+    /// Whether it stands in for a result that the transcript lacks.
+    pub(super) synthetic: bool,
     /// Nodes of one group are a tool call and its results.
     pub(super) group: u32,
     /// Tells this node from every other of the view.
     pub(super) key: u64,
-    /// Orders the manifest; an inserted node lies right after the one before it.
+    /// Orders the nodes, swept ones too: see [`Place`].
     pub(super) seq: u64,
-    pub(super) layer: Option<Cow<'static, str>>,
-    pub(super) reason: Option<Cow<'static, str>>,
+    /// Who last changed it.
+    pub(super) why: Option<Why>,
 }
 
 impl Node {
+    /// A node that goes out as recorded. Its group is given when it is put into the view.
+    pub(super) fn new(entry: Arc<Entry>, facts: Facts, tokens: Tokens, place: Place) -> Self {
+        Self {
+            entry,
+            pinned: facts.role == Role::System,
+            facts,
+            form: None,
+            state: NodeState::Kept,
+            tokens,
+            source_tokens: tokens,
+            synthetic: false,
+            group: 0,
+            key: place.key,
+            seq: place.seq,
+            why: None,
+        }
+    }
+
+    /// Marks it as being in no transcript.
+    pub(super) fn make_inserted(&mut self, why: Why) {
+        self.state = NodeState::Inserted;
+        self.source_tokens = Tokens::ZERO;
+        self.why = Some(why);
+    }
+
+    /// Gives it another form.
+    pub(super) fn set_form(&mut self, form: Arc<Message>, counter: &Counter, why: &Why) {
+        if self.state != NodeState::Inserted {
+            self.state = NodeState::Replaced;
+        }
+        self.tokens = counter.message(&form);
+        self.facts = Facts::of(&form);
+        self.form = Some(form);
+        self.why = Some(why.clone());
+    }
+
     /// The entry.
     #[must_use]
     pub fn entry(&self) -> &Arc<Entry> {
@@ -67,6 +129,12 @@ impl Node {
     #[must_use]
     pub fn is_user(&self) -> bool {
         self.facts.role == Role::User && self.facts.has_content
+    }
+
+    /// Whether it is a message of the assistant, or stands in for a result that came too late.
+    pub(super) fn is_of_answer(&self) -> bool {
+        let recorded = self.state != NodeState::Inserted;
+        self.is_live() && (self.synthetic || (recorded && self.facts.role == Role::Assistant))
     }
 
     /// Which tool call and results belong together: nodes with equal groups. Groups have no order.
@@ -116,7 +184,7 @@ impl Node {
     /// The layer that last changed it.
     #[must_use]
     pub fn layer(&self) -> Option<&str> {
-        self.layer.as_deref()
+        self.why.as_ref().map(|why| &*why.layer)
     }
 
     pub(super) fn manifest_entry(&self) -> ManifestEntry {
@@ -132,8 +200,8 @@ impl Node {
             state,
             before: self.source_tokens,
             tokens,
-            layer: self.layer.clone(),
-            reason: self.reason.clone(),
+            layer: self.why.as_ref().map(|why| why.layer.clone()),
+            reason: self.why.as_ref().map(|why| why.reason.clone()),
         }
     }
 }

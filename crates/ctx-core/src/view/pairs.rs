@@ -1,174 +1,160 @@
 //! Rule 1: a tool call and its results stay together, or go together.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 
-use crate::{
-    Block, CallId, Entry, EntryId, Facts, Message, Result, Role, ToolResult,
-};
+use crate::{CallId, Facts, Message, Role};
 
-use super::{ContextView, FINISH, Node, NodeState};
+use super::group::Place;
+use super::node::Why;
+use super::{ContextView, Node, NodeState};
 
-/// Stands in for a result that the transcript lacks.
-pub const MISSING_RESULT_NOTICE: &str =
-    "[ctx] no result of this tool call is in the session's history; the call may not have run";
+/// The tool calls of a view, by what became of them.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    /// Calls that wait for their result, with their groups.
+    pub(super) open: HashMap<CallId, u32>,
+    /// Calls that will get none, because a later call took their id.
+    pub(super) given_up: Vec<(CallId, u32)>,
+    /// Stand-ins for results that may yet come.
+    pub(super) synthetic: HashMap<CallId, Place>,
+    /// Where the first group begins that does not stand together.
+    pub(super) scattered_from: Option<u64>,
+}
 
-const NO_CALL: &str = "tool result without its call, or a second one for it";
+/// The results of a message that answer a call.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    pub(super) ids: HashSet<CallId>,
+    /// The group they join.
+    pub(super) home: Option<u32>,
+    /// Where the groups begin that must become one, because the message answers calls of several.
+    merge_from: Option<usize>,
+}
 
 impl ContextView {
-    /// Ties a node's results to the calls before it. Returns false, having recorded why, if
-    /// nothing of the node is left to send.
-    pub(super) fn claim_results(&mut self, node: &mut Node) -> Result<bool> {
-        if node.facts.results.is_empty() {
-            return Ok(true);
-        }
-        let mut claimed: HashSet<CallId> = HashSet::new();
-        let mut groups: Vec<u32> = Vec::new();
-        let mut orphans = false;
-        for id in &node.facts.results {
-            match self.open.remove(id).or_else(|| self.take_synthetic(id)) {
-                Some(group) => {
-                    claimed.insert(id.clone());
-                    if !groups.contains(&group) {
-                        groups.push(group);
-                    }
-                }
-                None => orphans = true,
+    /// Which results of a message answer a call before it. A message can stand after one group
+    /// only, so that where it answers calls of several, these must be one answer, recorded in
+    /// pieces; else it answers those of the newest. A message that makes calls answers none.
+    pub(super) fn claims(&self, facts: &Facts) -> Claims {
+        let mut owners: HashMap<&CallId, u32> = HashMap::new();
+        for id in facts.results.iter().filter(|_| facts.calls.is_empty()) {
+            if let Some(group) = self.owner(id) {
+                owners.insert(id, group);
             }
         }
-        if claimed.is_empty() && !node.facts.has_content {
-            self.record_absent(node.clone(), FINISH.into(), NO_CALL.into());
-            return Ok(false);
-        }
-        if orphans {
-            self.strip_orphans(node, claimed)?;
-        }
-        if let Some((&first, rest)) = groups.split_first() {
-            node.group = first;
-            if !rest.is_empty() {
-                for other in self.nodes.iter_mut().filter(|n| rest.contains(&n.group)) {
-                    self.group_sizes[other.group as usize] -= 1;
-                    self.group_sizes[first as usize] += 1;
-                    other.group = first;
-                }
-                if self.in_progress.is_some_and(|g| rest.contains(&g)) {
-                    self.in_progress = Some(first);
-                }
-                for group in self.open.values_mut().filter(|g| rest.contains(g)) {
-                    *group = first;
-                }
-            }
-        }
-        Ok(true)
+        let groups: HashSet<u32> = owners.values().copied().collect();
+        let place = |group: &u32| self.groups[*group as usize].members.first().map(|m| m.seq);
+        let Some(newest) = groups.iter().copied().max_by_key(place) else {
+            return Claims::default();
+        };
+        let merge_from = if groups.len() > 1 { self.answer_of(&groups) } else { None };
+        let ids = owners.into_iter().filter(|&(_, group)| merge_from.is_some() || group == newest);
+        let ids = ids.map(|(id, _)| id.clone()).collect();
+        Claims { ids, home: Some(newest), merge_from }
     }
 
-    /// Notes the calls a node makes. A call whose id is already waiting for a result closes the
-    /// older one, so that an id names one call at a time.
-    pub(super) fn open_calls(&mut self, node: &Node) -> Result<()> {
+    /// Where the first of `groups` begins, if from there on the request holds nothing but one
+    /// answer's messages. What layers added or took out does not count: the outcome may not depend
+    /// on it.
+    fn answer_of(&self, groups: &HashSet<u32>) -> Option<usize> {
+        let mut missing = groups.clone();
+        for (at, node) in self.nodes.iter().enumerate().rev() {
+            if !node.is_of_answer() {
+                if node.is_live() && node.state != NodeState::Inserted {
+                    return None;
+                }
+                continue;
+            }
+            let group = &self.groups[node.group as usize];
+            if group.gave_up {
+                return None;
+            }
+            // The group is found where its first node is.
+            if group.members.first().is_some_and(|m| m.key == node.key) {
+                missing.remove(&node.group);
+            }
+            if missing.is_empty() {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    /// Closes the calls that were answered. Returns the group of the message that answers them: a
+    /// fresh one if it answers none.
+    pub(super) fn settle_claims(&mut self, claims: &Claims) -> u32 {
+        let Some(home) = claims.home else { return self.fresh_group() };
+        let home = match claims.merge_from {
+            Some(start) => self.merge_from(start),
+            None => home,
+        };
+        for id in &claims.ids {
+            if self.calls.open.remove(id).is_none() {
+                self.take_synthetic(id);
+            }
+        }
+        let in_place = self.nodes.last().is_some_and(|n| n.group == home && !n.synthetic);
+        if !in_place || claims.merge_from.is_some() {
+            self.scatter(home);
+        }
+        home
+    }
+
+    /// Notes that a group does not stand together.
+    pub(super) fn scatter(&mut self, group: u32) {
+        let Some(first) = self.groups[group as usize].members.first() else { return };
+        let from = self.calls.scattered_from.get_or_insert(first.seq);
+        *from = first.seq.min(*from);
+    }
+
+    /// Notes the calls a node makes. A call whose id is still waiting for a result gives it up, so
+    /// that an id names one call at a time.
+    pub(super) fn open_calls(&mut self, node: &Node) {
         for id in &node.facts.calls {
-            if let Some(&group) = self.open.get(id)
-                && group != node.group
-            {
-                self.settle(id.clone(), group)?;
+            let older = self.owner(id);
+            if let Some(older) = older {
+                self.groups[older as usize].gave_up = true;
             }
-            self.synthetic.remove(id);
-            self.open.insert(id.clone(), node.group);
+            let waited = self.calls.open.insert(id.clone(), node.group).is_some();
+            if let Some(older) = older.filter(|_| waited) {
+                self.calls.given_up.push((id.clone(), older));
+            }
+            self.calls.synthetic.remove(id);
         }
-        Ok(())
     }
 
-    /// Gives every call that is still without one a synthetic error result.
-    pub(super) fn settle_open_calls(&mut self) -> Result<()> {
-        if self.open.is_empty() {
-            return Ok(());
+    /// The real result of a call has come after all: its stand-in goes.
+    fn take_synthetic(&mut self, id: &CallId) {
+        let place = self.calls.synthetic.remove(id);
+        if let Some(at) = place.and_then(|place| self.position(place)) {
+            self.drop_node(at, &Why::finish("the result came late"));
         }
-        let mut open: Vec<(CallId, u32)> =
-            self.open.iter().map(|(id, group)| (id.clone(), *group)).collect();
-        open.sort_unstable();
-        for (id, group) in open {
-            self.settle(id, group)?;
-        }
-        Ok(())
-    }
-
-    fn settle(&mut self, id: CallId, group: u32) -> Result<()> {
-        self.open.remove(&id);
-        let Some(last) = self.nodes.iter().rposition(|n| n.group == group && n.is_live()) else {
-            return Ok(());
-        };
-        let result = ToolResult {
-            call_id: id.clone(),
-            name: None,
-            content: vec![Block::text(MISSING_RESULT_NOTICE)],
-            is_error: true,
-        };
-        let message = Message::new(Role::ToolResult, vec![Block::ToolResult(result)]);
-        let entry_id: EntryId = format!("synthetic:{id}").into();
-        let entry = Arc::new(Entry::held(entry_id, message));
-        let key =
-            self.insert_node(last + 1, entry, group, FINISH.into(), "result missing".into())?;
-        self.synthetic.insert(id, key);
-        Ok(())
-    }
-
-    /// The real result of a call has come after all: its stand-in goes, and the call is open again
-    /// for it.
-    fn take_synthetic(&mut self, id: &CallId) -> Option<u32> {
-        let key = self.synthetic.remove(id)?;
-        let at = self.nodes.iter().rposition(|n| n.key == key && n.is_live())?;
-        let group = self.nodes[at].group;
-        self.drop_node(at, &FINISH.into(), &"the result came late".into());
-        Some(group)
-    }
-
-    fn strip_orphans(&mut self, node: &mut Node, mut claimed: HashSet<CallId>) -> Result<()> {
-        let mut message = Message::clone(&*node.message()?);
-        message.blocks.retain(|block| match block {
-            Block::ToolResult(result) => claimed.remove(&result.call_id),
-            _ => true,
-        });
-        let before = node.tokens;
-        node.tokens = self.ledger.count(&message);
-        node.facts = Facts::of(&message);
-        node.form = Some(Arc::new(message));
-        node.state = NodeState::Replaced;
-        node.layer = Some(FINISH.into());
-        node.reason = Some(NO_CALL.into());
-        let entry = node.entry.id().clone();
-        self.record(entry, FINISH.into(), crate::Action::Replace, before, node.tokens, NO_CALL.into());
-        Ok(())
-    }
-
-    /// The positions of all nodes that go with the one at `at`, in order.
-    pub(super) fn group_of(&self, at: usize) -> Vec<usize> {
-        let group = self.nodes[at].group;
-        let size = self.group_sizes[group as usize] as usize;
-        let mut members = vec![at];
-        let mut step = 1;
-        while members.len() < size && (step <= at || at + step < self.nodes.len()) {
-            let sides = [at.checked_sub(step), Some(at + step)];
-            members.extend(
-                sides.into_iter().flatten().filter(|&m| self.nodes.get(m).is_some_and(|n| n.group == group)),
-            );
-            step += 1;
-        }
-        members.sort_unstable();
-        members
     }
 }
 
-/// Checks rule 1 over messages that are about to go out: every result follows its call, no call is
-/// answered twice, none is left unanswered. The error says which id and what is wrong.
+/// Checks rule 1 over messages that are about to go out: every result follows its call with nothing
+/// but assistant messages and other results in between, no call is answered twice, none is left
+/// unanswered. The error says which id and what is wrong.
 pub fn check_pairs<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Result<(), String> {
-    let mut open: HashSet<CallId> = HashSet::new();
+    let mut open: HashSet<&CallId> = HashSet::new();
     for message in messages {
+        let mut answers = false;
         for result in message.tool_results() {
+            answers = true;
             if !open.remove(&result.call_id) {
                 return Err(format!("result {} has no open call before it", result.call_id));
             }
         }
+        if let Some(id) = open.iter().next()
+            && !answers
+            && message.role != Role::Assistant
+        {
+            return Err(format!("a {} message is between call {id} and its result", message.role));
+        }
         for call in message.tool_calls() {
-            open.insert(call.id.clone());
+            if !open.insert(&call.id) {
+                return Err(format!("call {} is made again before its result", call.id));
+            }
         }
     }
     match open.into_iter().next() {

@@ -3,129 +3,215 @@
 
 use std::collections::HashSet;
 
-use crate::{Block, CallId, Message, Result, Tokens};
+use crate::{Block, CallId, Message, RawJson, Result, Role, Tokens, ToolCall};
 
+use super::ContextView;
+use super::node::Why;
 use super::shrink::{Part, shrink};
-use super::{ContextView, FINISH};
 
 const REASON: &str = "may not be dropped, and did not fit";
+const TOO_MANY: &str = "too many messages that may not be dropped: the shortest forms did not fit";
+
+/// Where every result in progress can keep this much, no call in progress is taken out.
+const LEAST_RESULT: Tokens = Tokens(8);
+
+/// Nothing is cut shorter than this before everything is cut to it. Where calls in progress must be
+/// taken out, the results of those that stay have room for as much.
+const FAIR_FORM: Tokens = Tokens(64);
+
+/// A message that is there at all.
+const SHORTEST_FORM: Tokens = Tokens(1);
+
+/// How often a common cap is looked for.
+const ROUNDS: u32 = 4;
 
 impl ContextView {
     /// Trims what is protected until it fits into `budget`: pinned text first, then the middle of
     /// the results in progress, then the middle of the newest user message, then the text, thinking
-    /// and arguments of the call in progress; each down to a floor, then without one. What is left
-    /// over after that can only be calls by the hundred: the oldest of them go, with their results.
+    /// and arguments of the call in progress; each down to a floor, then without one. Where there
+    /// are too many calls in progress for that, the oldest of them go with their results; and where
+    /// there are too many pinned messages, the oldest of those.
     pub(super) fn shrink_protected(&mut self, budget: Tokens) -> Result<()> {
-        let mut protected: Vec<usize> =
-            (0..self.nodes.len()).filter(|&at| self.nodes[at].is_live() && self.is_protected(at)).collect();
-        for floor in [Tokens(64), Tokens(1)] {
+        let protected: Vec<usize> = (0..self.nodes.len())
+            .filter(|&at| self.nodes[at].is_live() && self.is_protected(at))
+            .collect();
+        if self.tokens_at(&protected) <= budget {
+            return Ok(());
+        }
+        self.thin_out_calls(&protected, budget)?;
+        for (floor, rounds) in [(FAIR_FORM, ROUNDS), (SHORTEST_FORM, ROUNDS), (SHORTEST_FORM, 0)] {
             for part in [Part::Pinned, Part::Results, Part::Newest, Part::Call] {
-                let over = self.tokens_at(&protected) - budget;
-                if over == Tokens::ZERO {
+                if self.shrink_part(&protected, part, floor, rounds, budget)? {
                     return Ok(());
                 }
-                let members: Vec<usize> =
-                    protected.iter().copied().filter(|&at| self.part_of(at) == part).collect();
-                self.shrink_all(&members, part, over, floor)?;
             }
         }
-        protected.retain(|&at| self.nodes[at].is_live());
-        if self.tokens_at(&protected) > budget {
-            self.thin_out_calls(&protected, budget)?;
-        }
+        self.shed(&protected, budget);
         Ok(())
     }
 
     fn tokens_at(&self, positions: &[usize]) -> Tokens {
-        Tokens::saturating_from(
-            positions.iter().filter(|&&at| self.nodes[at].is_live()).map(|&at| self.nodes[at].tokens.get()).sum(),
-        )
+        let live = positions.iter().map(|&at| &self.nodes[at]).filter(|n| n.is_live());
+        Tokens::saturating_from(live.map(|n| n.tokens.get()).sum())
     }
 
     fn part_of(&self, at: usize) -> Part {
         let node = &self.nodes[at];
-        if self.newest_user == Some(node.key) {
+        if self.newest_user.is_some_and(|user| user.key == node.key) {
             Part::Newest
         } else if !node.facts.results.is_empty() {
             Part::Results
-        } else if self.in_progress == Some(node.group) {
+        } else if !node.facts.calls.is_empty() {
             Part::Call
         } else {
             Part::Pinned
         }
     }
 
-    /// Takes `over` tokens from messages by one common cap, so that the largest give most.
-    fn shrink_all(&mut self, members: &[usize], part: Part, over: Tokens, floor: Tokens) -> Result<()> {
+    /// Trims one part, and says whether all that is protected fits now. What one round leaves
+    /// over, because some messages cannot become as short as the common cap, the next one takes
+    /// from the others. Without rounds, every message gets its shortest form.
+    fn shrink_part(
+        &mut self,
+        protected: &[usize],
+        part: Part,
+        floor: Tokens,
+        rounds: u32,
+        budget: Tokens,
+    ) -> Result<bool> {
+        let mut members = protected.to_vec();
+        members.retain(|&at| self.nodes[at].is_live() && self.part_of(at) == part);
+        for _ in 0..rounds.max(1) {
+            let over = self.tokens_at(protected) - budget;
+            if over == Tokens::ZERO {
+                return Ok(true);
+            }
+            let over = if rounds == 0 { Tokens(u32::MAX) } else { over };
+            members = self.shrink_all(&members, part, over, floor)?;
+        }
+        Ok(self.tokens_at(protected) <= budget)
+    }
+
+    /// Takes `over` tokens from messages by one common cap, so that the largest give most. Returns
+    /// those that could become as short as that, and could become shorter.
+    fn shrink_all(
+        &mut self,
+        members: &[usize],
+        part: Part,
+        over: Tokens,
+        floor: Tokens,
+    ) -> Result<Vec<usize>> {
         let sizes: Vec<Tokens> = members.iter().map(|&at| self.nodes[at].tokens).collect();
-        let total: Tokens = sizes.iter().copied().sum();
-        let cap = common_cap(&sizes, total - over).max(floor);
+        let total: u64 = sizes.iter().map(|t| t.get()).sum();
+        let target = Tokens::saturating_from(total.saturating_sub(over.get()));
+        let common = common_cap(&sizes, target).max(floor);
+        let mut left = Vec::new();
         for &at in members {
             let node = &self.nodes[at];
-            let cap = Tokens(cap.0.max(floor.0.saturating_mul(node.facts.results.len() as u32)));
-            if node.tokens <= cap {
-                continue;
+            let results = (node.facts.results.len() as u32).max(1);
+            let least = Tokens(floor.0.saturating_mul(results));
+            let cap = common.max(least);
+            if node.tokens > cap {
+                let form = shrink(&*node.message()?, cap, part, self.ledger.counter());
+                if self.ledger.count(&form) < node.tokens {
+                    self.set_form(at, form, &Why::finish(REASON));
+                }
             }
-            let form = shrink(&*node.message()?, cap, part, self.ledger.counter());
-            if self.ledger.count(&form) < node.tokens {
-                self.set_form(at, form, FINISH.into(), REASON.into());
+            let tokens = self.nodes[at].tokens;
+            if tokens > least && tokens <= cap {
+                left.push(at);
             }
         }
-        Ok(())
+        Ok(left)
     }
 
-    /// Removes the oldest parallel calls in progress and their results until the rest fits.
+    /// Removes the oldest calls in progress and their results, where not even [`LEAST_RESULT`] of
+    /// each result would fit beside the calls. The newest call always stays.
     fn thin_out_calls(&mut self, protected: &[usize], budget: Tokens) -> Result<()> {
-        let calls: Vec<CallId> = protected
-            .iter()
-            .filter(|&&at| Some(self.nodes[at].group) == self.in_progress)
-            .flat_map(|&at| self.nodes[at].facts.calls.to_vec())
-            .collect();
-        let (mut keep, mut too_many) = (0, calls.len());
-        while too_many - keep > 1 {
-            let middle = keep + (too_many - keep) / 2;
-            let removed = removed(&calls, middle);
-            let mut total = Tokens::ZERO;
-            for &at in protected {
-                total += self.ledger.count(&without_calls(&*self.nodes[at].message()?, &removed));
+        let mut calls: Vec<(CallId, Tokens)> = Vec::new();
+        let mut forms: Vec<usize> = protected.to_vec();
+        forms.retain(|&at| self.groups[self.nodes[at].group as usize].in_progress);
+        for &at in &forms {
+            if !self.nodes[at].facts.calls.is_empty() {
+                let message = self.nodes[at].message()?;
+                calls.extend(message.tool_calls().map(|c| (c.id.clone(), self.least(c))));
             }
-            if total <= budget { keep = middle } else { too_many = middle }
         }
-        let removed = removed(&calls, keep);
-        for &at in protected {
-            let message = self.nodes[at].message()?;
-            let form = without_calls(&message, &removed);
-            if form == *message {
-                continue;
-            }
-            if form.blocks.is_empty() && !self.nodes[at].facts.results.is_empty() {
-                self.drop_node(at, &FINISH.into(), &REASON.into());
-            } else {
-                self.nodes[at].facts = crate::Facts::of(&form);
-                self.set_form(at, form, FINISH.into(), REASON.into());
-            }
+        let needed: u64 = calls.iter().map(|(_, least)| (*least + LEAST_RESULT).get()).sum();
+        if needed <= budget.get() {
+            return Ok(());
+        }
+        let mut room = budget.get() / 2;
+        let fair = |least: Tokens| (least + FAIR_FORM).get();
+        let kept = calls.iter().rev().take_while(|(_, least)| {
+            let fits = room >= fair(*least);
+            room = room.saturating_sub(fair(*least));
+            fits
+        });
+        let kept = kept.count().max(1);
+        let removed: HashSet<CallId> =
+            calls.iter().rev().skip(kept).map(|(id, _)| id.clone()).collect();
+        for at in forms {
+            self.remove_calls(at, &removed)?;
         }
         Ok(())
     }
-}
 
-/// All calls but the newest `keep`.
-fn removed(calls: &[CallId], keep: usize) -> HashSet<CallId> {
-    calls[..calls.len() - keep].iter().cloned().collect()
-}
-
-fn without_calls(message: &Message, removed: &HashSet<CallId>) -> Message {
-    let mut message = message.clone();
-    let had_calls = message.tool_calls().next().is_some();
-    message.blocks.retain(|block| match block {
-        Block::ToolCall(call) => !removed.contains(&call.id),
-        Block::ToolResult(result) => !removed.contains(&result.call_id),
-        _ => true,
-    });
-    if had_calls && message.blocks.is_empty() {
-        message.blocks.push(Block::text("…"));
+    /// The least a call can be trimmed to.
+    fn least(&self, call: &ToolCall) -> Tokens {
+        let call = ToolCall { arguments: RawJson::from_text("{}"), ..call.clone() };
+        self.ledger.count(&Message::new(Role::Assistant, vec![Block::ToolCall(call)]))
     }
-    message
+
+    fn remove_calls(&mut self, at: usize, removed: &HashSet<CallId>) -> Result<()> {
+        let facts = &self.nodes[at].facts;
+        if !facts.calls.iter().chain(&facts.results).any(|id| removed.contains(id)) {
+            return Ok(());
+        }
+        let mut form = Message::clone(&*self.nodes[at].message()?);
+        form.blocks.retain(|block| match block {
+            Block::ToolCall(call) => !removed.contains(&call.id),
+            Block::ToolResult(result) => !removed.contains(&result.call_id),
+            _ => true,
+        });
+        if form.blocks.is_empty() {
+            self.drop_node(at, &Why::finish(TOO_MANY));
+        } else {
+            self.set_form(at, form, &Why::finish(TOO_MANY));
+        }
+        Ok(())
+    }
+
+    /// The last resort, for thousands of pinned messages: the oldest go. Instructions go after
+    /// anything else that is pinned, then the call in progress, and the newest user message last.
+    fn shed(&mut self, protected: &[usize], budget: Tokens) {
+        let rank = |view: &Self, at: usize| {
+            let node = &view.nodes[at];
+            let group = &view.groups[node.group as usize];
+            match view.newest_user.as_ref() {
+                Some(user) if user.group == node.group => 3,
+                _ if group.in_progress => 2,
+                _ => u8::from(node.facts.role == Role::System),
+            }
+        };
+        let mut order = protected.to_vec();
+        order.sort_by_key(|&at| rank(self, at));
+        let mut total: u64 = order
+            .iter()
+            .map(|&at| &self.nodes[at])
+            .filter(|n| n.is_live())
+            .map(|n| n.tokens.get())
+            .sum();
+        for at in order {
+            if total <= budget.get() {
+                return;
+            }
+            if self.nodes[at].is_live() {
+                let group = self.nodes[at].group;
+                total -= self.drop_group(group, &Why::finish(TOO_MANY)).get();
+            }
+        }
+    }
 }
 
 /// The cap `c` for which the sum of `min(size, c)` is at most `target` and as large as can be.

@@ -3,11 +3,14 @@
 use crate::text::{head, without_middle};
 use crate::{Block, Chars, Counter, Message, RawJson, Role, Tokens, ToolCall};
 
+use super::protected::common_cap;
+
 /// Where the middle of a tool result was taken out.
 pub const CONTEXT_LIMIT_TRUNCATION_NOTICE: &str = "[truncated: output exceeded context limit]";
 
 /// Where the middle of any other text was taken out.
-pub const MIDDLE_OMITTED_NOTICE: &str = "[... middle omitted: it does not fit the context window ...]";
+pub const MIDDLE_OMITTED_NOTICE: &str =
+    "[... middle omitted: it does not fit the context window ...]";
 
 /// What stands for a text of which nothing fits. Providers refuse empty blocks.
 const NOTHING: &str = "…";
@@ -22,65 +25,73 @@ pub(super) enum Part {
 }
 
 /// A form of `message` of at most `max` tokens, as far as its structure allows: calls keep their
-/// ids and names, results their ids, and every block something.
+/// ids and names, results their ids, and every message and result something.
+///
+/// One thing after another is tried until it fits: without thinking (part of which would be
+/// refused, as it is signed), without pictures and unknown blocks, with the texts cut by one common
+/// cap, with the arguments cut likewise, with the texts of the message and of each result in one
+/// block.
 pub(super) fn shrink(message: &Message, max: Tokens, part: Part, counter: &Counter) -> Message {
     let mut form = message.clone();
     let marker =
         if part == Part::Results { CONTEXT_LIMIT_TRUNCATION_NOTICE } else { MIDDLE_OMITTED_NOTICE };
-    if part == Part::Call && form.role == Role::Assistant {
-        form.blocks.retain(|b| !matches!(b, Block::Thinking { .. }));
-        if form.blocks.is_empty() {
-            form.blocks.push(Block::text(NOTHING));
+    let steps: [fn(&mut Message, Tokens, &str, &Counter); 5] =
+        [drop_thinking, drop_attachments, shrink_texts, shrink_arguments, collapse];
+    for step in steps {
+        if counter.message(&form) <= max {
+            break;
         }
-    }
-    if counter.message(&form) <= max {
-        return form;
-    }
-    drop_attachments(&mut form, max, counter);
-    let over = counter.message(&form) - max;
-    if over == Tokens::ZERO {
-        return form;
-    }
-    shrink_texts(&mut form.blocks, over, marker, counter);
-    let over = counter.message(&form) - max;
-    if over > Tokens::ZERO {
-        shrink_arguments(&mut form.blocks, over, counter);
+        step(&mut form, max, marker, counter);
     }
     form
 }
 
+fn drop_thinking(message: &mut Message, _: Tokens, _: &str, _: &Counter) {
+    message.blocks.retain(|b| !matches!(b, Block::Thinking { .. }));
+    if message.blocks.is_empty() {
+        message.blocks.push(Block::text(NOTHING));
+    }
+}
+
 /// Takes images and unknown blocks out, the first ones first, until the message fits or none is
 /// left.
-fn drop_attachments(message: &mut Message, max: Tokens, counter: &Counter) {
+fn drop_attachments(message: &mut Message, max: Tokens, _: &str, counter: &Counter) {
     let mut over = counter.message(message) - max;
-    let mut visit = |block: &mut Block| {
+    let mut visit = |block: &mut Block, role: &Role| {
         if over > Tokens::ZERO && matches!(block, Block::Image(_) | Block::Opaque { .. }) {
-            let size = counter.message(&Message::new(Role::ToolResult, vec![block.clone()]));
+            let size = counter.message(&Message::new(role.clone(), vec![block.clone()]));
             *block = Block::text(NOTHING);
-            over -= size - counter.text(NOTHING);
+            // Less than what is freed may be counted, never more: sizes are rounded up.
+            over -= (size - Tokens(1)) - counter.text(NOTHING);
         }
     };
     for block in &mut message.blocks {
         match block {
-            Block::ToolResult(result) => result.content.iter_mut().for_each(&mut visit),
-            block => visit(block),
+            Block::ToolResult(result) => {
+                result.content.iter_mut().for_each(|b| visit(b, &Role::ToolResult));
+            }
+            block => visit(block, &message.role),
         }
     }
 }
 
-/// Takes `over` tokens from the texts by one common cap.
-fn shrink_texts(blocks: &mut [Block], over: Tokens, marker: &str, counter: &Counter) {
+/// Cuts the texts by one common cap.
+fn shrink_texts(message: &mut Message, max: Tokens, marker: &str, counter: &Counter) {
     let mut texts: Vec<&mut String> = Vec::new();
-    collect_texts(blocks, &mut texts);
-    let sizes: Vec<u64> = texts.iter().map(|t| counter.text(t).get()).collect();
-    let target = sizes.iter().sum::<u64>().saturating_sub(over.get());
-    let cap = cap_for(&sizes, target);
-    for text in texts {
-        if counter.text(text) > cap {
-            *text = without_middle(text, marker, cap, counter);
-        }
-        if text.is_empty() {
-            NOTHING.clone_into(text);
+    collect_texts(&mut message.blocks, &mut texts);
+    let taken: Vec<String> = texts.into_iter().map(std::mem::take).collect();
+    let room = max - counter.message(message);
+    let sizes: Vec<Tokens> = taken.iter().map(|t| counter.text(t)).collect();
+    let cap = common_cap(&sizes, room);
+    let mut texts: Vec<&mut String> = Vec::new();
+    collect_texts(&mut message.blocks, &mut texts);
+    for ((slot, text), size) in texts.into_iter().zip(taken).zip(sizes) {
+        *slot = match size <= cap {
+            true => text,
+            false => without_middle(&text, marker, cap, counter),
+        };
+        if slot.is_empty() && size > cap {
+            NOTHING.clone_into(slot);
         }
     }
 }
@@ -96,23 +107,62 @@ fn collect_texts<'a>(blocks: &'a mut [Block], out: &mut Vec<&'a mut String>) {
     }
 }
 
-/// Takes `over` tokens from the arguments of the calls by one common cap.
-fn shrink_arguments(blocks: &mut [Block], over: Tokens, counter: &Counter) {
-    let mut calls: Vec<&mut ToolCall> = blocks
+/// Cuts the arguments of the calls by one common cap.
+fn shrink_arguments(message: &mut Message, max: Tokens, _: &str, counter: &Counter) {
+    let over = counter.message(message) - max;
+    let mut calls: Vec<&mut ToolCall> = message
+        .blocks
         .iter_mut()
         .filter_map(|b| match b {
             Block::ToolCall(call) => Some(call),
             _ => None,
         })
         .collect();
-    let size = |call: &ToolCall| counter.text(call.arguments.as_str()).get();
-    let sizes: Vec<u64> = calls.iter().map(|c| size(c)).collect();
-    let cap = cap_for(&sizes, sizes.iter().sum::<u64>().saturating_sub(over.get()));
-    for call in &mut calls {
-        if counter.text(call.arguments.as_str()) > cap {
+    let sizes: Vec<Tokens> = calls.iter().map(|call| counter.json(&call.arguments)).collect();
+    let total: u64 = sizes.iter().map(|t| t.get()).sum();
+    // Each size is rounded up, so that by one token each less is freed than it seems.
+    let wanted = over.get().saturating_add(sizes.len() as u64);
+    let cap = common_cap(&sizes, Tokens::saturating_from(total.saturating_sub(wanted)));
+    for (call, size) in calls.iter_mut().zip(sizes) {
+        if size > cap {
             call.arguments = cut_arguments(&call.arguments, cap, counter);
         }
     }
+}
+
+/// Puts the texts of the message into one block, and those of each result, and cuts them again:
+/// each block costs something, and there may be thousands.
+fn collapse(message: &mut Message, max: Tokens, marker: &str, counter: &Counter) {
+    for block in &mut message.blocks {
+        if let Block::ToolResult(result) = block {
+            result.content = vec![Block::Text { text: joined(&result.content) }];
+        }
+    }
+    let text = joined(&message.blocks);
+    let had = message.blocks.len();
+    message.blocks.retain(|b| matches!(b, Block::ToolCall(_) | Block::ToolResult(_)));
+    if message.blocks.len() < had {
+        message.blocks.insert(0, Block::Text { text });
+    }
+    shrink_texts(message, max, marker, counter);
+}
+
+fn joined(blocks: &[Block]) -> String {
+    let mut out = String::new();
+    let mut push = |text: &str| {
+        if !text.is_empty() {
+            out.push_str(if out.is_empty() { "" } else { "\n" });
+            out.push_str(text);
+        }
+    };
+    for block in blocks {
+        match block {
+            Block::Text { text } => push(text),
+            Block::Bash(run) => [&run.command, &run.output].into_iter().for_each(|t| push(t)),
+            _ => {}
+        }
+    }
+    if out.is_empty() { NOTHING.to_owned() } else { out }
 }
 
 /// The arguments with their long strings cut, or `{}` where that is not enough.
@@ -121,9 +171,9 @@ fn cut_arguments(arguments: &RawJson, max: Tokens, counter: &Counter) -> RawJson
         for longest in [1 << 14, 1 << 12, 1 << 10, 1 << 8, 1 << 6, 1 << 4] {
             let mut value = value.clone();
             cut_strings(&mut value, Chars(longest));
-            let text = value.to_string();
-            if counter.text(&text) <= max {
-                return RawJson::from_text(text);
+            let text = RawJson::from_text(value.to_string());
+            if counter.json(&text) <= max {
+                return text;
             }
         }
     }
@@ -139,10 +189,4 @@ fn cut_strings(value: &mut serde_json::Value, longest: Chars) {
         serde_json::Value::Object(map) => map.values_mut().for_each(|v| cut_strings(v, longest)),
         _ => {}
     }
-}
-
-/// As the cap over messages, for the pieces of one.
-fn cap_for(sizes: &[u64], target: u64) -> Tokens {
-    let sizes: Vec<Tokens> = sizes.iter().map(|&n| Tokens::saturating_from(n)).collect();
-    super::protected::common_cap(&sizes, Tokens::saturating_from(target))
 }
