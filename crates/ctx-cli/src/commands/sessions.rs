@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Sessions, out: &Out) -> anyhow::Result<ExitCode> {
     let mut sessions = Vec::new();
     for agent in agents {
         let stored = SessionStore::at(home.sessions_file(&agent)).load()?;
-        sessions.extend(stored.iter().map(|(key, entry)| Stored {
+        sessions.extend(stored.all().map(|(key, entry)| Stored {
             session_key: key.to_string(),
             agent_id: agent.to_string(),
             entry: entry.clone(),

@@ -16,7 +16,7 @@ use crate::lock::FileLock;
 /// All sessions of one agent, in the order of the file.
 ///
 /// Keys of shapes this version does not know are kept and written back; [`Sessions::iter`] passes
-/// over them and [`Sessions::raw_keys`] shows them.
+/// over them and [`Sessions::all`] shows them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sessions {
     entries: IndexMap<String, SessionEntry>,
@@ -49,9 +49,9 @@ impl Sessions {
         self.entries.iter().filter_map(|(key, entry)| Some((key.parse().ok()?, entry)))
     }
 
-    /// All keys as they stand in the file, also those of unknown shapes.
-    pub fn raw_keys(&self) -> impl Iterator<Item = &str> {
-        self.entries.keys().map(String::as_str)
+    /// All sessions by their keys as they stand in the file, also those of unknown shapes.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &SessionEntry)> {
+        self.entries.iter().map(|(key, entry)| (key.as_str(), entry))
     }
 
     /// How many sessions there are, those of unknown shapes included.
