@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ctx_core::{
-    ContextEngine, Counter, Entry, Error, ErrorKind, Profile, Services, TokenLedger, Tokens,
+    BlobStore, ContextEngine, Counter, Entry, Error, ErrorKind, Profile, Services, TokenLedger,
+    Tokens,
 };
 use ctx_engine_registry::{BuildContext, Config, Models, Plugins, Registry};
 use ctx_eval::{SessionReport, StatusSetup};
 use ctx_model::{Catalogue, Prices};
 use ctx_session::Transcript;
-use ctx_session::blobs::MemoryBlobs;
 use ctx_session::paths::Home;
 use ctx_window_guard::{Candidates, ContextWindowSource, Window};
 
@@ -150,11 +150,13 @@ pub(crate) fn resolve(
     Ok(Resolved { config, profile, counter, window, reserve, engine, model, prices, fixed })
 }
 
-/// Settles everything and builds the engine. A window that is too small is refused here.
+/// Settles everything and builds the engine, which puts large texts into `blobs`. A window that is
+/// too small is refused here.
 pub(crate) fn fit(
     global: &Global,
     fit: &Fit,
     transcript: &Transcript,
+    blobs: Arc<dyn BlobStore>,
     out: &Out,
 ) -> anyhow::Result<Fitted> {
     let resolved = resolve(global, fit, transcript)?;
@@ -166,8 +168,7 @@ pub(crate) fn fit(
     if let Some(warning) = resolved.window.warning("model", model) {
         out.warn(warning);
     }
-    let services =
-        Services { blobs: Some(Arc::new(MemoryBlobs::default())), ..Services::default() };
+    let services = Services { blobs: Some(blobs), ..Services::default() };
     let registry = Registry::collect()?;
     let context = BuildContext {
         config: &resolved.config,

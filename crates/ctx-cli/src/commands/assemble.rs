@@ -3,7 +3,13 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ctx_core::{AssembleRequest, Kept, Manifest, RawJson, SequentialIds, Timestamp, TurnContext};
+use ctx_core::{
+    AssembleRequest, BlobStore, IdSource, Kept, Manifest, RawJson, SequentialIds, Timestamp,
+    TurnContext,
+};
+use ctx_session::blobs::{FileBlobs, MemoryBlobs};
+use ctx_session::key::FileId;
+use ctx_session::log::RandomIds;
 use ctx_session::paths::Home;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -21,9 +27,10 @@ struct Assembled {
 
 pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
-    let fitted = setup::fit(global, &args.fit, &transcript, out)?;
-    let entries = setup::entries(&transcript, args.at.as_deref(), args.ignore_compactions)?;
     let home = Home::from_env()?;
+    let (blobs, ids) = offloading(&home, args.record);
+    let fitted = setup::fit(global, &args.fit, &transcript, blobs, out)?;
+    let entries = setup::entries(&transcript, args.at.as_deref(), args.ignore_compactions)?;
     let sent = ctx_session::sent_forms(&home, &args.session)?;
     let mut view = ctx_core::ContextView::new(fitted.ledger).with_projections(sent);
     let last = entries.iter().rev().find_map(|e| e.timestamp());
@@ -33,7 +40,7 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     let turn = TurnContext {
         now: Timestamp(jiff::Timestamp::now().as_millisecond()),
         last_request: last,
-        ids: Arc::new(SequentialIds::default()),
+        ids,
         profile: fitted.profile,
     };
     let session_id = transcript.header().id.clone().unwrap_or_default();
@@ -53,6 +60,17 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
         print(&manifest, out)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where texts go that leave the context, and their names. Only a request that is to be remembered
+/// writes files: its messages say where the whole texts are.
+fn offloading(home: &Home, record: bool) -> (Arc<dyn BlobStore>, Arc<dyn IdSource>) {
+    if record {
+        let blobs = FileBlobs::at(home.tool_results_dir(&FileId::main()));
+        (Arc::new(blobs), Arc::new(RandomIds))
+    } else {
+        (Arc::new(MemoryBlobs::default()), Arc::new(SequentialIds::default()))
+    }
 }
 
 /// The messages in the shape asked for, as one JSON array.

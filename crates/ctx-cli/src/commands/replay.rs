@@ -1,8 +1,10 @@
 //! `ctx replay`.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use ctx_eval::ReplayReport;
+use ctx_session::blobs::MemoryBlobs;
 
 use crate::args::{Global, Replay};
 use crate::out::{self, BOLD, DIM, Existing, GREEN, Out, RED, bytes, percent, table, thousands};
@@ -11,7 +13,8 @@ use crate::setup;
 pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
     let line = transcript.main_line()?;
-    let fitted = setup::fit(global, &args.fit, &transcript, out)?;
+    let blobs = Arc::new(MemoryBlobs::default());
+    let fitted = setup::fit(global, &args.fit, &transcript, blobs, out)?;
     let session = setup::session_report(&args.session, &transcript)?;
     let replay = ctx_eval::Setup {
         ledger: fitted.ledger,

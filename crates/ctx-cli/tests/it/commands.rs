@@ -136,3 +136,38 @@ fn sessions_lists_the_store() {
     assert_eq!(sessions[0]["sessionId"], "s1");
     assert_eq!(sessions[0]["compactionCount"], 2);
 }
+
+#[test]
+fn what_a_recorded_request_points_to_is_there() {
+    let room = Room::new();
+    let long =
+        pi_lines(20).into_iter().map(|l| l.replacen("line of output", &"x".repeat(3_000), 1));
+    let path = room.write("s.jsonl", join(&long.collect::<Vec<_>>()));
+    room.write(
+        "ctx.json5",
+        "{ profile: 'copaw', agents: { running: { enable_tool_result_compact: true } } }",
+    );
+    let assembled = room.json(&["assemble", text(&path), "--window", "64000", "--record"]);
+    let messages = assembled["messages"].to_string();
+    let pointers: Vec<_> = messages
+        .split("[full output preserved at ")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(']'))
+        .collect();
+    assert!(!pointers.is_empty());
+    for (file, _) in pointers {
+        assert!(std::fs::read_to_string(file).expect(file).contains(&"x".repeat(3_000)));
+    }
+}
+
+#[test]
+fn sessions_of_unknown_shapes_are_listed_too() {
+    let room = Room::new();
+    let store = r#"{ "agent:main:main": { "sessionId": "a", "updatedAt": 1 },
+        "shape:of:tomorrow": { "sessionId": "b", "updatedAt": 2 } }"#;
+    room.write("agents/main/sessions/sessions.json", store);
+    let listed = room.json(&["sessions"]);
+    let keys: Vec<_> =
+        listed.as_array().expect("a list").iter().map(|s| &s["sessionKey"]).collect();
+    assert_eq!(keys, ["shape:of:tomorrow", "agent:main:main"]);
+}
