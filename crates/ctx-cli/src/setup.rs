@@ -186,6 +186,17 @@ pub(crate) fn fit(
     })
 }
 
+/// Builds the engine that the configuration names, and drops it: what only its layers know to be
+/// wrong is found as well.
+pub(crate) fn check_engine(config: &Config) -> anyhow::Result<()> {
+    let window = ctx_window_guard::Config::resolve(config)?.default_tokens;
+    let services = Services::default();
+    let registry = Registry::collect()?;
+    let context = BuildContext { config, services: &services, window, registry: &registry };
+    registry.build_engine(None, &context)?;
+    Ok(())
+}
+
 impl Resolved {
     fn ledger(&self) -> TokenLedger {
         let (system, tools) = self.fixed;

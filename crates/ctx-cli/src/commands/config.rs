@@ -28,6 +28,7 @@ pub(crate) fn run(global: &Global, command: args::Config, out: &Out) -> anyhow::
                 Some(file) => Config::read(file)?,
                 None => setup::config(global)?,
             };
+            setup::check_engine(&config)?;
             let path = config.path().map(|p| p.display().to_string());
             if json {
                 out.json(&serde_json::json!({

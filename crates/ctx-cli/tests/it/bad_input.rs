@@ -239,3 +239,18 @@ fn an_output_never_replaces_the_transcript() {
     }
     assert_eq!(fs::read_to_string(&path).expect("still there"), bytes);
 }
+
+#[test]
+fn a_config_that_no_engine_can_be_built_from_is_refused_by_check() {
+    let room = Room::new();
+    for (config, words) in [
+        ("{ plugins: { slots: { contextEngine: 'nope' } } }", "nope"),
+        (
+            "{ agents: { defaults: { contextPruning: { mode: 'turn-age', hardClearRatio: -1 } } } }",
+            "hardClearRatio",
+        ),
+    ] {
+        room.write("ctx.json5", config);
+        room.refused(&["config", "check"], words);
+    }
+}
