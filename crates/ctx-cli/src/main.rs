@@ -1,5 +1,7 @@
 //! The `ctx` binary: arguments in, one call, words out.
 
+#![forbid(unsafe_code)]
+
 mod args;
 mod commands;
 mod out;

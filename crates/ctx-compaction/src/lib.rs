@@ -4,6 +4,8 @@
 //! share of the window stays, the rest is left out without a summary. It needs no model and cannot
 //! fail.
 
+#![forbid(unsafe_code)]
+
 mod config;
 mod hard_prune;
 

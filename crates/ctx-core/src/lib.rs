@@ -6,6 +6,8 @@
 //!
 //! There is no I/O here, no clock, no task and no randomness: time and ids come in as arguments.
 
+#![forbid(unsafe_code)]
+
 mod count;
 mod engine;
 mod entry;

@@ -1,6 +1,8 @@
 //! Replay of recorded transcripts: what each model request would have carried, what an engine
 //! would have left out, and what both would have cost.
 
+#![forbid(unsafe_code)]
+
 mod cache;
 pub mod html;
 mod replay;

@@ -2,6 +2,8 @@
 //!
 //! `inventory` finds only what is linked, and a crate that no code names is not.
 
+#![forbid(unsafe_code)]
+
 #[cfg(feature = "compaction")]
 use ctx_compaction as _;
 #[cfg(feature = "pruning")]

@@ -3,3 +3,5 @@
 //!
 //! The contract is [`ctx_core::MemoryStore`]; the archive, the search behind it and the recall layer
 //! are not here yet.
+
+#![forbid(unsafe_code)]

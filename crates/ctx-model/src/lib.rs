@@ -13,6 +13,8 @@
 //! assert_eq!(model.prices.cost(&usage).to_string(), "$5.00");
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod catalogue;
 mod model;
 mod name;

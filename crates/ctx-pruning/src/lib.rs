@@ -5,6 +5,8 @@
 //! until the configuration names a [`Mode`]: the model is told less than the session holds, and
 //! where that matters (an audit, a look back for exact text) it should not be.
 
+#![forbid(unsafe_code)]
+
 mod config;
 mod layer;
 mod result;

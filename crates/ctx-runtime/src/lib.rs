@@ -4,3 +4,5 @@
 //! belong here and are not here yet. A host that runs its own loop uses `ctx-engine-registry` and
 //! the layers it links; the pieces it needs from [`ctx_core`] are [`ctx_core::ContextView`],
 //! [`ctx_core::ContextEngine`] and [`ctx_core::ToolHooks`].
+
+#![forbid(unsafe_code)]

@@ -2,3 +2,5 @@
 //! it all.
 //!
 //! None of it is here yet. What it will serve is what [`ctx_core::ContextView`] hands out.
+
+#![forbid(unsafe_code)]

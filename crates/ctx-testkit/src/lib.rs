@@ -2,6 +2,8 @@
 //!
 //! Everything here is deterministic: the same arguments give the same messages.
 
+#![forbid(unsafe_code)]
+
 mod sample;
 
 pub use sample::{Sample, entries};

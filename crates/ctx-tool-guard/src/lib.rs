@@ -7,6 +7,8 @@
 //!
 //! Under profile `copaw` it works by age instead: see [`Offload`].
 
+#![forbid(unsafe_code)]
+
 mod aggregate;
 mod config;
 mod cut;

@@ -6,6 +6,8 @@
 //! one that is too small with a [`FailoverError`], on which the outer loop takes another model.
 //! [`WindowGuard`] does the same as a layer.
 
+#![forbid(unsafe_code)]
+
 mod config;
 mod failover;
 mod layer;
