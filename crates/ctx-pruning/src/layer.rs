@@ -85,9 +85,10 @@ impl Pruning {
     /// [`ErrorKind::Config`] for a tool pattern that cannot be read, a ratio that is no number of
     /// zero or more, or an empty placeholder.
     pub fn new(config: Config) -> Result<Self> {
-        let wrong = |key: &str, why: &'static str| {
+        let wrong = |key: &str, why: &'static str, hint: &str| {
             Err(Error::new(ErrorKind::Config, why)
-                .with("key", format!("agents.defaults.contextPruning.{key}")))
+                .with("key", format!("agents.defaults.contextPruning.{key}"))
+                .hint(hint))
         };
         let ratios = [
             ("softTrimRatio", config.soft_trim_ratio),
@@ -95,11 +96,19 @@ impl Pruning {
         ];
         for (key, ratio) in ratios {
             if !ratio.is_finite() || ratio < 0.0 {
-                return wrong(key, "a ratio must be zero or more");
+                return wrong(
+                    key,
+                    "a ratio must be zero or more",
+                    "it is a share of the window, such as 0.3",
+                );
             }
         }
         if config.hard_clear.placeholder.trim().is_empty() {
-            return wrong("hardClear.placeholder", "the placeholder may not be empty");
+            return wrong(
+                "hardClear.placeholder",
+                "the placeholder may not be empty",
+                "set hardClear.enabled to false to clear nothing",
+            );
         }
         Ok(Self { filter: ToolFilter::new(&config.tools)?, config })
     }
