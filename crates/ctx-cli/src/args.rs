@@ -201,7 +201,11 @@ pub(crate) enum Config {
         json: bool,
     },
     /// Print the JSON Schema of the configuration
-    Schema,
+    Schema {
+        /// Print JSON (the output is JSON either way)
+        #[arg(long)]
+        json: bool,
+    },
     /// Check a configuration file
     Check {
         /// The file [default: the one in force]

@@ -31,7 +31,7 @@ pub struct SessionReport {
 pub struct RequestReport {
     /// The answer that marks the request.
     pub entry_id: EntryId,
-    /// When, in milliseconds since the epoch; absent where the transcript has no times.
+    /// When, in milliseconds since the epoch; null where the transcript has no times.
     pub timestamp: Option<Timestamp>,
     /// Tokens with nothing ever left out, system prompt and tool schemas included.
     pub raw_tokens: Tokens,
@@ -41,7 +41,7 @@ pub struct RequestReport {
     pub cached_tokens: Tokens,
     /// Whether `sentTokens` is inside window minus reserve.
     pub fits: bool,
-    /// What the request would have cost, in USD; absent where the model has no price.
+    /// What the request would have cost, in USD; null where the model has no price.
     pub cost_usd: Option<f64>,
     /// Edits made for this request, by layer. Earlier edits stay in force.
     pub actions: BTreeMap<String, u32>,
@@ -101,9 +101,9 @@ pub struct Totals {
     pub overflows_with: usize,
     /// Requests before which history was compacted.
     pub compactions: usize,
-    /// Cost with nothing left out, in USD; absent where the model has no price.
+    /// Cost with nothing left out, in USD; null where the model has no price.
     pub cost_without_usd: Option<f64>,
-    /// Cost with ctx, in USD, summary calls included; absent where the model has no price.
+    /// Cost with ctx, in USD, summary calls included; null where the model has no price.
     pub cost_with_usd: Option<f64>,
     /// Share of the sent tokens that the provider's cache would have held, 0 to 1.
     pub prefix_reuse: f64,

@@ -19,7 +19,7 @@ struct Report {
     session: SessionReport,
     problems: Vec<ProblemReport>,
     repaired_copy: Option<PathBuf>,
-    /// Where the bytes are that could not be read; absent when there are none.
+    /// Where the bytes are that could not be read; null when there are none.
     unreadable: Option<PathBuf>,
 }
 

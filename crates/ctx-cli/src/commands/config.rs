@@ -22,7 +22,7 @@ pub(crate) fn run(global: &Global, command: args::Config, out: &Out) -> anyhow::
             }
             out.json(&config.effective()?)?;
         }
-        args::Config::Schema => out.json(&Config::schema())?,
+        args::Config::Schema { .. } => out.json(&Config::schema())?,
         args::Config::Check { file, json } => {
             let config = match &file {
                 Some(file) => Config::read(file)?,
