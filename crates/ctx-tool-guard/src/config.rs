@@ -35,7 +35,8 @@ pub struct Config {
     #[schemars(with = "Option<u32>")]
     pub max_result_chars: Option<Chars>,
     /// A result that alone takes more than this share of the window is replaced by a placeholder,
-    /// unseen. Default: 0.5 (OpenClaw 2026.4); 0 under `copaw` and `pi`.
+    /// unseen; but one of the tool call in progress is cut to the cap for a single result, and to
+    /// this share at most. Default: 0.5 (OpenClaw 2026.4); 0 under `copaw` and `pi`.
     pub preemptive_share: f64,
     /// All results together may take this share of the window, or four results of the largest size,
     /// whichever is more; beyond it the oldest are elided until three quarters of that are left.
@@ -118,7 +119,7 @@ impl Config {
         self
     }
 
-    /// Sets the share of the window beyond which a result is replaced unseen.
+    /// Sets the share of the window beyond which a result of the past is replaced unseen.
     #[must_use]
     pub fn with_preemptive_share(mut self, share: f64) -> Self {
         self.preemptive_share = share;

@@ -62,16 +62,20 @@ pub(crate) fn cut(
     counter: &Counter,
 ) -> String {
     let mut room = cap.chars.0.min(Chars::of(text).0).saturating_sub(Chars::of(suffix).0 + 1);
+    let mut least_step = 64;
     while room > 0 {
         let form = assemble(text, room, shown, suffix);
         let tokens = counter.text(&form);
         if tokens <= cap.tokens {
             return form;
         }
-        // The next guess goes by the text's own density, and down by an eighth at least, so that
-        // the work is a geometric series whatever the text.
-        let by_density = u64::from(room) * cap.tokens.get() / tokens.get().max(1);
-        room = (by_density as u32).min(room - room.div_ceil(8));
+        // The next guess goes by the text's own density, and soon down by an eighth at least, so
+        // that the work is a geometric series whatever the text.
+        let over = (tokens - cap.tokens).get();
+        let by_density = (over * u64::from(Chars::of(&form).0)).div_ceil(tokens.get().max(1));
+        let step = u32::try_from(by_density).unwrap_or(u32::MAX).max(room.div_ceil(least_step));
+        room = room.saturating_sub(step);
+        least_step = (least_step / 2).max(8);
     }
     suffix.to_owned()
 }

@@ -7,7 +7,7 @@ use ctx_core::{
 };
 
 use crate::layer::rewritten;
-use crate::single::bound;
+use crate::single::{Standing, bound};
 use crate::{Limits, ToolGuard};
 
 struct WriteGuard {
@@ -26,7 +26,8 @@ impl ToolGuard {
     /// cut only on its way to the model. Without a blob store only the cut text remains.
     ///
     /// Window and counter are those of the ledger at this moment. Only the caps for one result
-    /// apply: age and sums are the layer's.
+    /// apply: age and sums are the layer's. What is being written is in progress: it is cut, and
+    /// never replaced by a placeholder.
     ///
     /// # Example
     ///
@@ -58,7 +59,8 @@ impl ToolResultHook for WriteGuard {
                 is_lost = put.is_err();
                 put.ok()
             };
-            bound(result, &self.limits, counter, preserve).filter(|_| !is_lost)
+            let standing = Standing::InProgress;
+            bound(result, &self.limits, counter, standing, preserve).filter(|_| !is_lost)
         };
         rewritten(message, change).map(|(form, _)| form)
     }

@@ -8,17 +8,17 @@ use ctx_core::{
     TurnContext,
 };
 
-use crate::single::{Bounded, bound, is_surely_small};
+use crate::single::{Bounded, Standing, bound, is_surely_small};
 use crate::{Config, Limits, aggregate, offload};
 
 /// Bounds tool results.
 ///
 /// # What
 ///
-/// 1. Each result that has not been sent yet is measured. One that takes more than
-///    `preemptiveShare` of the window is replaced by a placeholder; one over the cap for a single
-///    result is cut to it, to its beginning or, where its end matters (an error, the close of JSON,
-///    a summing up), to both ends.
+/// 1. Each result that has not been sent yet is measured. One over the cap for a single result is
+///    cut to it, to its beginning or, where its end matters (an error, the close of JSON, a summing
+///    up), to both ends. One of the past that takes more than `preemptiveShare` of the window, as it
+///    is met in a transcript that grew elsewhere, is replaced by a placeholder.
 /// 2. With [`Offload`](crate::Offload) on, results that are no longer among the newest are moved to
 ///    files.
 /// 3. When all results together exceed their cap, the oldest are elided until three quarters of it
@@ -29,8 +29,8 @@ use crate::{Config, Limits, aggregate, offload};
 ///
 /// What was cut stays cut: the view is sticky. A second run changes nothing.
 ///
-/// Results of the tool call in progress are cut but never elided for the sake of others: a model
-/// that does not see its last result asks for it for ever.
+/// Results of the tool call in progress are cut, whatever their size, but neither replaced nor
+/// elided for the sake of others: a model that does not see its last result asks for it for ever.
 ///
 /// A turn costs what is new in it; all results are walked only when their sum is over its cap.
 ///
@@ -133,8 +133,10 @@ impl ToolGuard {
             {
                 continue;
             }
+            let standing =
+                if view.is_protected(at) { Standing::InProgress } else { Standing::Past };
             // The transcript keeps the whole text, so nothing is put away here.
-            rewrite(view, at, |result| bound(result, limits, &counter, |_| None))?;
+            rewrite(view, at, |result| bound(result, limits, &counter, standing, |_| None))?;
         }
         Ok(())
     }

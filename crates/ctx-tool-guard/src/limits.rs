@@ -13,7 +13,7 @@ const MIN_TOKENS: Tokens = Tokens(256);
 pub struct Limits {
     /// What one result may measure.
     pub single: Option<Single>,
-    /// A result larger than this is replaced unseen.
+    /// A result larger than this is replaced unseen, unless its call is in progress.
     pub preemptive: Option<Tokens>,
     /// What all results together may measure.
     pub aggregate: Option<Tokens>,
@@ -55,6 +55,17 @@ impl Limits {
             single,
             preemptive: share(config.preemptive_share),
             aggregate: share(config.aggregate_share).map(|tokens| tokens.max(four)),
+        }
+    }
+}
+
+impl Limits {
+    /// The cap for a result in progress that takes more than `most`, where one of the past would be
+    /// replaced unseen: that for any single result, and never more than `most`.
+    pub(crate) fn single_within(&self, most: Tokens) -> Single {
+        match self.single {
+            Some(cap) => Single { tokens: cap.tokens.min(most), ..cap },
+            None => Single { chars: Chars(u32::MAX), tokens: most },
         }
     }
 }

@@ -2,7 +2,7 @@
 
 pub use ctx_core::CONTEXT_LIMIT_TRUNCATION_NOTICE;
 
-/// Stands for a whole result that was too large to show any of it.
+/// Stands for a whole result of the past that was too large to show any of it.
 pub const PREEMPTIVE_TOOL_RESULT_COMPACTION_PLACEHOLDER: &str =
     "[compacted: tool output removed to free context]";
 

@@ -10,6 +10,15 @@ use crate::notice::{
     CONTEXT_LIMIT_TRUNCATION_NOTICE, PREEMPTIVE_TOOL_RESULT_COMPACTION_PLACEHOLDER, preserved_at,
 };
 
+/// Whether the model still waits for a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It has not seen it. It must see some of it, or it asks for it for ever.
+    InProgress,
+    /// It has gone on since.
+    Past,
+}
+
 /// What becomes of a result that is too large.
 pub(crate) struct Bounded {
     pub(crate) content: Vec<Block>,
@@ -67,6 +76,7 @@ pub(crate) fn bound(
     result: &ToolResult,
     limits: &Limits,
     counter: &Counter,
+    standing: Standing,
     preserve: impl FnOnce(&str) -> Option<String>,
 ) -> Option<Bounded> {
     let text = result.plain_text();
@@ -79,20 +89,27 @@ pub(crate) fn bound(
         .collect();
     let size = attached.iter().fold(text_size, |sum, (_, size)| sum.plus(*size));
 
-    if let Some(most) = limits.preemptive.filter(|most| size.tokens > *most) {
-        let mut notice = PREEMPTIVE_TOOL_RESULT_COMPACTION_PLACEHOLDER.to_owned();
-        if let Some(path) = preserve(&text) {
-            notice.push('\n');
-            notice.push_str(&preserved_at(&path));
+    let cap = match (limits.preemptive.filter(|most| size.tokens > *most), standing) {
+        (Some(most), Standing::Past) => {
+            let mut notice = PREEMPTIVE_TOOL_RESULT_COMPACTION_PLACEHOLDER.to_owned();
+            if let Some(path) = preserve(&text) {
+                notice.push('\n');
+                notice.push_str(&preserved_at(&path));
+            }
+            let reason = format!("one result of {} tokens, more than {most}", size.tokens);
+            return changed(result, vec![Block::text(notice)], reason);
         }
-        let reason = format!("one result of {} tokens, more than {most}", size.tokens);
-        return changed(result, vec![Block::text(notice)], reason);
+        (Some(most), Standing::InProgress) => limits.single_within(most),
+        (None, _) => limits.single?,
+    };
+    if size.is_within(cap) {
+        return None;
     }
-    let cap = limits.single.filter(|cap| !size.is_within(*cap))?;
     let (kept, left) = keep_attached(&attached, text_size, cap);
     let mut suffix = CONTEXT_LIMIT_TRUNCATION_NOTICE.to_owned();
+    let a_quarter = Single { chars: Chars(cap.chars.0 / 4), tokens: Tokens(cap.tokens.0 / 4) };
     if let Some(path) = preserve(&text).map(|path| preserved_at(&path))
-        && Chars::of(&path).0 <= cap.chars.0 / 4
+        && Size::of_text(&path, counter).is_within(a_quarter)
     {
         suffix = format!("{suffix}\n{path}");
     }
@@ -103,7 +120,11 @@ pub(crate) fn bound(
     let cut_text = cut(&text, left, shown_of(&text, result.is_error), &suffix, counter);
     let mut content = vec![Block::text(cut_text)];
     content.extend(kept.into_iter().cloned());
-    let reason = format!("one result of {} characters, cut to {}", size.chars, cap.chars);
+    let reason = if size.chars > u64::from(cap.chars.0) {
+        format!("one result of {} characters, cut to {}", size.chars, cap.chars)
+    } else {
+        format!("one result of {} tokens, cut to {}", size.tokens, cap.tokens)
+    };
     changed(result, content, reason)
 }
 

@@ -47,16 +47,59 @@ fn both_ends_are_shown_where_the_end_tells() {
 }
 
 #[test]
-fn more_than_half_of_the_window_is_replaced_unseen() {
+fn more_than_half_of_the_window_is_replaced_unseen_once_the_model_went_on() {
     let mut session = Session::new(20_000);
     session.say(Role::User, "go");
     let half = session.read(&"x".repeat(40_000));
     let more = session.read(&"x".repeat(40_001));
+    session.say(Role::Assistant, "done");
     assert_eq!(session.guard(&guard()), 2);
     assert_eq!(session.text(half).len(), 16_000);
     assert_eq!(session.text(more), PREEMPTIVE_TOOL_RESULT_COMPACTION_PLACEHOLDER);
     let reason = session.view.edits().last().unwrap().reason.clone();
     assert_eq!(reason, "one result of 10001 tokens, more than 10000");
+}
+
+#[test]
+fn a_result_in_progress_is_cut_and_shown_however_large_it_is() {
+    let shown = |chars: usize, config: Config| {
+        let mut session = Session::new(20_000);
+        session.say(Role::User, "go");
+        let at = session.read(&format!("{}\nerror: the disk is full", "x".repeat(chars)));
+        let guard = ToolGuard::new(config);
+        session.guard(&guard);
+        assert_eq!(session.guard(&guard), 0);
+        session.text(at)
+    };
+    for chars in [39_900, 40_000, 80_000, 4_000_000] {
+        let text = shown(chars, Config::default());
+        assert!((15_900..=16_000).contains(&text.chars().count()), "{chars}");
+        assert!(text.contains("error: the disk is full"), "{chars}");
+    }
+    // Where no other cap is set, the share itself is the cap.
+    let alone = || Config::default().with_max_context_share(0.0);
+    let (under, over) = (shown(39_900, alone()), shown(40_100, alone()));
+    assert_eq!(under.len(), 39_924);
+    assert!((39_000..=40_010).contains(&over.len()), "{}", over.len());
+    assert!(over.contains("error: the disk is full"));
+}
+
+#[test]
+fn each_of_several_results_in_progress_is_shown() {
+    let mut session = Session::new(20_000);
+    session.say(Role::User, "go");
+    let first = session.run(vec![vec![Block::text("x".repeat(90_000))]; 3]);
+    assert_eq!(session.guard(&guard()), 3);
+    assert!((first..first + 3).all(|at| session.text(at).starts_with("xxx")));
+}
+
+#[test]
+fn the_reason_names_the_measure_that_was_exceeded() {
+    let mut session = Session::counted(32_000, CounterKind::Cjk);
+    session.say(Role::User, "go");
+    session.read(&"窗口".repeat(7_000));
+    session.guard(&guard());
+    assert_eq!(session.view.edits()[0].reason, "one result of 14000 tokens, cut to 9600");
 }
 
 #[test]
