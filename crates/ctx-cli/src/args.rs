@@ -98,6 +98,9 @@ pub(crate) struct Replay {
     /// Write a self-contained page with a chart and every request
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Let the page replace a file that is no earlier page
+    #[arg(long, requires = "html")]
+    pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
@@ -171,9 +174,12 @@ pub(crate) struct Convert {
 pub(crate) struct Check {
     /// The transcript
     pub(crate) session: PathBuf,
-    /// Write a repaired copy to FILE, or beside the transcript; the original is not touched
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) repair: Option<PathBuf>,
+    /// Write a repaired copy beside the transcript; the original is not touched
+    #[arg(long)]
+    pub(crate) repair: bool,
+    /// Where to write the repaired copy [default: SESSION.repaired.jsonl]
+    #[arg(long, short, value_name = "FILE", requires = "repair")]
+    pub(crate) output: Option<PathBuf>,
     /// Replace an existing copy
     #[arg(long)]
     pub(crate) force: bool,

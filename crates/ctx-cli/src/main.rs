@@ -4,8 +4,10 @@
 
 mod args;
 mod commands;
+mod files;
 mod out;
 mod setup;
+mod words;
 
 use std::process::ExitCode;
 

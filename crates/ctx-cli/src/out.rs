@@ -1,18 +1,23 @@
 //! Words out: data on stdout, everything else on stderr.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::Path;
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use anstream::{eprintln, stdout};
 use anstyle::{AnsiColor, Style};
-use anyhow::Context;
 use comfy_table::{CellAlignment, Table, presets};
-use ctx_core::{Error, ErrorKind};
+use ctx_eval::SessionReport;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use crate::args::{Global, When};
+use crate::words::{bytes, counted, harmless, harmless_json, shortened};
+
+/// Longer texts than this are cut in a table: an id can be a megabyte.
+const CELL_CHARS: usize = 160;
+
+/// Longer notes, warnings and errors than this are cut.
+const LINE_CHARS: usize = 600;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -41,11 +46,27 @@ impl Out {
         writeln!(stdout(), "{}", text.as_ref())
     }
 
+    /// What a report is about: the transcript, and how much is in it.
+    pub(crate) fn session(&self, session: &SessionReport) -> io::Result<()> {
+        self.line(format!("{BOLD}{}{BOLD:#}", harmless(&session.path)))?;
+        let mut parts = vec![
+            counted(session.entries, "entry"),
+            counted(session.messages, "message"),
+            counted(session.tool_results, "tool result"),
+        ];
+        if session.bad_lines > 0 {
+            let bad = usize::try_from(session.bad_lines).unwrap_or(usize::MAX);
+            parts.push(counted(bad, "bad line"));
+        }
+        let (format, size) = (&session.format, bytes(session.bytes));
+        self.line(format!("{DIM}{format}, {size}: {}{DIM:#}", parts.join(", ")))
+    }
+
     /// A value as pretty JSON.
     pub(crate) fn json(&self, value: &impl Serialize) -> anyhow::Result<()> {
+        let text = serde_json::to_string_pretty(value)?;
         let mut out = io::BufWriter::new(stdout().lock());
-        serde_json::to_writer_pretty(&mut out, value)?;
-        out.write_all(b"\n")?;
+        writeln!(out, "{}", harmless_json(&text))?;
         out.flush()?;
         Ok(())
     }
@@ -53,30 +74,30 @@ impl Out {
     /// Something worth knowing that is not the answer.
     pub(crate) fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            eprintln!("{DIM}note:{DIM:#} {}", text.as_ref());
+            eprintln!("{DIM}note:{DIM:#} {}", shortened(text.as_ref(), LINE_CHARS));
         }
     }
 
     /// Something that may be wrong.
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            eprintln!("{YELLOW}warning:{YELLOW:#} {}", text.as_ref());
+            eprintln!("{YELLOW}warning:{YELLOW:#} {}", shortened(text.as_ref(), LINE_CHARS));
         }
     }
 
     /// What went wrong, why, and what to do next.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         let mut said = error.to_string();
-        eprintln!("{RED}error:{RED:#} {said}");
+        eprintln!("{RED}error:{RED:#} {}", shortened(&said, LINE_CHARS));
         for cause in error.chain().skip(1).map(ToString::to_string) {
             if !said.contains(&cause) {
-                eprintln!("  {DIM}because:{DIM:#} {cause}");
+                eprintln!("  {DIM}because:{DIM:#} {}", shortened(&cause, LINE_CHARS));
                 said = cause;
             }
         }
         let hint = error.chain().find_map(|e| e.downcast_ref::<ctx_core::Error>()?.hint_text());
         if let Some(hint) = hint {
-            eprintln!("{GREEN}hint:{GREEN:#} {hint}");
+            eprintln!("{GREEN}hint:{GREEN:#} {}", shortened(hint, LINE_CHARS));
         }
     }
 
@@ -99,46 +120,51 @@ impl Out {
     }
 }
 
+/// A cell of a table: what it says, and how.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+}
+
+impl Cell {
+    /// A cell in a style.
+    pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
+        Self { text: text.into(), style }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self { text: text.into(), style: Style::new() }
+    }
+}
+
 /// A table without lines. The columns from the second to the `numbers`th are aligned to the right.
-pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>, numbers: usize) -> String {
+/// What cells say may come from a transcript: it is made harmless here.
+pub(crate) fn table(header: &[&str], rows: Vec<Vec<Cell>>, numbers: usize) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     if !header.is_empty() {
         table.set_header(header.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>());
     }
     for row in rows {
-        table.add_row(row);
+        let cells = row.into_iter().map(|Cell { text, style }| {
+            let text = shortened(&text, CELL_CHARS);
+            if style == Style::new() { text } else { format!("{style}{text}{style:#}") }
+        });
+        table.add_row(cells.collect::<Vec<_>>());
     }
     for at in 1..numbers {
         if let Some(column) = table.column_mut(at) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
+    if let Some(first) = table.column_mut(0) {
+        first.set_padding((0, 1));
+    }
     let text = table.to_string();
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
-}
-
-/// `1234567` as `1,234,567`.
-pub(crate) fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// Bytes for people.
-pub(crate) fn bytes(n: u64) -> String {
-    indicatif::DecimalBytes(n).to_string()
-}
-
-/// A share as a percentage.
-pub(crate) fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
 }
 
 /// Whether the reader of our output went away, which is not an error of ours.
@@ -148,60 +174,4 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
             || e.downcast_ref::<serde_json::Error>()
                 .is_some_and(|e| e.io_error_kind() == Some(io::ErrorKind::BrokenPipe))
     })
-}
-
-/// Whether a file that is in the way of an output is replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Existing {
-    Keep,
-    Replace,
-}
-
-impl Existing {
-    pub(crate) fn replaced_if(force: bool) -> Self {
-        if force { Self::Replace } else { Self::Keep }
-    }
-}
-
-/// Writes what was made of the transcript `source` to a file, whole or not at all: beside its
-/// place, then moved there. The transcript itself is never replaced, whatever was asked for.
-pub(crate) fn write_beside<T>(
-    source: &Path,
-    path: &Path,
-    existing: Existing,
-    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>,
-) -> anyhow::Result<T> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let place = || format!("{} cannot be written", path.display());
-    if is_same_file(source, path) {
-        let error = Error::new(ErrorKind::Conflict, "the output would replace the transcript");
-        return Err(error.with("path", path.display()).hint("name another output file").into());
-    }
-    let force = existing == Existing::Replace;
-    if !force && path.try_exists().with_context(place)? {
-        let error = Error::new(ErrorKind::Conflict, "the output file exists already");
-        return Err(error.with("path", path.display()).hint("--force replaces it").into());
-    }
-    let mut file = tempfile::NamedTempFile::new_in(folder).with_context(place)?;
-    let mut writer = BufWriter::new(file.as_file_mut());
-    let written = write(&mut writer)?;
-    writer.flush().with_context(place)?;
-    drop(writer);
-    if force {
-        file.persist(path).map_err(|e| e.error).with_context(place)?;
-    } else {
-        file.persist_noclobber(path).map_err(|e| e.error).with_context(place)?;
-    }
-    Ok(written)
-}
-
-/// Whether both paths lead to one file. One that does not exist is no other.
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    match (one.canonicalize(), other.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
-    }
 }

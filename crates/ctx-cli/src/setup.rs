@@ -16,6 +16,7 @@ use ctx_window_guard::{Candidates, ContextWindowSource, Window};
 
 use crate::args::{Fit, Global};
 use crate::out::Out;
+use crate::words::counted;
 
 /// Links the layers, which are found by nothing but being linked.
 const _: &[&str] = ctx_layers::LINKED;
@@ -23,13 +24,14 @@ const _: &[&str] = ctx_layers::LINKED;
 /// Settled before any engine is built.
 pub(crate) struct Resolved {
     config: Config,
-    pub(crate) profile: Profile,
+    profile: Profile,
     counter: Counter,
     window: Window,
     reserve: Tokens,
     engine: String,
-    pub(crate) model: Option<String>,
-    pub(crate) prices: Option<Prices>,
+    provider: Option<String>,
+    model: Option<String>,
+    prices: Option<Prices>,
     fixed: (Tokens, Tokens),
 }
 
@@ -54,16 +56,24 @@ pub(crate) fn config(global: &Global) -> anyhow::Result<Config> {
 /// Opens a transcript, and says on stderr what was wrong with it.
 pub(crate) fn open(path: &Path, out: &Out) -> anyhow::Result<Transcript> {
     const SHOWN: usize = 5;
-    let transcript = Transcript::open(path)?;
+    let transcript = read(path)?;
     let problems = transcript.problems();
     for problem in problems.iter().take(SHOWN) {
         out.warn(problem.to_string());
     }
     if problems.len() > SHOWN {
-        let path = path.display();
-        out.warn(format!("and {} more; `ctx check {path}` lists them", problems.len() - SHOWN));
+        let (more, path) = (counted(problems.len() - SHOWN, "more problem"), path.display());
+        out.warn(format!("{more}; `ctx check {path}` lists them"));
     }
     Ok(transcript)
+}
+
+/// Reads a transcript from a file, or from standard input where the file is `-`.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Transcript> {
+    if path == Path::new("-") {
+        return Ok(Transcript::from_reader(std::io::stdin().lock())?);
+    }
+    Ok(Transcript::open(path)?)
 }
 
 /// The transcript, for a report.
@@ -119,12 +129,13 @@ pub(crate) fn resolve(
         Some(kind) => Counter::new(kind).with_profile_rules(profile),
         None => Counter::for_profile(profile),
     };
-    let model = match &fit.model {
-        Some(name) => Some(name.clone()),
-        None => transcript.model()?,
+    let (provider, model) = match &fit.model {
+        Some(name) => (None, Some(name.clone())),
+        None => transcript.model()?.unzip(),
     };
     let models: Models = config.section()?;
-    let configured = model.as_deref().and_then(|name| models.find(None, name)).map(|(_, m)| m);
+    let found = model.as_deref().and_then(|name| models.find(None, name));
+    let configured = found.map(|(_, model)| model);
     let catalogued =
         model.as_deref().and_then(|name| Catalogue::embedded().find_for_profile(name, profile));
     if fit.model.is_some() && configured.is_none() && catalogued.is_none() {
@@ -136,6 +147,10 @@ pub(crate) fn resolve(
         Some(id) => id.clone(),
         None => config.section::<Plugins>()?.slots.context_engine,
     };
+    let provider = provider
+        .filter(|name| !name.is_empty())
+        .or_else(|| found.map(|(provider, _)| provider.to_owned()))
+        .or_else(|| catalogued.map(|m| m.provider.clone()));
     let prices = configured
         .and_then(|m| m.cost)
         .map(|cost| Prices {
@@ -147,7 +162,18 @@ pub(crate) fn resolve(
         .or_else(|| catalogued.map(|m| m.prices));
     let count = |text: Option<String>| text.map_or(Tokens::ZERO, |text| counter.text(&text));
     let fixed = (count(transcript.system_prompt()?), count(transcript.tools()?));
-    Ok(Resolved { config, profile, counter, window, reserve, engine, model, prices, fixed })
+    Ok(Resolved {
+        config,
+        profile,
+        counter,
+        window,
+        reserve,
+        engine,
+        provider,
+        model,
+        prices,
+        fixed,
+    })
 }
 
 /// Settles everything and builds the engine, which puts large texts into `blobs`. A window that is
@@ -160,14 +186,8 @@ pub(crate) fn fit(
     out: &Out,
 ) -> anyhow::Result<Fitted> {
     let resolved = resolve(global, fit, transcript)?;
-    resolved.window.check().map_err(|refused| match fit.window {
-        Some(_) => Error::from(refused).hint(format!("give --window {} or more", refused.minimum)),
-        None => Error::from(refused),
-    })?;
-    let model = resolved.model.as_deref().unwrap_or("unknown");
-    if let Some(warning) = resolved.window.warning("model", model) {
-        out.warn(warning);
-    }
+    resolved.check_window(fit)?;
+    resolved.warn(out);
     let services = Services { blobs: Some(blobs), ..Services::default() };
     let registry = Registry::collect()?;
     let context = BuildContext {
@@ -198,6 +218,26 @@ pub(crate) fn check_engine(config: &Config) -> anyhow::Result<()> {
 }
 
 impl Resolved {
+    /// Refuses a window under the guard's minimum, in the guard's words.
+    pub(crate) fn check_window(&self, fit: &Fit) -> anyhow::Result<()> {
+        self.window.check().map_err(|refused| match fit.window {
+            Some(_) => {
+                Error::from(refused).hint(format!("give --window {} or more", refused.minimum))
+            }
+            None => Error::from(refused),
+        })?;
+        Ok(())
+    }
+
+    /// Says that the window is small, if it is.
+    pub(crate) fn warn(&self, out: &Out) {
+        let model = self.model.as_deref().unwrap_or("unknown");
+        let provider = self.provider.as_deref().unwrap_or("unknown");
+        if let Some(warning) = self.window.warning(provider, model) {
+            out.warn(warning);
+        }
+    }
+
     fn ledger(&self) -> TokenLedger {
         let (system, tools) = self.fixed;
         TokenLedger::new(self.counter, self.window.tokens, self.reserve)

@@ -129,14 +129,13 @@ impl Transcript {
         Ok(Branch::of(self, self.path(None)?).compactions.len())
     }
 
-    /// The model in force at the leaf, without its provider.
+    /// The provider and the model in force at the leaf.
     ///
     /// # Errors
     ///
     /// What reading an entry may give.
-    pub fn model(&self) -> Result<Option<String>> {
-        let branch = Branch::of(self, self.path(None)?);
-        Ok(branch.model(self)?.map(|(_, model)| model))
+    pub fn model(&self) -> Result<Option<(String, String)>> {
+        Branch::of(self, self.path(None)?).model(self)
     }
 
     pub(crate) fn is_sent(&self, index: usize) -> bool {

@@ -15,8 +15,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::args::{Assemble, Global, Shape};
-use crate::out::{BOLD, DIM, Out, table, thousands};
+use crate::out::{BOLD, Cell, DIM, Out, table};
 use crate::setup;
+use crate::words::{counted, shortened, thousands};
+
+/// Room for a UUID.
+const ID_CHARS: usize = 36;
 
 #[derive(Serialize)]
 struct Assembled {
@@ -50,7 +54,7 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     let forms = view.take_projections();
     if args.record && !forms.is_empty() {
         let kept = ctx_session::keep_sent_forms(&home, &args.session, &forms)?;
-        out.note(format!("{} forms kept in {}", forms.len(), kept.display()));
+        out.note(format!("{} kept in {}", counted(forms.len(), "form"), kept.display()));
     }
     let manifest = view.manifest();
     if args.json {
@@ -115,16 +119,23 @@ fn print(manifest: &Manifest, out: &Out) -> anyhow::Result<()> {
             (Some(layer), Some(reason)) => format!("{layer}: {reason}"),
             _ => String::new(),
         };
-        vec![
-            entry.entry.to_string(),
-            thousands(entry.before.get()),
-            thousands(entry.tokens.get()),
-            entry.role.clone(),
-            state.to_owned(),
-            why,
-        ]
+        let id = shortened(&entry.entry, ID_CHARS);
+        let (before, sent) = (thousands(entry.before.get()), thousands(entry.tokens.get()));
+        let row: [Cell; 6] = [
+            id.into(),
+            before.into(),
+            sent.into(),
+            entry.role.as_str().into(),
+            state.into(),
+            why.into(),
+        ];
+        Vec::from(row)
     });
-    let header = ["entry", "tokens", "sent", "role", "", "why"];
+    if manifest.entries.is_empty() {
+        out.note("the branch holds no message");
+        return Ok(());
+    }
+    let header = ["entry", "tokens", "sent", "role", "form", "why"];
     out.line(table(&header, rows.collect(), 3))?;
     Ok(())
 }

@@ -9,8 +9,13 @@ use ctx_session::Transcript;
 use serde::Serialize;
 
 use crate::args::Check;
-use crate::out::{self, Existing, GREEN, Out, YELLOW, thousands};
+use crate::files::{Existing, write_beside};
+use crate::out::{GREEN, Out, YELLOW};
 use crate::setup;
+use crate::words::{counted, harmless, shortened};
+
+/// Longer texts of problems are cut when they are printed for people.
+const TEXT_CHARS: usize = 300;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -31,7 +36,7 @@ struct ProblemReport {
 }
 
 pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
-    let transcript = Transcript::open(&args.session)?;
+    let transcript = setup::read(&args.session)?;
     let session = setup::session_report(&args.session, &transcript)?;
     let problems: Vec<_> = transcript
         .problems()
@@ -42,15 +47,16 @@ pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
             text: p.to_string(),
         })
         .collect();
-    let repaired_copy = args
-        .repair
-        .map(|path| if path.as_os_str().is_empty() { beside(&args.session) } else { path });
+    let repaired_copy = args.repair.then(|| args.output.unwrap_or_else(|| beside(&args.session)));
     let mut unreadable = None;
     if let Some(path) = &repaired_copy {
         let existing = Existing::replaced_if(args.force);
-        out::write_beside(&args.session, path, existing, |writer| {
-            Ok(transcript.repaired_copy(writer)?)
-        })?;
+        write_beside(
+            &args.session,
+            path,
+            existing,
+            |writer| Ok(transcript.repaired_copy(writer)?),
+        )?;
         unreadable = keep_aside(&args.session, &transcript, path, existing)?;
     }
     let ok = problems.is_empty();
@@ -76,7 +82,7 @@ fn keep_aside(
     let mut path = copy.as_os_str().to_owned();
     path.push(".unreadable");
     let path = PathBuf::from(path);
-    out::write_beside(session, &path, existing, |writer| Ok(transcript.unreadable(writer)?))?;
+    write_beside(session, &path, existing, |writer| Ok(transcript.unreadable(writer)?))?;
     Ok(Some(path))
 }
 
@@ -90,18 +96,17 @@ fn beside(path: &Path) -> PathBuf {
 fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
     let session = &report.session;
     for problem in &report.problems {
-        out.line(format!("{YELLOW}{}{YELLOW:#}", problem.text))?;
+        out.line(format!("{YELLOW}{}{YELLOW:#}", shortened(&problem.text, TEXT_CHARS)))?;
     }
     let verdict = match report.problems.len() {
         0 => format!("{GREEN}ok{GREEN:#}"),
-        1 => "1 problem, read around it".to_owned(),
-        n => format!("{n} problems, read around them"),
+        n => format!("{}, read around", counted(n, "problem")),
     };
     out.line(format!(
-        "{verdict}: {} entries, {} messages read from {} ({})",
-        thousands(session.entries as u64),
-        thousands(session.messages as u64),
-        session.path,
+        "{verdict}: {}, {} read from {} ({})",
+        counted(session.entries, "entry"),
+        counted(session.messages, "message"),
+        harmless(&session.path),
         session.format,
     ))?;
     match &report.repaired_copy {

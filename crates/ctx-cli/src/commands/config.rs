@@ -36,6 +36,7 @@ pub(crate) fn run(global: &Global, command: args::Config, out: &Out) -> anyhow::
                 }))?;
             } else {
                 let path = path.unwrap_or_else(|| "defaults (there is no file)".to_owned());
+                let path = crate::words::harmless(&path);
                 out.line(format!("{GREEN}ok{GREEN:#} {path}, profile {}", config.profile()))?;
             }
         }

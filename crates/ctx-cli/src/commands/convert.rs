@@ -6,8 +6,10 @@ use std::process::ExitCode;
 use ctx_session::Format;
 
 use crate::args::Convert;
-use crate::out::{self, Existing, Out};
+use crate::files::{Existing, write_beside};
+use crate::out::Out;
 use crate::setup;
+use crate::words::counted;
 
 pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
     let format: Format = args.to.parse()?;
@@ -15,10 +17,10 @@ pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
     match &args.output {
         Some(path) => {
             let existing = Existing::replaced_if(args.force);
-            let written = out::write_beside(&args.session, path, existing, |writer| {
+            let written = write_beside(&args.session, path, existing, |writer| {
                 Ok(transcript.convert(format, writer)?)
             })?;
-            out.note(format!("{written} messages written to {}", path.display()));
+            out.note(format!("{} written to {}", counted(written, "message"), path.display()));
         }
         None => {
             let mut writer = BufWriter::new(std::io::stdout().lock());

@@ -6,7 +6,7 @@ use ctx_engine_registry::Registry;
 use serde::Serialize;
 
 use crate::args::{Engines, Global};
-use crate::out::{BOLD, Out, table};
+use crate::out::{BOLD, Cell, Out, table};
 use crate::setup;
 
 #[derive(Serialize)]
@@ -39,14 +39,18 @@ pub(crate) fn run(global: &Global, args: &Engines, out: &Out) -> anyhow::Result<
     out.line(format!("{BOLD}Engines{BOLD:#}"))?;
     let rows = listing.engines.iter().map(|e| {
         let mark = if e.selected { "*" } else { " " };
-        vec![format!("{mark} {}", e.id), e.carrier.clone(), e.source.clone(), e.about.clone()]
+        Vec::<Cell>::from([
+            format!("{mark} {}", e.id).into(),
+            e.carrier.as_str().into(),
+            e.source.as_str().into(),
+            e.about.as_str().into(),
+        ])
     });
     out.line(table(&[], rows.collect(), 0))?;
     out.line(format!("\n{BOLD}Layers of legacy, in order{BOLD:#}"))?;
-    let rows = listing
-        .layers
-        .iter()
-        .map(|l| vec![format!("  {}", l.id), l.source.to_owned(), l.about.to_owned()]);
+    let rows = listing.layers.iter().map(|l| {
+        Vec::<Cell>::from([format!("  {}", l.id).into(), l.source.into(), l.about.into()])
+    });
     out.line(table(&[], rows.collect(), 0))?;
     Ok(ExitCode::SUCCESS)
 }

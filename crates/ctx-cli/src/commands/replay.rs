@@ -7,8 +7,10 @@ use ctx_eval::ReplayReport;
 use ctx_session::blobs::MemoryBlobs;
 
 use crate::args::{Global, Replay};
-use crate::out::{self, BOLD, DIM, Existing, GREEN, Out, RED, bytes, percent, table, thousands};
+use crate::files::{Existing, write_beside};
+use crate::out::{Cell, DIM, GREEN, Out, RED, table};
 use crate::setup;
+use crate::words::{harmless, percent, thousands, usd};
 
 pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
@@ -33,7 +35,8 @@ pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<E
         out.warn("the transcript holds no answer of a model, so there is no request to replay");
     }
     if let Some(path) = &args.html {
-        out::write_beside(&args.session, path, Existing::Replace, |writer| {
+        let existing = Existing::page(path, args.force);
+        write_beside(&args.session, path, existing, |writer| {
             Ok(ctx_eval::html::write(&report, writer)?)
         })?;
         out.note(format!("page written to {}", path.display()));
@@ -47,25 +50,12 @@ pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<E
 }
 
 fn print(report: &ReplayReport, out: &Out) -> anyhow::Result<()> {
-    let session = &report.session;
-    out.line(format!("{BOLD}{}{BOLD:#}", session.path))?;
-    out.line(format!(
-        "{DIM}{}, {}: {} entries, {} messages, {} tool results{}{DIM:#}",
-        session.format,
-        bytes(session.bytes),
-        thousands(session.entries as u64),
-        thousands(session.messages as u64),
-        thousands(session.tool_results as u64),
-        match session.bad_lines {
-            0 => String::new(),
-            n => format!(", {n} bad lines"),
-        },
-    ))?;
+    out.session(&report.session)?;
     out.line(format!(
         "{DIM}window {}, reserve {}, engine {}, profile {}, counter {}{DIM:#}\n",
         thousands(report.window.get()),
         thousands(report.reserve.get()),
-        report.engine,
+        harmless(&report.engine),
         report.profile,
         report.counter,
     ))?;
@@ -83,43 +73,48 @@ fn comparison(report: &ReplayReport) -> String {
     let largest = |f: fn(&ctx_eval::RequestReport) -> u64| {
         thousands(report.requests.iter().map(f).max().unwrap_or(0))
     };
-    let usd = |cost: Option<f64>| cost.map_or_else(|| "-".to_owned(), |usd| format!("${usd:.2}"));
+    let price = |cost: Option<f64>| cost.map_or_else(|| "-".to_owned(), usd);
     let cost = match &report.model {
         Some(model) if totals.cost_with_usd.is_some() => format!("cost ({model})"),
+        _ if totals.requests == 0 => "cost".to_owned(),
         _ => "cost (no price known; see --model)".to_owned(),
     };
     let overflow = match totals.overflows_with {
-        0 => format!("{GREEN}0{GREEN:#}"),
-        n => format!("{RED}{}{RED:#}", count(n)),
+        0 => Cell::styled("0", GREEN),
+        n => Cell::styled(count(n), RED),
     };
-    let rows = [
-        ["model requests".to_owned(), count(totals.requests), count(totals.requests)],
+    let rows: Vec<[Cell; 3]> = vec![
+        ["model requests".into(), count(totals.requests).into(), count(totals.requests).into()],
         [
-            format!("over {} tokens", thousands((report.window - report.reserve).get())),
-            count(totals.overflows_without),
+            format!("over {} tokens", thousands((report.window - report.reserve).get())).into(),
+            count(totals.overflows_without).into(),
             overflow,
         ],
         [
-            "largest request".to_owned(),
-            largest(|r| r.raw_tokens.get()),
-            largest(|r| r.sent_tokens.get()),
+            "largest request".into(),
+            largest(|r| r.raw_tokens.get()).into(),
+            largest(|r| r.sent_tokens.get()).into(),
         ],
-        ["tokens sent".to_owned(), thousands(totals.raw_tokens), thousands(totals.sent_tokens)],
-        ["from the cache".to_owned(), String::new(), percent(totals.prefix_reuse)],
-        ["times history was cut".to_owned(), String::new(), count(totals.compactions)],
-        [cost, usd(totals.cost_without_usd), usd(totals.cost_with_usd)],
+        [
+            "tokens sent".into(),
+            thousands(totals.raw_tokens).into(),
+            thousands(totals.sent_tokens).into(),
+        ],
+        ["from the cache".into(), "".into(), percent(totals.prefix_reuse).into()],
+        ["times history was cut".into(), "".into(), count(totals.compactions).into()],
+        [cost.into(), price(totals.cost_without_usd).into(), price(totals.cost_with_usd).into()],
     ];
-    table(&["", "nothing left out", "with ctx"], rows.map(Vec::from).to_vec(), 3)
+    table(&["", "nothing left out", "with ctx"], rows.into_iter().map(Vec::from).collect(), 3)
 }
 
 fn layers(report: &ReplayReport) -> String {
     let rows = report.layers.iter().map(|(layer, did)| {
         vec![
-            layer.clone(),
-            thousands(did.dropped.into()),
-            thousands(did.replaced.into()),
-            thousands(did.inserted.into()),
-            thousands(u64::try_from(did.tokens_removed).unwrap_or(0)),
+            layer.clone().into(),
+            thousands(did.dropped.into()).into(),
+            thousands(did.replaced.into()).into(),
+            thousands(did.inserted.into()).into(),
+            thousands(u64::try_from(did.tokens_removed).unwrap_or(0)).into(),
         ]
     });
     table(&["layer", "left out", "shortened", "added", "tokens taken out"], rows.collect(), 5)

@@ -9,7 +9,8 @@ use ctx_session::store::{SessionEntry, SessionStore};
 use serde::Serialize;
 
 use crate::args::Sessions;
-use crate::out::{Out, table, thousands};
+use crate::out::{Cell, Out, table};
+use crate::words::thousands;
 
 /// A row of the store, with its key in it.
 #[derive(Serialize)]
@@ -29,7 +30,14 @@ pub(crate) fn run(args: &Sessions, out: &Out) -> anyhow::Result<ExitCode> {
     };
     let mut sessions = Vec::new();
     for agent in agents {
-        let stored = SessionStore::at(home.sessions_file(&agent)).load()?;
+        let stored = match SessionStore::at(home.sessions_file(&agent)).load() {
+            Ok(stored) => stored,
+            Err(error) if args.agent.is_none() => {
+                out.warn(format!("agent {agent} is left out: {error}"));
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         sessions.extend(stored.all().map(|(key, entry)| Stored {
             session_key: key.to_string(),
             agent_id: agent.to_string(),
@@ -68,14 +76,16 @@ fn agents(home: &Home) -> anyhow::Result<Vec<FileId>> {
     Ok(agents)
 }
 
-fn row(session: &Stored) -> Vec<String> {
+fn row(session: &Stored) -> Vec<Cell> {
     let entry = &session.entry;
     let active = jiff::Timestamp::from_millisecond(entry.updated_at.0).ok();
     vec![
-        session.session_key.clone(),
-        entry.context_tokens.map_or_else(|| "-".to_owned(), thousands),
-        thousands(entry.compaction_count.unwrap_or(0)),
-        active.map_or_else(|| "-".to_owned(), |t| t.strftime("%Y-%m-%d %H:%M UTC").to_string()),
-        entry.session_id.clone(),
+        session.session_key.clone().into(),
+        entry.context_tokens.map_or_else(|| "-".to_owned(), thousands).into(),
+        thousands(entry.compaction_count.unwrap_or(0)).into(),
+        active
+            .map_or_else(|| "-".to_owned(), |t| t.strftime("%Y-%m-%d %H:%M UTC").to_string())
+            .into(),
+        entry.session_id.clone().into(),
     ]
 }

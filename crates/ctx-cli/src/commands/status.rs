@@ -2,17 +2,26 @@
 
 use std::process::ExitCode;
 
+use ctx_core::MIN_MESSAGE_TOKENS;
 use ctx_eval::StatusReport;
 
 use crate::args::{Global, Status};
-use crate::out::{BOLD, DIM, GREEN, Out, RED, YELLOW, bytes, percent, table, thousands};
+use crate::out::{Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::setup;
+use crate::words::{percent, shortened, thousands};
+
+/// Longer names of sessions are cut.
+const NAME_CHARS: usize = 120;
 
 pub(crate) fn run(global: &Global, args: &Status, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
-    let fitted = setup::resolve(global, &args.fit, &transcript)?;
+    let resolved = setup::resolve(global, &args.fit, &transcript)?;
+    if args.fit.window.is_some() {
+        resolved.check_window(&args.fit)?;
+    }
+    resolved.warn(out);
     let session = setup::session_report(&args.session, &transcript)?;
-    let report = ctx_eval::status(&transcript, session, &fitted.status_setup())?;
+    let report = ctx_eval::status(&transcript, session, &resolved.status_setup())?;
     if args.json {
         out.json(&report)?;
     } else {
@@ -22,80 +31,78 @@ pub(crate) fn run(global: &Global, args: &Status, out: &Out) -> anyhow::Result<E
 }
 
 fn print(report: &StatusReport, out: &Out) -> anyhow::Result<()> {
-    let session = &report.session;
-    out.line(format!("{BOLD}{}{BOLD:#}", session.path))?;
-    out.line(format!(
-        "{DIM}{}, {}: {} entries, {} messages, {} tool results{DIM:#}",
-        session.format,
-        bytes(session.bytes),
-        thousands(session.entries as u64),
-        thousands(session.messages as u64),
-        thousands(session.tool_results as u64),
-    ))?;
+    out.session(&report.session)?;
     if let Some(name) = &report.name {
-        out.line(format!("{DIM}name: {name}{DIM:#}"))?;
+        out.line(format!("{DIM}name: {}{DIM:#}", shortened(name, NAME_CHARS)))?;
     }
     out.line("")?;
-    let used = report.used_share;
-    let colour = match used {
-        share if share >= 1.0 => RED,
-        share if share >= 0.8 => YELLOW,
-        _ => GREEN,
-    };
-    let context = &report.context;
-    let mut rows = vec![
-        vec![
-            "context".to_owned(),
-            format!(
-                "{colour}{}{colour:#} of {} tokens, {}",
-                thousands(context.tokens.get()),
-                thousands(report.limit.get()),
-                percent(used)
-            ),
-        ],
-        vec![
-            "window".to_owned(),
-            format!(
-                "{} (from {}), {} kept free for the answer",
-                thousands(report.window.get()),
-                report.source,
-                thousands(report.reserve.get())
-            ),
-        ],
-        vec!["messages".to_owned(), roles(report)],
-        vec![
-            "whole session".to_owned(),
-            format!("{} tokens with nothing left out", thousands(report.all_messages_tokens)),
-        ],
-    ];
+    let mut rows = vec![("request", used(report)), ("window", window(report).into())];
+    rows.push(("messages", roles(report).into()));
+    rows.push(("whole session", whole(report).into()));
     if let Some(reported) = &report.reported {
-        rows.push(vec![
-            "reported".to_owned(),
-            format!(
-                "{} tokens by the provider; its count is {:.2} times this counter's",
-                thousands(reported.tokens),
-                reported.calibration
-            ),
-        ]);
+        let tokens = thousands(reported.tokens);
+        let times = reported.calibration;
+        let said =
+            format!("{tokens} tokens by the provider, {times:.2} times what this counter counts");
+        rows.push(("reported", said.into()));
     }
     if let Some(model) = &report.model {
-        rows.push(vec!["model".to_owned(), format!("{}/{}", model.provider, model.model_id)]);
+        rows.push(("model", format!("{}/{}", model.provider, model.model_id).into()));
     }
-    rows.push(vec!["compactions".to_owned(), report.compactions.to_string()]);
+    rows.push(("compactions", thousands(report.compactions as u64).into()));
     if report.branches > 1 {
-        rows.push(vec!["branches".to_owned(), report.branches.to_string()]);
+        rows.push(("branches", thousands(report.branches as u64).into()));
     }
-    let next = if report.should_compact { "history will be cut" } else { "fits as it is" };
-    rows.push(vec!["next request".to_owned(), next.to_owned()]);
+    rows.push(("next request", next(report)));
+    let rows = rows.into_iter().map(|(what, cell)| vec![what.into(), cell]).collect();
     out.line(table(&[], rows, 0))?;
-    for problem in &report.problems {
-        out.warn(problem);
-    }
     Ok(())
 }
 
+fn used(report: &StatusReport) -> Cell {
+    let colour = match report.used_share {
+        share if share > 1.0 => RED,
+        share if share >= 0.8 => YELLOW,
+        _ => GREEN,
+    };
+    let fixed = report.system + report.tools;
+    let of_it = match fixed.get() {
+        0 => String::new(),
+        n => format!(", {} of them system prompt and tools", thousands(n)),
+    };
+    let used = thousands((report.context.tokens + fixed).get());
+    let (limit, share) = (thousands(report.limit.get()), percent(report.used_share));
+    Cell::styled(format!("{used} of {limit} tokens ({share}){of_it}"), colour)
+}
+
+fn window(report: &StatusReport) -> String {
+    let (window, reserve) = (thousands(report.window.get()), thousands(report.reserve.get()));
+    format!("{window} (from {}), {reserve} kept free for the answer", report.source)
+}
+
+fn whole(report: &StatusReport) -> String {
+    format!("{} tokens with nothing left out", thousands(report.all_messages_tokens))
+}
+
+/// What becomes of the next request.
+fn next(report: &StatusReport) -> Cell {
+    if report.should_block {
+        Cell::styled("refused: the window is under the guard's minimum", RED)
+    } else if report.system + report.tools + MIN_MESSAGE_TOKENS > report.limit {
+        Cell::styled("refused: system prompt and tools leave no room for messages", RED)
+    } else if report.should_compact {
+        Cell::styled("history will be cut", YELLOW)
+    } else {
+        "fits as it is".into()
+    }
+}
+
 fn roles(report: &StatusReport) -> String {
+    let count = |n: usize| thousands(n as u64);
     let parts: Vec<_> =
-        report.context.roles.iter().map(|(role, n)| format!("{n} {role}")).collect();
-    format!("{} ({})", report.context.messages, parts.join(", "))
+        report.context.roles.iter().map(|(role, &n)| format!("{} {role}", count(n))).collect();
+    match parts.is_empty() {
+        true => "none".to_owned(),
+        false => format!("{} ({})", count(report.context.messages), parts.join(", ")),
+    }
 }

@@ -29,7 +29,7 @@ fn read_around(name: &str, bytes: &[u8]) -> (usize, Vec<String>) {
 /// The repaired copy is read without a problem, and holds as many messages.
 fn repairs(room: &Room, file: &str, name: &str) {
     let copy = room.path("copy.jsonl");
-    let before = room.json(&["check", file, "--repair", text(&copy)]);
+    let before = room.json(&["check", file, "--repair", "-o", text(&copy)]);
     let after = room.json(&["check", text(&copy)]);
     let left = after["problems"].as_array().expect("a list");
     // A version from the future is no damage: its copy keeps it.
@@ -232,7 +232,7 @@ fn an_output_never_replaces_the_transcript() {
         for args in [
             &["replay", file, "--window", "32000", "--html", out][..],
             &["convert", file, "--to", "openai", "--output", out, "--force"],
-            &["check", file, "--repair", out, "--force"],
+            &["check", file, "--repair", "-o", out, "--force"],
         ] {
             room.refused(args, "would replace the transcript");
         }

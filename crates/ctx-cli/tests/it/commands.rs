@@ -171,3 +171,76 @@ fn sessions_of_unknown_shapes_are_listed_too() {
         listed.as_array().expect("a list").iter().map(|s| &s["sessionKey"]).collect();
     assert_eq!(keys, ["shape:of:tomorrow", "agent:main:main"]);
 }
+
+#[test]
+fn a_page_replaces_an_earlier_page_only() {
+    let room = Room::new();
+    let path = room.write("s.jsonl", join(&pi_lines(3)));
+    let other = room.write("notes.txt", "mine");
+    room.refused(&["replay", text(&path), "--html", text(&other)], "exists");
+    assert_eq!(std::fs::read_to_string(&other).expect("text"), "mine");
+    let page = room.path("page.html");
+    for _ in 0..2 {
+        assert_eq!(room.ctx(&["replay", text(&path), "--html", text(&page)]).code, Some(0));
+    }
+}
+
+#[test]
+fn check_repairs_beside_the_transcript() {
+    let room = Room::new();
+    let torn = join(&pi_lines(3));
+    let path = room.write("s.jsonl", &torn[..torn.len() - 30]);
+    let ran = room.ctx(&["check", text(&path), "--repair"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let copy = room.json(&["check", text(&room.path("s.repaired.jsonl"))]);
+    assert_eq!(copy["ok"], true, "{copy}");
+    assert!(room.path("s.repaired.jsonl.unreadable").exists());
+}
+
+#[test]
+fn what_a_transcript_says_does_not_reach_the_terminal_raw() {
+    let room = Room::new();
+    let hostile = r"\u001b]0;owned\u0007\u001b[2J\u009b31m\u202e\r\n";
+    let lines = pi_lines(30).join("\n").replace("call_7", hostile).replace("0000001d", hostile);
+    let path =
+        room.write("s.jsonl", lines.replace("\"stop\"}", "\"stop\",\"model\":\"\\u001b[2Jm\"}"));
+    for command in ["status", "assemble", "replay", "check"] {
+        for colour in ["always", "never"] {
+            let mut args = vec![command, text(&path), "--color", colour];
+            if command != "check" {
+                args.extend(["--window", "16000"]);
+            }
+            let ran = room.ctx(&args);
+            assert_eq!(ran.code, Some(0), "{args:?}: {}", ran.stderr);
+            for said in [&ran.stdout, &ran.stderr] {
+                let bad = ["\u{1b}]", "\u{1b}[2J", "\u{9b}", "\u{202e}", "\u{7}", "\r"];
+                let found = bad.iter().find(|b| said.contains(**b));
+                assert_eq!(found, None, "{args:?}: {said:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_transcript_can_come_from_standard_input() {
+    let room = Room::new();
+    let path = room.write("s.jsonl", join(&pi_lines(3)));
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_ctx"))
+        .args(["status", "-", "--json"])
+        .env("CTX_HOME", room.path("home"))
+        .stdin(std::fs::File::open(path).expect("it is there"))
+        .output()
+        .expect("the binary runs");
+    let status: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(status["session"]["messages"], 12);
+}
+
+#[test]
+fn status_refuses_a_window_that_replay_would_refuse() {
+    let room = Room::new();
+    let path = room.write("s.jsonl", join(&pi_lines(3)));
+    room.refused(&["status", text(&path), "--window", "1"], "Minimum is 16000");
+    room.write("ctx.json5", "{ agents: { defaults: { contextTokens: 8000 } } }");
+    let status = room.json(&["status", text(&path)]);
+    assert_eq!((&status["shouldBlock"], &status["window"]), (&true.into(), &8_000.into()));
+}

@@ -1,0 +1,98 @@
+//! Files that commands write: whole or not at all, and never over the transcript.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::Path;
+
+use ctx_core::{Error, ErrorKind};
+
+/// How much of a file is looked at to tell an earlier page from anything else.
+const PAGE_HEAD: u64 = 4096;
+
+/// What every page of ours holds near its beginning.
+const PAGE_MARK: &str = "<title>ctx replay</title>";
+
+/// Whether a file that is in the way of an output is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    Keep,
+    Replace,
+}
+
+impl Existing {
+    pub(crate) fn replaced_if(force: bool) -> Self {
+        if force { Self::Replace } else { Self::Keep }
+    }
+
+    /// A page takes the place of an earlier page, and of anything else only by `force`.
+    pub(crate) fn page(path: &Path, force: bool) -> Self {
+        Self::replaced_if(force || is_page(path))
+    }
+}
+
+fn is_page(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(PAGE_HEAD).read_to_end(&mut head));
+    read.is_ok() && String::from_utf8_lossy(&head).contains(PAGE_MARK)
+}
+
+/// Writes what was made of the transcript `source` to a file, whole or not at all: beside its
+/// place, then moved there. The transcript itself is never replaced, whatever was asked for.
+pub(crate) fn write_beside<T>(
+    source: &Path,
+    path: &Path,
+    existing: Existing,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    if is_same_file(source, path) {
+        let error = Error::new(ErrorKind::Conflict, "the output would replace the transcript");
+        return Err(error.with("path", path.display()).hint("name another output file").into());
+    }
+    let in_the_way = || {
+        let error = Error::new(ErrorKind::Conflict, "the output file exists already");
+        error.with("path", path.display()).hint("--force replaces it")
+    };
+    if existing == Existing::Keep && path.symlink_metadata().is_ok() {
+        return Err(in_the_way().into());
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let failed = |e: &io::Error| {
+        let what = match e.kind() {
+            io::ErrorKind::NotFound => "its folder is not there".to_owned(),
+            kind => kind.to_string(),
+        };
+        Error::new(ErrorKind::Io, format!("the output cannot be written: {what}"))
+            .with("path", path.display())
+            .hint("name a file in a folder that exists and that you may write to")
+    };
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(folder).map_err(|e| failed(&e))?;
+    let mut writer = BufWriter::new(file.as_file_mut());
+    let written = write(&mut writer)?;
+    writer.flush().map_err(|e| failed(&e))?;
+    drop(writer);
+    match existing {
+        Existing::Replace => file.persist(path).map_err(|e| failed(&e.error))?,
+        Existing::Keep => file.persist_noclobber(path).map_err(|e| match e.error.kind() {
+            io::ErrorKind::AlreadyExists => in_the_way(),
+            _ => failed(&e.error),
+        })?,
+    };
+    Ok(written)
+}
+
+/// Whether both paths lead to one file. One that does not exist is no other.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}

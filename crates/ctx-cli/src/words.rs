@@ -1,0 +1,122 @@
+//! Numbers and foreign text, made fit for people to read.
+
+use std::borrow::Cow;
+
+/// `1234567` as `1,234,567`.
+pub(crate) fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Bytes for people.
+pub(crate) fn bytes(n: u64) -> String {
+    indicatif::DecimalBytes(n).to_string()
+}
+
+/// A share as a percentage.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// `1 message`, `2 messages`, `1,000 messages`.
+pub(crate) fn counted(n: usize, thing: &str) -> String {
+    let number = thousands(n as u64);
+    match n {
+        1 => format!("{number} {thing}"),
+        _ if thing.ends_with('y') => format!("{number} {}ies", &thing[..thing.len() - 1]),
+        _ => format!("{number} {thing}s"),
+    }
+}
+
+/// Dollars and cents.
+pub(crate) fn usd(amount: f64) -> String {
+    let cents = (amount.abs() * 100.0).round();
+    let sign = if amount < 0.0 { "-" } else { "" };
+    format!("{sign}${}.{:02}", thousands((cents / 100.0) as u64), (cents % 100.0) as u64)
+}
+
+/// A text from elsewhere on one line: whatever could move the cursor, colour the screen or turn the
+/// reading direction is spelled out.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_harmful(c) || c.is_ascii_control() {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// [`harmless`], and its middle left out where it is longer than `most` characters.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    let harmless = harmless(text);
+    let length = harmless.chars().count();
+    if length <= most {
+        return harmless;
+    }
+    let head: String = harmless.chars().take(most / 2).collect();
+    let tail: String = harmless.chars().skip(length - most / 2).collect();
+    format!("{head}…{tail}")
+}
+
+/// JSON whose strings hold nothing that a terminal obeys. It means the same.
+pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
+    if !json.chars().any(is_harmful) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 64);
+    for c in json.chars() {
+        match c {
+            c if is_harmful(c) => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Control characters beyond ASCII, and marks that turn the reading direction.
+fn is_harmful(c: char) -> bool {
+    matches!(c,
+        '\u{7F}'..='\u{9F}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}'
+        | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!([counted(1, "entry"), counted(2, "entry")], ["1 entry", "2 entries"]);
+        assert_eq!(counted(1_000, "tool result"), "1,000 tool results");
+        assert_eq!([usd(0.0), usd(1_234.567), usd(-0.5)], ["$0.00", "$1,234.57", "-$0.50"]);
+    }
+
+    #[test]
+    fn nothing_reaches_the_terminal_that_it_obeys() {
+        let foreign = "a\u{1b}[2Jb\r\nc\u{9b}d\u{202e}e";
+        let shown = harmless(foreign);
+        assert!(!shown.chars().any(|c| c.is_control() || is_harmful(c)), "{shown}");
+        assert_eq!(shown, "a\\u{1b}[2Jb\\r\\nc\\u{9b}d\\u{202e}e");
+        let json = serde_json::to_string(foreign).unwrap();
+        let shown = harmless_json(&json).into_owned();
+        assert!(!shown.chars().any(is_harmful), "{shown}");
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), foreign);
+    }
+
+    #[test]
+    fn long_texts_lose_their_middle() {
+        assert_eq!(shortened("abcdefgh", 8), "abcdefgh");
+        assert_eq!(shortened("abcdefghi", 4), "ab…hi");
+    }
+}
