@@ -21,12 +21,15 @@ pub struct Config {
     /// Compact when this share of the window is used, instead of by `reserveTokens`. Default: not
     /// set; 0.8 under `ponybunny`; `agents.running.memory_compact_ratio` under `copaw`, or where
     /// that is set by hand. An explicit `reserveTokens` or `reserveTokensFloor` wins over a default.
+    /// From 0.1 to 1.
+    #[schemars(range(min = 0.1, max = 1))]
     pub trigger_ratio: Option<f64>,
     /// Tokens of recent history that a compaction keeps verbatim. Default: 20000; at most 40 % of
     /// the budget.
     pub keep_recent_tokens: u32,
     /// The share of the window that history may take after a hard prune. Default: 0.8 (Pi engine,
-    /// 13.5.8). Between 0.1 and 0.9.
+    /// 13.5.8). From 0.1 to 0.9.
+    #[schemars(range(min = 0.1, max = 0.9))]
     pub max_history_share: f64,
     /// The silent turn that saves what matters before a compaction.
     pub memory_flush: MemoryFlush,

@@ -62,6 +62,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn shares_outside_their_range_are_refused() {
+        let parse = |keys: &str| {
+            let text = format!("{{ agents: {{ defaults: {{ compaction: {{ {keys} }} }} }} }}");
+            ctx_engine_registry::Config::parse(&text)
+        };
+        for (keys, words) in [
+            (
+                "maxHistoryShare: 5",
+                "maxHistoryShare': expected a number from 0.1 to 0.9 (value: 5)",
+            ),
+            ("maxHistoryShare: 0.05", "maxHistoryShare"),
+            ("triggerRatio: 0", "triggerRatio': expected a number from 0.1 to 1 (value: 0)"),
+            ("triggerRatio: 1.1", "triggerRatio"),
+            ("reserveTokens: -1", "reserveTokens': expected a whole number from 0 to 4294967295"),
+            ("memoryFlush: true", "memoryFlush': expected an object (value: true)"),
+        ] {
+            let error = parse(keys).unwrap_err();
+            assert!(error.to_string().contains(words), "{keys}: {error}");
+            assert!(error.hint_text().is_some());
+        }
+        assert!(parse("maxHistoryShare: 0.9, triggerRatio: 1").is_ok());
+        assert!(parse("triggerRatio: null").is_ok());
+    }
+
+    #[test]
     fn explicit_keys_win_over_the_profiles_ratio() {
         let reserve = |text: &str| {
             let config = ctx_engine_registry::Config::parse(text).unwrap();

@@ -115,6 +115,17 @@ impl Registry {
             .collect())
     }
 
+    /// Checks what only a list of what is linked can tell of a configuration: that the engine it
+    /// selects is there.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] for an engine nobody registered; it lists the known ones.
+    pub fn check(&self, config: &crate::Config) -> Result<()> {
+        let id = selected_engine(config)?;
+        self.engine(&id).map(drop)
+    }
+
     /// Builds the layers that the configuration leaves on, in their order.
     pub fn build_layers(&self, context: &BuildContext<'_>) -> Result<Vec<Box<dyn Layer>>> {
         let mut layers = Vec::new();
@@ -138,14 +149,14 @@ impl Registry {
             Some(id) => id.to_owned(),
             None => selected_engine(context.config)?,
         };
-        let found = self
-            .engines
+        (self.engine(&id)?.build)(context)
+    }
+
+    fn engine(&self, id: &str) -> Result<&EngineRegistration> {
+        self.engines
             .values()
-            .find(|engine| engine.slot == Slot::ContextEngine && engine.id == id);
-        match found {
-            Some(engine) => (engine.build)(context),
-            None => Err(self.unknown_engine(&id)),
-        }
+            .find(|engine| engine.slot == Slot::ContextEngine && engine.id == id)
+            .ok_or_else(|| self.unknown_engine(id))
     }
 
     fn unknown_engine(&self, id: &str) -> Error {
@@ -169,4 +180,21 @@ fn conflict(what: &str, id: &str, first: &str, second: &str) -> Error {
         .with("first", first)
         .with("second", second)
         .hint("link only one of them, or rename one")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+
+    #[test]
+    fn an_engine_that_is_not_linked_is_refused_with_the_known_ones() {
+        let registry = Registry::collect().unwrap();
+        let check = |text: &str| registry.check(&Config::parse(text).unwrap());
+        assert!(check("{}").is_ok());
+        let error = check("{ plugins: { slots: { contextEngine: 'legcy' } } }").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert!(error.to_string().contains("legcy") && error.to_string().contains("legacy"));
+        assert!(error.hint_text().is_some());
+    }
 }

@@ -1,6 +1,9 @@
 //! `agents.defaults.contextPruning`.
 
-use ctx_core::{Chars, Profile};
+use std::fmt;
+use std::time::Duration;
+
+use ctx_core::{Chars, Error, ErrorKind, Profile, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +35,8 @@ pub struct Config {
     /// What makes a result stale. Default: `off`.
     pub mode: Mode,
     /// For `cache-ttl`: how long after the last request the provider's cache is taken to be gone.
-    /// `"5m"`, `"1h"`, `"90s"`; a bare number is minutes. 0 never prunes. Default: 5m (OpenClaw).
+    /// `"5m"`, `"1h"`, `"90s"`; a bare number is minutes. 0 never prunes; a year is the most.
+    /// Default: 5m (OpenClaw).
     pub ttl: Ttl,
     /// For `turn-age`: results from before this many of the last user messages are stale.
     /// Default: 3.
@@ -45,9 +49,12 @@ pub struct Config {
     /// With fewer in the session nothing is pruned. Default: 3 (OpenClaw).
     pub keep_last_assistants: u32,
     /// Below this share of the window nothing is done. Default: 0.3 (OpenClaw).
+    /// Not more than `hardClearRatio`.
+    #[schemars(range(min = 0, max = 1))]
     pub soft_trim_ratio: f64,
     /// From this share of the window on, the oldest stale results are cleared until the request is
     /// below it; a single result that alone exceeds it is cleared at once. Default: 0.5 (OpenClaw).
+    #[schemars(range(min = 0, max = 1))]
     pub hard_clear_ratio: f64,
     /// Results are cleared for the sake of the total only when the stale ones still hold this many
     /// characters. Default: 50000 (OpenClaw).
@@ -142,7 +149,40 @@ impl Default for Config {
     }
 }
 
+/// No provider's cache lives as long, and no cache is waited for longer.
+const LONGEST_TTL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 impl Config {
+    /// Refuses values that make no sense, alone or together.
+    pub(crate) fn check(&self) -> Result<()> {
+        let wrong = |key: &str, value: &dyn fmt::Display, expected: &str, hint: &str| {
+            let key = format!("agents.defaults.contextPruning.{key}");
+            let text = format!("wrong value for '{key}': expected {expected}");
+            Err(Error::new(ErrorKind::Config, text).with("value", value).hint(hint))
+        };
+        let (soft, hard) = (self.soft_trim_ratio, self.hard_clear_ratio);
+        for (key, ratio) in [("softTrimRatio", soft), ("hardClearRatio", hard)] {
+            if !(0.0..=1.0).contains(&ratio) {
+                let hint = "it is a share of the window, such as 0.3";
+                return wrong(key, &ratio, "a number from 0 to 1", hint);
+            }
+        }
+        if soft > hard {
+            let expected = format!("no more than hardClearRatio, which is {hard}");
+            let hint = "results are trimmed before they are cleared; set both";
+            return wrong("softTrimRatio", &soft, &expected, hint);
+        }
+        if self.ttl.duration() > LONGEST_TTL {
+            let hint = "set mode to off to prune nothing";
+            return wrong("ttl", &self.ttl, "a duration of a year at most", hint);
+        }
+        if self.hard_clear.placeholder.trim().is_empty() {
+            let hint = "set hardClear.enabled to false to clear nothing";
+            return wrong("hardClear.placeholder", &"empty", "some text", hint);
+        }
+        Ok(())
+    }
+
     /// The values of a profile's system: off in all of them, as in the systems themselves.
     #[must_use]
     pub fn for_profile(_: Profile) -> Self {

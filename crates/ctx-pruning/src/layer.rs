@@ -1,8 +1,7 @@
 //! Pruning as a layer.
 
 use ctx_core::{
-    Block, ContextView, Error, ErrorKind, Layer, Message, Prepared, Result, Tokens, ToolResult,
-    TurnContext,
+    Block, ContextView, Layer, Message, Prepared, Result, Tokens, ToolResult, TurnContext,
 };
 
 use crate::result::{cleared, is_surely_short, most_chars, soft_trimmed, tokens_of};
@@ -82,34 +81,11 @@ impl Pruning {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Config`] for a tool pattern that cannot be read, a ratio that is no number of
-    /// zero or more, or an empty placeholder.
+    /// [`ctx_core::ErrorKind::Config`] for a tool pattern that cannot be read, a ratio that is no
+    /// number from 0 to 1, a `softTrimRatio` above `hardClearRatio`, a time to live of more than a
+    /// year, or an empty placeholder.
     pub fn new(config: Config) -> Result<Self> {
-        let wrong = |key: &str, why: &'static str, hint: &str| {
-            Err(Error::new(ErrorKind::Config, why)
-                .with("key", format!("agents.defaults.contextPruning.{key}"))
-                .hint(hint))
-        };
-        let ratios = [
-            ("softTrimRatio", config.soft_trim_ratio),
-            ("hardClearRatio", config.hard_clear_ratio),
-        ];
-        for (key, ratio) in ratios {
-            if !ratio.is_finite() || ratio < 0.0 {
-                return wrong(
-                    key,
-                    "a ratio must be zero or more",
-                    "it is a share of the window, such as 0.3",
-                );
-            }
-        }
-        if config.hard_clear.placeholder.trim().is_empty() {
-            return wrong(
-                "hardClear.placeholder",
-                "the placeholder may not be empty",
-                "set hardClear.enabled to false to clear nothing",
-            );
-        }
+        config.check()?;
         Ok(Self { filter: ToolFilter::new(&config.tools)?, config })
     }
 

@@ -10,6 +10,9 @@ impl Section for Config {
     fn for_profile(profile: Profile) -> Self {
         Config::for_profile(profile)
     }
+    fn check(&self) -> Result<()> {
+        Pruning::new(self.clone()).map(drop)
+    }
 }
 
 fn build(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
@@ -47,6 +50,32 @@ mod tests {
         for wrong in ["ttl: \"soon\"", "ttl: true", "mode: \"on\"", "softTrim: { max: 1 }"] {
             let error = parse(wrong).unwrap_err();
             assert!(error.to_string().contains("contextPruning"), "{wrong}: {error}");
+            assert!(error.hint_text().is_some());
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused_whatever_the_mode() {
+        for (keys, words) in [
+            ("softTrimRatio: 1.1", "softTrimRatio': expected a number from 0 to 1 (value: 1.1)"),
+            ("hardClearRatio: -1", "hardClearRatio': expected a number from 0 to 1 (value: -1)"),
+            ("softTrimRatio: 0.6", "no more than hardClearRatio, which is 0.5 (value: 0.6)"),
+            ("hardClearRatio: 0.2", "softTrimRatio"),
+            ("mode: 'of'", "mode': expected off, cache-ttl or turn-age (value: \"of\")"),
+            ("ttl: 'soon'", "'soon' is no duration"),
+            ("ttl: -5", "-5 minutes is no duration"),
+            ("ttl: 1e300", "a duration of a year at most"),
+            ("ttl: '500d'", "a duration of a year at most (value: 500d)"),
+            ("tools: { allow: ['read['] }", "'read[' is no pattern of tool names"),
+            ("tools: { deny: ['{a'] }", "contextPruning.tools.deny"),
+            ("tools: { deny: 'bash' }", "tools.deny': expected a list"),
+            ("tools: { deny: [7] }", "tools.deny[0]': expected text"),
+            ("hardClear: { placeholder: ' ' }", "hardClear.placeholder': expected some text"),
+        ] {
+            let text = format!("{{ agents: {{ defaults: {{ contextPruning: {{ {keys} }} }} }} }}");
+            let error = ctx_engine_registry::Config::parse(&text).unwrap_err();
+            assert!(error.to_string().contains(words), "{keys}: {error}");
+            assert!(error.hint_text().is_some(), "{keys}");
         }
     }
 }

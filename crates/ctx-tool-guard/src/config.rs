@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// The share of the window that one result may take; a larger one is cut to its beginning, or
     /// to both ends where the end matters. Default: 0.3 (OpenClaw); 0 under `copaw` and `pi`.
+    #[schemars(range(min = 0, max = 1))]
     pub max_context_share: f64,
     /// The most characters of one result, whatever the window. Default: not set, which means 16000,
     /// 32000 from a window of 100000 tokens, 64000 from 200000 (OpenClaw). Not used when
@@ -37,10 +38,12 @@ pub struct Config {
     /// A result that alone takes more than this share of the window is replaced by a placeholder,
     /// unseen; but one of the tool call in progress is cut to the cap for a single result, and to
     /// this share at most. Default: 0.5 (OpenClaw 2026.4); 0 under `copaw` and `pi`.
+    #[schemars(range(min = 0, max = 1))]
     pub preemptive_share: f64,
     /// All results together may take this share of the window, or four results of the largest size,
     /// whichever is more; beyond it the oldest are elided until three quarters of that are left.
     /// Default: 0.5 (OpenClaw); 0 under `copaw` and `pi`.
+    #[schemars(range(min = 0, max = 1))]
     pub aggregate_share: f64,
     /// Moving older results to files.
     pub offload: Offload,

@@ -89,6 +89,15 @@ mod tests {
         assert_eq!(config.offload.threshold_chars, ctx_core::Chars(500));
         let error = parse("maxResultChar: 8000").unwrap_err();
         assert!(error.to_string().contains("maxResultChar"), "{error}");
-        assert!(parse("maxContextShare: \"half\"").is_err());
+        for share in ["maxContextShare", "preemptiveShare", "aggregateShare"] {
+            for value in ["\"half\"", "-0.1", "1.5", "null"] {
+                let error = parse(&format!("{share}: {value}")).unwrap_err();
+                let words = format!("{share}': expected a number from 0 to 1 (value: {value})");
+                assert!(error.to_string().contains(&words), "{error}");
+            }
+            assert!(parse(&format!("{share}: 0")).is_ok() && parse(&format!("{share}: 1")).is_ok());
+        }
+        let error = parse("maxResultChars: 1.5").unwrap_err();
+        assert!(error.to_string().contains("expected a whole number from 0"), "{error}");
     }
 }

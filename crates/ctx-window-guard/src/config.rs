@@ -48,14 +48,15 @@ pub struct Config {
     /// Default: `fixed` (OpenClaw 2026.4); `proportional` is OpenClaw 2026.9.
     pub rule: Rule,
     /// Windows under this many tokens are refused. Default: 16000. Only for `rule: "fixed"`.
-    #[schemars(with = "u32")]
+    #[schemars(with = "u32", range(min = 1))]
     pub hard_min_tokens: Tokens,
-    /// Windows under this many tokens are warned of. Default: 32000. Only for `rule: "fixed"`.
-    #[schemars(with = "u32")]
+    /// Windows under this many tokens are warned of; not less than `hardMinTokens`. Default: 32000.
+    /// Only for `rule: "fixed"`.
+    #[schemars(with = "u32", range(min = 1))]
     pub warn_below_tokens: Tokens,
     /// The window, in tokens, when nobody states one. Default: 200000; 80000 under `ponybunny`;
     /// 131072 under `copaw`, where `agents.running.max_input_length` takes its place.
-    #[schemars(with = "u32")]
+    #[schemars(with = "u32", range(min = 1))]
     pub default_tokens: Tokens,
     /// Which statement wins. Default: `agentFirst` (Pi engine 13.3); `modelFirst` under
     /// `ponybunny`.

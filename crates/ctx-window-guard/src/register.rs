@@ -3,10 +3,10 @@
 use ctx_core::{Layer, Profile, Result, Tokens};
 use ctx_engine_registry::{
     BuildContext, ConfigSection, ContextTokens, LayerRegistration, ModelConfig, Models, Running,
-    Section,
+    Section, wrong_value,
 };
 
-use crate::{Candidates, Config, ContextWindowSource, WindowGuard};
+use crate::{Candidates, Config, ContextWindowSource, Rule, WindowGuard};
 
 const MAX_INPUT_LENGTH: &str = "agents.running.max_input_length";
 
@@ -14,6 +14,15 @@ impl Section for Config {
     const PATH: &'static str = "agents.defaults.windowGuard";
     fn for_profile(profile: Profile) -> Self {
         Config::for_profile(profile)
+    }
+    fn check(&self) -> Result<()> {
+        let (least, warn) = (self.hard_min_tokens, self.warn_below_tokens);
+        if self.rule == Rule::Fixed && least > warn {
+            let expected = format!("no more than warnBelowTokens, which is {warn}");
+            return Err(wrong_value::<Self>("hardMinTokens", least, &expected)
+                .hint(format!("set warnBelowTokens to {least} or more as well")));
+        }
+        Ok(())
     }
 }
 
@@ -118,6 +127,28 @@ mod tests {
         assert_eq!(qualified, said);
         let other = Candidates::from_config(&config, Some("other"), "m").unwrap();
         assert_eq!(other.models_config, None);
+    }
+
+    #[test]
+    fn a_minimum_that_makes_no_sense_is_refused() {
+        let parse = |keys: &str| {
+            let text = format!("{{ agents: {{ defaults: {{ windowGuard: {{ {keys} }} }} }} }}");
+            ctx_engine_registry::Config::parse(&text)
+        };
+        for (keys, words) in [
+            ("hardMinTokens: 0", "hardMinTokens': expected a whole number from 1"),
+            ("defaultTokens: 0", "defaultTokens"),
+            ("hardMinTokens: 64000", "no more than warnBelowTokens, which is 32000 (value: 64000)"),
+            ("hardMinTokens: 9000, warnBelowTokens: 8000", "hardMinTokens"),
+            ("rule: 'fixd'", "rule': expected fixed or proportional"),
+            ("order: 5", "order': expected agentFirst or modelFirst"),
+        ] {
+            let error = parse(keys).unwrap_err();
+            assert!(error.to_string().contains(words), "{keys}: {error}");
+            assert!(error.hint_text().is_some());
+        }
+        assert!(parse("hardMinTokens: 64000, warnBelowTokens: 64000").is_ok());
+        assert!(parse("rule: 'proportional', hardMinTokens: 64000").is_ok());
     }
 
     #[test]

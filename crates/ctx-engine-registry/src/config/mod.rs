@@ -1,8 +1,11 @@
 //! `ctx.json5`: strict, and made of the sections that the linked crates bring.
 
+mod document;
+mod expected;
 mod sections;
 mod strict;
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Profile, Result};
@@ -16,15 +19,21 @@ pub use sections::{
     Slots,
 };
 
-/// Deeper nesting than any sensible configuration has; the JSON5 parser recurses.
-const MAX_NESTING: usize = 200;
-
 /// A typed part of the configuration.
 pub trait Section: Serialize + DeserializeOwned + JsonSchema {
     /// Where it stands, for example `agents.defaults.contextPruning`.
     const PATH: &'static str;
     /// Its values under a profile when the file says nothing.
     fn for_profile(profile: Profile) -> Self;
+    /// Refuses values that are of the right type but make no sense, alone or together. What the
+    /// schema says (ranges, names) is checked before.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`], by [`wrong_value`].
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A [`Section`] as a linked crate submits it.
@@ -52,6 +61,29 @@ impl ConfigSection {
 }
 
 inventory::collect!(ConfigSection);
+
+/// The error of a [`Section`] that refuses a value: the key below the section's path, its value,
+/// and what stands there in a sound configuration.
+///
+/// # Example
+///
+/// ```
+/// use ctx_engine_registry::{Running, wrong_value};
+///
+/// let error = wrong_value::<Running>("max_input_length", 0, "a whole number of 1 or more");
+/// assert_eq!(
+///     error.to_string(),
+///     "wrong value for 'agents.running.max_input_length': expected a whole number of 1 or more \
+///      (value: 0)"
+/// );
+/// ```
+#[must_use]
+pub fn wrong_value<T: Section>(key: &str, value: impl Display, expected: &str) -> Error {
+    let key = strict::below(T::PATH, key);
+    Error::new(ErrorKind::Config, format!("wrong value for '{key}': expected {expected}"))
+        .with("value", value)
+        .hint(strict::SEE_SCHEMA)
+}
 
 fn schema_of<T: Section>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|s| {
@@ -101,23 +133,14 @@ impl Config {
         Ok(config)
     }
 
-    /// Parses JSON5 text. Unknown keys and values of the wrong type are errors that say where.
+    /// Parses JSON5 text. Unknown keys, keys that stand twice, values of the wrong type and values
+    /// that make no sense are errors that say where. A text of nothing but comments is the defaults.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Config`].
     pub fn parse(text: &str) -> Result<Self> {
-        let nesting = text.bytes().filter(|b| matches!(b, b'{' | b'[')).count();
-        if nesting > MAX_NESTING && deepest(text) > MAX_NESTING {
-            return Err(Error::new(ErrorKind::Config, "the configuration is nested too deeply")
-                .with("most", MAX_NESTING)
-                .hint("no key of ctx needs such depth; see `ctx config schema`"));
-        }
-        let explicit: Value = json5::from_str(text).map_err(|e| {
-            Error::new(ErrorKind::Config, format!("the configuration is not valid JSON5: {e}"))
-                .hint("it is one object: { profile: \"openclaw\" }")
-        })?;
-        Self::from_value(explicit)
+        Self::from_value(document::parse(text)?)
     }
 
     /// Takes an already parsed configuration.
@@ -130,7 +153,7 @@ impl Config {
         let profile = match explicit.get("profile") {
             Some(name) => serde_json::from_value(name.clone()).map_err(|_| {
                 let known: Vec<_> = Profile::ALL.iter().map(|p| p.name()).collect();
-                Error::new(ErrorKind::Config, format!("unknown profile {name}"))
+                Error::new(ErrorKind::Config, format!("unknown profile {}", strict::shown(name)))
                     .with("known", known.join(", "))
                     .hint("set `profile` to one of the known names, or leave it out")
             })?,
@@ -178,13 +201,15 @@ impl Config {
         if let Some(explicit) = lookup(&self.explicit, T::PATH) {
             merge(&mut value, explicit);
         }
-        serde_path_to_error::deserialize(&value).map_err(|e| {
+        let section: T = serde_path_to_error::deserialize(&value).map_err(|e| {
             let inner = e.path().to_string();
             let key =
                 if inner == "." { T::PATH.to_owned() } else { format!("{}.{inner}", T::PATH) };
             Error::new(ErrorKind::Config, format!("wrong value for '{key}': {}", e.inner()))
-                .hint("`ctx config schema` prints what each key takes")
-        })
+                .hint(strict::SEE_SCHEMA)
+        })?;
+        section.check()?;
+        Ok(section)
     }
 
     /// Everything in force: each linked section, defaults and explicit keys together.
@@ -258,61 +283,5 @@ fn merge(base: &mut Value, over: &Value) {
     }
 }
 
-/// The deepest bracket nesting, strings included: an upper bound that is good enough to protect
-/// the parser.
-fn deepest(text: &str) -> usize {
-    let mut depth = 0usize;
-    let mut deepest = 0;
-    for b in text.bytes() {
-        match b {
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unknown_key_names_itself_and_its_neighbour() {
-        let error = Config::parse("{ plugins: { slots: { contextEngin: 'x' } } }").unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Config);
-        let text = format!("{error} {}", error.hint_text().unwrap_or_default());
-        assert!(text.contains("plugins.slots.contextEngin"), "{text}");
-        assert!(text.contains("contextEngine"), "{text}");
-    }
-
-    #[test]
-    fn a_wrong_value_names_its_key() {
-        let error = Config::parse("{ agents: { running: { memory_compact_ratio: 'x' } } }");
-        assert!(error.unwrap_err().to_string().contains("agents.running.memory_compact_ratio"));
-    }
-
-    #[test]
-    fn nothing_but_an_object_stands_where_sections_are() {
-        for text in ["{ agents: 5 }", "{ agents: { defaults: [] } }", "{ plugins: null }"] {
-            let error = Config::parse(text).unwrap_err();
-            assert!(error.to_string().contains("takes an object"), "{text}: {error}");
-        }
-    }
-
-    #[test]
-    fn explicit_keys_override_the_profile() {
-        let config =
-            Config::parse("{ profile: 'copaw', agents: { running: { max_input_length: 9000 } } }");
-        let running = config.unwrap().section::<Running>().unwrap();
-        assert_eq!((running.max_input_length, running.memory_compact_ratio), (9_000, 0.75));
-    }
-
-    #[test]
-    fn nonsense_is_refused_without_a_crash() {
-        for text in ["", "[", "nul", "{ profile: 'best' }", "[1]", "3", &"[".repeat(100_000)] {
-            assert_eq!(Config::parse(text).unwrap_err().kind(), ErrorKind::Config, "{text:.20}");
-        }
-    }
-}
+mod tests;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use ctx_core::Profile;
+use ctx_core::{Profile, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ConfigSection, Section};
+use super::{ConfigSection, Section, wrong_value};
 
 /// `profile`: whose defaults are in force: `openclaw` (default), `ponybunny`, `copaw`,
 /// `memory-context` or `pi`.
@@ -96,10 +96,13 @@ pub struct ModelConfig {
     /// A name for people.
     pub name: Option<String>,
     /// The model's window, in tokens.
+    #[schemars(range(min = 1))]
     pub context_window: Option<u32>,
     /// How much of the window to use, in tokens; the smaller of the two counts.
+    #[schemars(range(min = 1))]
     pub context_tokens: Option<u32>,
     /// The longest answer, in tokens.
+    #[schemars(range(min = 1))]
     pub max_tokens: Option<u32>,
     /// Prices in USD per million tokens.
     pub cost: Option<ModelCost>,
@@ -110,12 +113,16 @@ pub struct ModelConfig {
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ModelCost {
     /// Prompt tokens.
+    #[schemars(range(min = 0))]
     pub input: f64,
     /// Tokens of the answer.
+    #[schemars(range(min = 0))]
     pub output: f64,
     /// Prompt tokens read from the provider's cache.
+    #[schemars(range(min = 0))]
     pub cache_read: Option<f64>,
     /// Prompt tokens written to it.
+    #[schemars(range(min = 0))]
     pub cache_write: Option<f64>,
 }
 
@@ -124,13 +131,23 @@ impl Section for Models {
     fn for_profile(_: Profile) -> Self {
         Self::default()
     }
+    fn check(&self) -> Result<()> {
+        for (name, provider) in &self.providers {
+            if let Some(at) = provider.models.iter().position(|m| m.id.trim().is_empty()) {
+                let key = format!("providers.{name}.models[{at}].id");
+                let value = format!("{:?}", provider.models[at].id);
+                return Err(wrong_value::<Self>(&key, value, "the name the provider knows it by"));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// `agents.defaults.contextTokens`: how much of a model's window the agent may use, in tokens.
 /// Default: not set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct ContextTokens(pub Option<u32>);
+pub struct ContextTokens(#[schemars(range(min = 1))] pub Option<u32>);
 
 impl Section for ContextTokens {
     const PATH: &'static str = "agents.defaults.contextTokens";
@@ -144,10 +161,13 @@ impl Section for ContextTokens {
 #[serde(default, deny_unknown_fields)]
 pub struct Running {
     /// The model's window, in tokens. Default: 131072.
+    #[schemars(range(min = 1))]
     pub max_input_length: u32,
     /// Compaction starts when this share of the window is used. Default: 0.75.
+    #[schemars(range(min = 0.1, max = 1))]
     pub memory_compact_ratio: f64,
     /// This share of the window is kept verbatim by a compaction. Default: 0.1.
+    #[schemars(range(min = 0, max = 1))]
     pub memory_reserve_ratio: f64,
     /// Whether long tool results are offloaded to files. Default: false.
     pub enable_tool_result_compact: bool,

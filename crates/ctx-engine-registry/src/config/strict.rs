@@ -1,7 +1,15 @@
-//! Unknown keys are errors: a value is walked along its schema.
+//! Unknown keys and values of the wrong kind are errors: a value is walked along its schema.
 
 use ctx_core::{Error, ErrorKind, Result};
 use serde_json::{Map, Value, json};
+
+use super::expected::{expected, fits, names};
+
+/// What every error about a key points to.
+pub(super) const SEE_SCHEMA: &str = "`ctx config schema` prints what each key takes";
+
+/// Longer values are not repeated whole in errors.
+const LONGEST_SHOWN: usize = 60;
 
 /// An object schema that allows no key yet.
 pub(super) fn object(description: &str) -> Value {
@@ -34,16 +42,34 @@ pub(super) fn place(root: &mut Value, path: &str, schema: Value) {
     }
 }
 
-/// Refuses keys that the schema does not know.
+/// Refuses keys that the schema does not know, and values that it does not take.
 pub(super) fn check(value: &Value, schema: &Value) -> Result<()> {
     if !value.is_object() {
-        return Err(Error::new(ErrorKind::Config, "the configuration is not an object"));
+        return Err(Error::new(ErrorKind::Config, "the configuration is not an object")
+            .with("value", shown(value))
+            .hint("it is one object: { profile: \"openclaw\" }"));
     }
     walk(value, schema, "")
 }
 
+/// The path of a key below another.
+pub(super) fn below(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// A value as an error repeats it.
+pub(super) fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(LONGEST_SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}
+
 fn walk(value: &Value, schema: &Value, path: &str) -> Result<()> {
-    check_shape(value, schema, path)?;
+    if !fits(value, schema) {
+        return Err(wrong_value(value, schema, path));
+    }
     match value {
         Value::Object(map) => walk_object(map, schema, path),
         Value::Array(items) => match schema.get("items") {
@@ -57,13 +83,17 @@ fn walk(value: &Value, schema: &Value, path: &str) -> Result<()> {
     }
 }
 
-/// A section is looked up along a path of objects: anything else on the way would hide it.
-fn check_shape(value: &Value, schema: &Value, path: &str) -> Result<()> {
-    if value.is_object() || schema.get("type").is_none_or(|t| t != "object") {
-        return Ok(());
+fn wrong_value(value: &Value, schema: &Value, path: &str) -> Error {
+    let names = names(schema);
+    let error = Error::new(
+        ErrorKind::Config,
+        format!("wrong value for '{path}': expected {}", expected(schema)),
+    )
+    .with("value", shown(value));
+    match value.as_str().and_then(|text| nearest(text, names.iter().map(String::as_str))) {
+        Some(name) => error.hint(format!("did you mean '{name}'?")),
+        None => error.hint(SEE_SCHEMA),
     }
-    Err(Error::new(ErrorKind::Config, format!("wrong value for '{path}': it takes an object"))
-        .hint("`ctx config schema` prints what each key takes"))
 }
 
 fn walk_object(map: &Map<String, Value>, schema: &Value, path: &str) -> Result<()> {
@@ -71,7 +101,7 @@ fn walk_object(map: &Map<String, Value>, schema: &Value, path: &str) -> Result<(
     let empty = Map::new();
     let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     for (key, value) in map {
-        let here = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        let here = below(path, key);
         match (known.get(key), schema.get("additionalProperties")) {
             (Some(schema), _) => walk(value, schema, &here)?,
             (None, Some(schema @ Value::Object(_))) => walk(value, schema, &here)?,
@@ -93,16 +123,20 @@ fn object_schema(schema: &Value) -> Option<&Value> {
 
 fn unknown_key(path: &str, key: &str, known: &Map<String, Value>) -> Error {
     let error = Error::new(ErrorKind::Config, format!("unknown key '{path}'"));
-    let nearest = known
-        .keys()
-        .map(|name| (strsim::damerau_levenshtein(name, key), name))
-        .min()
-        .filter(|(distance, name)| *distance <= name.len().max(key.len()).div_ceil(2));
-    match nearest {
-        Some((_, name)) => error.hint(format!("did you mean '{name}'?")),
+    match nearest(key, known.keys().map(String::as_str)) {
+        Some(name) => error.hint(format!("did you mean '{name}'?")),
         None => {
             let names: Vec<_> = known.keys().map(String::as_str).collect();
             error.hint(format!("known here: {}", names.join(", ")))
         }
     }
+}
+
+/// The known name that is most like the one given, if any is.
+fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|name| (strsim::damerau_levenshtein(name, given), name))
+        .min()
+        .filter(|(distance, name)| *distance <= name.len().max(given.len()).div_ceil(2))
+        .map(|(_, name)| name)
 }

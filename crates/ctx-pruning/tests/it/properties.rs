@@ -41,7 +41,7 @@ fn config() -> impl Strategy<Value = Config> {
                 .with_soft_trim(soft)
                 .with_keep_last_assistants(keep)
                 .with_turns(turns, batch)
-                .with_ratios(trim, clear)
+                .with_ratios(trim.min(clear), clear)
                 .with_min_prunable_tool_chars(Chars(least))
         },
     )

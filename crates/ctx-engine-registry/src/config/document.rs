@@ -1,0 +1,235 @@
+//! Reading JSON5 text, with the faults that a parser lets pass.
+
+use std::fmt;
+
+use ctx_core::{Error, ErrorKind, Result};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// Deeper nesting than any sensible configuration has; the JSON5 parser recurses.
+const MAX_NESTING: usize = 200;
+
+/// The value that a text holds. One of nothing but blanks and comments is an empty object.
+pub(super) fn parse(text: &str) -> Result<Value> {
+    let nesting = text.bytes().filter(|b| matches!(b, b'{' | b'[')).count();
+    if nesting > MAX_NESTING && deepest(text) > MAX_NESTING {
+        return Err(Error::new(ErrorKind::Config, "the configuration is nested too deeply")
+            .with("most", MAX_NESTING)
+            .hint("no key of ctx needs such depth; see `ctx config schema`"));
+    }
+    let mut fault = None;
+    let place = Place { path: "", fault: &mut fault };
+    read(text, place).or_else(|e| match fault {
+        Some(fault) => Err(at(fault, &e)),
+        None if says_nothing(text) => Ok(Value::Object(Map::new())),
+        None => Err(at(malformed(&e), &e)),
+    })
+}
+
+fn read(text: &str, place: Place<'_>) -> Result<Value, json5::Error> {
+    let value = place.deserialize(&mut json5::Deserializer::from_str(text))?;
+    // The deserializer stops behind the value; only this asks whether more follows.
+    json5::from_str::<IgnoredAny>(text).map(|_| value)
+}
+
+/// Whether a text holds nothing but blanks and comments: then it makes no element of a list.
+fn says_nothing(text: &str) -> bool {
+    json5::from_str::<Vec<IgnoredAny>>(&format!("[{text}\n]")).is_ok_and(|list| list.is_empty())
+}
+
+fn malformed(error: &json5::Error) -> Error {
+    use json5::ErrorCode as Code;
+    let what = match error.code() {
+        Some(
+            Code::EofParsingArray
+            | Code::EofParsingIdentifier
+            | Code::EofParsingObject
+            | Code::EofParsingValue,
+        ) => "it ends too early".to_owned(),
+        Some(Code::EofParsingComment) => "a comment is not closed".to_owned(),
+        Some(Code::EofParsingString | Code::LineTerminatorInString) => {
+            "a text is not closed".to_owned()
+        }
+        Some(Code::TrailingCharacters) => "something follows its end".to_owned(),
+        Some(code) => code.to_string(),
+        None => error.to_string(),
+    };
+    Error::new(ErrorKind::Config, format!("the configuration is not valid JSON5: {what}"))
+        .hint("it is one object: { profile: \"openclaw\" }")
+}
+
+/// Says where. Positions of the parser count from zero.
+fn at(fault: Error, error: &json5::Error) -> Error {
+    match error.position() {
+        Some(at) => fault.with("line", at.line + 1).with("column", at.column + 1),
+        None => fault,
+    }
+}
+
+/// The deepest bracket nesting, strings included: an upper bound that is good enough to protect
+/// the parser.
+fn deepest(text: &str) -> usize {
+    let mut depth = 0usize;
+    let mut deepest = 0;
+    for b in text.bytes() {
+        match b {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
+/// Where a value stands, and what was found wrong with it beyond its syntax.
+struct Place<'a> {
+    path: &'a str,
+    fault: &'a mut Option<Error>,
+}
+
+impl Place<'_> {
+    fn fail<E: serde::de::Error>(self, fault: Error) -> E {
+        *self.fault = Some(fault);
+        E::custom("see the fault")
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Place<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Place<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        if value.is_finite() {
+            return Ok(value.into());
+        }
+        let fault =
+            Error::new(ErrorKind::Config, format!("wrong value for '{}': {value}", self.path))
+                .hint("no key takes a number without an end, or one that is none");
+        Err(self.fail(fault))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        loop {
+            let path = format!("{}[{}]", self.path, list.len());
+            match items.next_element_seed(Place { path: &path, fault: &mut *self.fault })? {
+                Some(item) => list.push(item),
+                None => return Ok(Value::Array(list)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut keys: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = keys.next_key::<String>()? {
+            let path = super::strict::below(self.path, &key);
+            if map.contains_key(&key) {
+                let fault = Error::new(ErrorKind::Config, format!("the key '{path}' stands twice"))
+                    .hint("only one of the two could count: remove the other");
+                return Err(self.fail(fault));
+            }
+            let value = keys.next_value_seed(Place { path: &path, fault: &mut *self.fault })?;
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        let error = parse(text).unwrap_err();
+        assert!(error.kind() == ErrorKind::Config && error.hint_text().is_some(), "{error:?}");
+        error.to_string()
+    }
+
+    #[test]
+    fn json5_is_read() {
+        let text = "{ a: [1, -2, 0x10, .5, 1e2,], 'b': \"x\\\ny\", \"c\": null, d: true, /* e */ }";
+        let value = json!({ "a": [1, -2, 16, 0.5, 100.0], "b": "xy", "c": null, "d": true });
+        assert_eq!(parse(text).unwrap(), value);
+    }
+
+    #[test]
+    fn nothing_is_no_mistake() {
+        for text in ["", " \n\t", "// later\n", "// no line end", "/* a */ /* b */", "\u{feff}"] {
+            assert_eq!(parse(text).unwrap(), json!({}), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_named() {
+        let text = refused("{ profile: 'pi',\n plugins: { slots: {}, 'slots': {} } }");
+        assert!(
+            text.contains("'plugins.slots' stands twice") && text.contains("line: 2"),
+            "{text}"
+        );
+        let text = refused("{ a: [{ b: 1 }, { b: 1, \"b\": 2 }] }");
+        assert!(text.contains("'a[1].b' stands twice"), "{text}");
+    }
+
+    #[test]
+    fn numbers_without_end_are_refused() {
+        for number in ["Infinity", "-Infinity", "NaN", "1e999"] {
+            let text = refused(&format!("{{ a: {{ b: {number} }} }}"));
+            assert!(text.contains("'a.b'"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_broken_is_said_in_words() {
+        for (text, words) in [
+            ("{ a: 1", "it ends too early"),
+            ("[", "it ends too early"),
+            ("/* never", "a comment is not closed"),
+            ("{ a: 'x", "a text is not closed"),
+            ("{} {}", "something follows its end"),
+            ("nul", "JSON5"),
+            (",", "JSON5"),
+            ("] [", "JSON5"),
+        ] {
+            let error = refused(text);
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

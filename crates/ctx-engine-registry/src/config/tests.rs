@@ -1,0 +1,103 @@
+//! The configuration as a whole.
+
+use super::*;
+
+#[test]
+fn an_unknown_key_names_itself_and_its_neighbour() {
+    let error = Config::parse("{ plugins: { slots: { contextEngin: 'x' } } }").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    let text = format!("{error} {}", error.hint_text().unwrap_or_default());
+    assert!(text.contains("plugins.slots.contextEngin"), "{text}");
+    assert!(text.contains("contextEngine"), "{text}");
+}
+
+#[test]
+fn a_wrong_value_names_its_key() {
+    let error = Config::parse("{ agents: { running: { memory_compact_ratio: 'x' } } }");
+    assert!(error.unwrap_err().to_string().contains("agents.running.memory_compact_ratio"));
+}
+
+#[test]
+fn nothing_but_an_object_stands_where_sections_are() {
+    for text in ["{ agents: 5 }", "{ agents: { defaults: [] } }", "{ plugins: null }"] {
+        let error = Config::parse(text).unwrap_err();
+        assert!(error.to_string().contains("expected an object"), "{text}: {error}");
+        assert!(error.hint_text().is_some());
+    }
+    assert!(Config::parse("{ agents: [] }").is_err());
+}
+
+#[test]
+fn an_empty_file_is_the_defaults() {
+    for text in ["", "\n", "// nothing yet", "{}"] {
+        let config = Config::parse(text).unwrap();
+        let defaults = Config::default().effective().unwrap();
+        assert_eq!(config.effective().unwrap(), defaults, "{text}");
+    }
+}
+
+/// Refused, of the right kind, with a hint; the error's text.
+fn refused(text: &str) -> String {
+    let error = Config::parse(text).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.hint_text().is_some(), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn nonsense_of_the_right_type_is_refused_with_key_value_and_range() {
+    for (text, words) in [
+        (
+            "agents: { defaults: { contextTokens: 0 } }",
+            "contextTokens': expected a whole number from 1 to 4294967295 (value: 0)",
+        ),
+        ("agents: { running: { max_input_length: 0 } }", "max_input_length"),
+        ("agents: { running: { memory_compact_ratio: 1.5 } }", "from 0.1 to 1 (value: 1.5)"),
+        ("agents: { running: { memory_reserve_ratio: -1 } }", "from 0 to 1 (value: -1)"),
+        ("agents: { running: { tool_result_compact_keep_n: 2.5 } }", "expected a whole number"),
+        ("plugins: { slots: { contextEngine: 7 } }", "contextEngine': expected text (value: 7)"),
+        ("profile: 7", "'profile': expected text"),
+    ] {
+        let error = refused(&format!("{{ {text} }}"));
+        assert!(error.contains(words), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_model_that_makes_no_sense_is_refused() {
+    for (row, words) in [
+        ("contextWindow: 0", "p.models[1].contextWindow': expected a whole number from 1"),
+        ("contextTokens: 0", "p.models[1].contextTokens"),
+        ("maxTokens: '8k'", "p.models[1].maxTokens"),
+        ("cost: 5", "cost': expected an object (value: 5)"),
+        ("cost: { input: -1 }", "cost.input': expected a number of 0 or more (value: -1)"),
+        ("cost: { cacheRead: -1 }", "cost.cacheRead"),
+        ("cost: { cacheWrite: -0.1 }", "cost.cacheWrite"),
+        ("cost: { output: Infinity }", "cost.output': inf"),
+        ("id: ''", "'models.providers.p.models[1].id': expected the name"),
+        ("name: 'no id'", "'models.providers.p.models[1].id': expected the name"),
+    ] {
+        let id = if row.starts_with("id") || row.contains("no id") { "" } else { "id: 'n'," };
+        let error = refused(&format!(
+            "{{ models: {{ providers: {{ p: {{ models: [{{ id: 'm' }}, {{ {id} {row} }}] }} }} }} }}"
+        ));
+        assert!(error.contains(words), "{row}: {error}");
+    }
+    let error = refused("{ models: { providers: { p: { models: {} } } } }");
+    assert!(error.contains("models': expected a list"), "{error}");
+}
+
+#[test]
+fn explicit_keys_override_the_profile() {
+    let config =
+        Config::parse("{ profile: 'copaw', agents: { running: { max_input_length: 9000 } } }");
+    let running = config.unwrap().section::<Running>().unwrap();
+    assert_eq!((running.max_input_length, running.memory_compact_ratio), (9_000, 0.75));
+}
+
+#[test]
+fn nonsense_is_refused_without_a_crash() {
+    for text in ["[", "nul", "{ profile: 'best' }", "[1]", "3", &"[".repeat(100_000)] {
+        assert_eq!(Config::parse(text).unwrap_err().kind(), ErrorKind::Config, "{text:.20}");
+    }
+}
