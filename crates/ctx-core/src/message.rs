@@ -311,7 +311,10 @@ pub struct Meta {
     pub stop_reason: Option<String>,
     /// The provider's error text.
     pub error_message: Option<String>,
-    /// For [`Role::Custom`]: the extension's own type.
+    /// The speaker's name, where several speak in one role.
+    pub name: Option<String>,
+    /// For [`Role::Custom`]: the extension's own type. For [`Role::System`]: `developer` where the
+    /// transcript calls the role so.
     pub custom_type: Option<String>,
     /// For [`Role::CompactionSummary`]: the tokens it stands for.
     pub tokens_before: Option<u64>,
