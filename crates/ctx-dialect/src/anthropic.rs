@@ -64,6 +64,9 @@ pub fn system_text(raw: &RawValue) -> String {
     Message::new(Role::System, block::content(Some(raw))).plain_text()
 }
 
+/// What stands before a history that was cut at an answer: the API wants the user to begin.
+pub const LEFT_OUT: &str = "[ctx] earlier messages of this conversation are left out";
+
 /// A conversation as a request takes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
@@ -75,7 +78,8 @@ pub struct Written {
 
 /// Writes a conversation. Neighbours of one role become one message; in a user message tool
 /// results stand first, as the API demands. System messages after the beginning become user text.
-/// Thinking without a signature of this provider is left out: the API would refuse it.
+/// Before an answer at the beginning stands [`LEFT_OUT`]. Thinking without a signature of this
+/// provider is left out: the API would refuse it.
 #[must_use]
 pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Written {
     let mut system: Vec<String> = Vec::new();
@@ -88,12 +92,19 @@ pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Written {
         let Some(message) = as_user_text(message) else { continue };
         let role = if message.role == Role::Assistant { "assistant" } else { "user" };
         let blocks = message.blocks.iter().filter_map(|b| Some((is_result(b), block_json(b)?)));
+        let blocks: Vec<_> = blocks.collect();
         match turns.last_mut().filter(|turn| turn.role == role) {
             Some(turn) => turn.blocks.extend(blocks),
-            None => turns.push(Turn { role, blocks: blocks.collect() }),
+            // A message of which nothing can be said must not keep its neighbours apart.
+            None if blocks.is_empty() => {}
+            None => turns.push(Turn { role, blocks }),
         }
     }
-    let messages = turns.into_iter().filter_map(Turn::end).collect();
+    if turns.first().is_some_and(|turn| turn.role == "assistant") {
+        let blocks = text_json(LEFT_OUT).map(|json| (false, json)).into_iter().collect();
+        turns.insert(0, Turn { role: "user", blocks });
+    }
+    let messages = turns.into_iter().map(Turn::end).collect();
     Written { system: (!system.is_empty()).then(|| system.join("\n\n")), messages }
 }
 
@@ -103,14 +114,20 @@ struct Turn {
 }
 
 impl Turn {
-    fn end(mut self) -> Option<RawJson> {
-        if self.blocks.is_empty() {
-            return None;
-        }
+    fn end(mut self) -> RawJson {
         self.blocks.sort_by_key(|(is_result, _)| !is_result);
         let content = array(self.blocks.iter().map(|(_, json)| json));
         let json = Fresh::new().text("role", self.role).raw("content", content).end();
-        Some(RawJson::from_text(json))
+        RawJson::from_text(json)
+    }
+}
+
+/// Whether [`write`] has a place for a block: not for thinking that this provider did not sign.
+#[must_use]
+pub fn keeps(block: &Block) -> bool {
+    match block {
+        Block::Thinking { signature, .. } => signature.as_deref().is_some_and(is_proof),
+        _ => true,
     }
 }
 
@@ -234,13 +251,33 @@ mod tests {
     }
 
     #[test]
+    fn the_user_begins_and_nothing_is_empty() {
+        let thought = Block::Thinking { thinking: "t".to_owned(), signature: None };
+        let written = write(&[
+            Message::text(Role::Assistant, "a"),
+            Message::text(Role::User, "b"),
+            Message::new(Role::Assistant, vec![thought]),
+            Message::new(Role::User, vec![Block::text(" "), Block::text("c")]),
+            Message::text(Role::Assistant, ""),
+        ]);
+        let texts: Vec<_> = written.messages.iter().map(RawJson::as_str).collect();
+        let text = |text: &str| format!(r#"{{"type":"text","text":"{text}"}}"#);
+        let one =
+            |role: &str, content: String| format!(r#"{{"role":"{role}","content":[{content}]}}"#);
+        let both = format!("{},{}", text("b"), text("c"));
+        let expected =
+            [one("user", text(LEFT_OUT)), one("assistant", text("a")), one("user", both)];
+        assert_eq!(texts, expected);
+        assert_eq!(write(&[Message::text(Role::Assistant, "")]), Written::default());
+    }
+
+    #[test]
     fn thinking_of_other_providers_is_left_out() {
         let thinking = |signature: &str| {
             let signature = Some(signature.to_owned());
             let block = Block::Thinking { thinking: "t".to_owned(), signature };
-            write(&[Message::new(Role::Assistant, vec![block, Block::text("x")])])
-                .messages
-                .remove(0)
+            let message = Message::new(Role::Assistant, vec![block, Block::text("x")]);
+            write(&[Message::text(Role::User, "u"), message]).messages.remove(1)
         };
         for foreign in ["", "reasoning_content", r#"{"type":"reasoning","id":"rs_1"}"#] {
             assert!(!thinking(foreign).as_str().contains("thinking"), "{foreign}");
@@ -252,6 +289,6 @@ mod tests {
     fn unknown_blocks_go_through() {
         let json = r#"{"role":"assistant","content":[{"type":"redacted_thinking","data":"zz"}]}"#;
         let message = parse(json).unwrap();
-        assert_eq!(write([&message]).messages[0].as_str(), json);
+        assert_eq!(write([&message]).messages[1].as_str(), json);
     }
 }

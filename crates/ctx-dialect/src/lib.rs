@@ -17,5 +17,6 @@ pub mod openai_responses;
 pub mod pi;
 pub mod ponybunny;
 mod shape;
+pub mod tools;
 
 pub use shape::{as_user_text, split_results};

@@ -7,11 +7,14 @@ use serde_json::value::RawValue;
 
 use crate::block;
 use crate::json::{Fresh, Object, arguments_text, array, quote, value};
-use crate::shape::{as_user_text, block_text, split_results, texts};
+use crate::shape::{block_text, parts, results_after_calls, texts};
 
 /// Where compatible providers put the model's reasoning. The field's name is kept as the thinking
 /// block's signature: those who send it want it back under that name.
 const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
+
+/// What newer models call the system's role.
+const DEVELOPER: &str = "developer";
 
 /// Whether a thinking block's signature is but the name of a field, and proves nothing.
 pub(crate) fn names_a_field(signature: &str) -> bool {
@@ -34,13 +37,15 @@ pub fn parse_raw(raw: &RawValue) -> Message {
         let json = RawJson::from(raw);
         return Message::new(Role::from_name("unknown"), vec![Block::Opaque { json }]);
     };
-    let role = object.text("role").unwrap_or_else(|| "unknown".into());
-    let role = Role::from_name(&role);
+    let name = object.text("role").unwrap_or_else(|| "unknown".into());
+    let role = Role::from_name(&name);
     let blocks = match role {
         Role::ToolResult => vec![Block::ToolResult(block::result_of(&object))],
         _ => blocks(&object),
     };
     let meta = Meta {
+        name: object.owned("name").filter(|_| role != Role::ToolResult),
+        custom_type: (name == DEVELOPER).then(|| DEVELOPER.to_owned()),
         timestamp: object.integer("timestamp").map(ctx_core::Timestamp),
         model: object.owned("model"),
         usage: object.object("usage").map(|u| usage(&u)),
@@ -102,27 +107,36 @@ fn usage(object: &Object<'_>) -> Usage {
     }
 }
 
-/// Writes a conversation. Each tool result is a message of its own, right after the calls; images
-/// in results follow as a user message, because `tool` messages hold text only.
+/// Writes a conversation. Each tool result is a message of its own, right after the calls, wherever
+/// it stood behind them; images in results follow as a user message, because `tool` messages hold
+/// text only.
 #[must_use]
 pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec<RawJson> {
     let mut out = Vec::new();
     let mut images: Vec<Block> = Vec::new();
-    for message in messages {
-        let Some(message) = as_user_text(message) else { continue };
-        for part in split_results(&message) {
-            if part.role != Role::ToolResult {
-                flush_images(&mut images, &mut out);
-            }
-            for result in part.tool_results() {
-                let pictures = result.content.iter().filter(|b| matches!(b, Block::Image(_)));
-                images.extend(pictures.cloned());
-            }
-            out.extend(one(&part).map(RawJson::from_text));
+    for part in results_after_calls(messages.into_iter().flat_map(parts).collect()) {
+        if part.role != Role::ToolResult {
+            flush_images(&mut images, &mut out);
         }
+        for result in part.tool_results() {
+            let pictures = result.content.iter().filter(|b| matches!(b, Block::Image(_)));
+            images.extend(pictures.cloned());
+        }
+        out.extend(one(&part).map(RawJson::from_text));
     }
     flush_images(&mut images, &mut out);
     out
+}
+
+/// Whether [`write`] has a place for a block: thinking goes back only to those who named its field,
+/// and an answer holds no other provider's blocks.
+#[must_use]
+pub fn keeps(role: &Role, block: &Block) -> bool {
+    match block {
+        Block::Thinking { signature, .. } => signature.as_deref().is_some_and(names_a_field),
+        Block::Opaque { .. } => *role != Role::Assistant,
+        _ => true,
+    }
 }
 
 fn flush_images(images: &mut Vec<Block>, out: &mut Vec<RawJson>) {
@@ -147,18 +161,24 @@ fn one(message: &Message) -> Option<String> {
         }
         Role::System => {
             let text = texts(&message.blocks);
-            Some(Fresh::new().text("role", "system").text("content", &text).end())
+            let developer = message.meta.custom_type.as_deref() == Some(DEVELOPER);
+            let role = if developer { DEVELOPER } else { "system" };
+            Some(speaker(role, message).text("content", &text).end())
         }
         _ => {
             let content = content(&message.blocks)?;
-            Some(Fresh::new().text("role", "user").raw("content", content).end())
+            Some(speaker("user", message).raw("content", content).end())
         }
     }
 }
 
+fn speaker(role: &str, message: &Message) -> Fresh {
+    Fresh::new().text("role", role).text_if("name", message.meta.name.as_deref())
+}
+
 fn assistant(message: &Message) -> Option<String> {
     let mut text: Vec<Cow<'_, str>> = Vec::new();
-    let mut fresh = Fresh::new().text("role", "assistant");
+    let mut fresh = speaker("assistant", message);
     let mut calls = Vec::new();
     for block in &message.blocks {
         match block {
@@ -251,6 +271,39 @@ mod tests {
         let written = write(&messages);
         let written: Vec<_> = written.iter().map(RawJson::as_str).collect();
         assert_eq!(written, wire);
+    }
+
+    #[test]
+    fn developer_and_names_stay() {
+        let wire = [
+            r#"{"role":"developer","content":"be brief"}"#,
+            r#"{"role":"user","name":"ann","content":"hi"}"#,
+            r#"{"role":"assistant","name":"bot","content":"ho"}"#,
+        ];
+        let messages: Vec<_> = wire.iter().map(|json| parse(json).unwrap()).collect();
+        let written = write(&messages);
+        assert_eq!(written.iter().map(RawJson::as_str).collect::<Vec<_>>(), wire);
+    }
+
+    #[test]
+    fn results_follow_their_calls() {
+        let calls = r#"{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"n"}},{"id":"b","function":{"name":"n"}}]}"#;
+        let mut mixed = Message::tool_result("a", "1");
+        mixed.blocks.push(Block::text("wait"));
+        let written = write(&[
+            parse(calls).unwrap(),
+            mixed,
+            Message::tool_result("b", "2"),
+            Message::tool_result("orphan", "3"),
+        ]);
+        let ids: Vec<_> = written
+            .iter()
+            .map(|json| {
+                let object = Object::parse(json.as_str()).unwrap();
+                object.owned("tool_call_id").or_else(|| object.owned("role")).unwrap()
+            })
+            .collect();
+        assert_eq!(ids, ["assistant", "a", "b", "user", "orphan"]);
     }
 
     #[test]

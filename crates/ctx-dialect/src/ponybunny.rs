@@ -1,12 +1,17 @@
 //! PonyBunny's session messages: chat messages in camelCase (`toolCalls`, `toolCallId`,
 //! `thinkingBlocks`).
 
-use ctx_core::{Block, Message, Result, Role};
+use std::borrow::Cow;
+
+use ctx_core::{Block, Message, RawJson, Result, Role};
 use serde_json::value::RawValue;
 
 use crate::json::{Fresh, Object, array, elements, value};
 use crate::openai_chat;
 use crate::shape::{as_user_text, split_results, texts};
+
+/// Where a thinking block's text may be.
+const THOUGHTS: [&str; 3] = ["content", "thinking", "text"];
 
 /// Reads a message.
 ///
@@ -23,21 +28,26 @@ pub fn parse_raw(raw: &RawValue) -> Message {
     let mut message = openai_chat::parse_raw(raw);
     let Some(object) = Object::of(raw) else { return message };
     let thoughts = object.get("thinkingBlocks").and_then(elements).unwrap_or_default();
-    let thoughts = thoughts.into_iter().map(|raw| match Object::of(raw) {
-        Some(block) => Block::Thinking {
-            thinking: block.owned("thinking").or_else(|| block.owned("text")).unwrap_or_default(),
-            signature: block.owned("signature"),
-        },
-        None => Block::Thinking {
-            thinking: crate::json::string(raw).unwrap_or_default().into_owned(),
-            signature: None,
-        },
-    });
-    message.blocks.splice(0..0, thoughts);
+    message.blocks.splice(0..0, thoughts.into_iter().map(thought));
     if message.meta.timestamp.is_none() {
         message.meta.timestamp = object.integer("compactedAt").map(ctx_core::Timestamp);
     }
     message
+}
+
+/// An element of `thinkingBlocks`. PonyBunny's own have their text in `content`; those it took over
+/// from a provider, in the provider's field. What has no text is carried.
+fn thought(raw: &RawValue) -> Block {
+    let block = Object::of(raw);
+    let text = match &block {
+        Some(block) => THOUGHTS.iter().find_map(|key| block.owned(key)),
+        None => crate::json::string(raw).map(Cow::into_owned),
+    };
+    let signature = block.and_then(|block| block.owned("signature"));
+    match (text, signature) {
+        (None, None) => Block::Opaque { json: RawJson::from(raw) },
+        (text, signature) => Block::Thinking { thinking: text.unwrap_or_default(), signature },
+    }
 }
 
 /// Writes a message; one with several tool results becomes several. Summaries go to
@@ -76,7 +86,7 @@ fn beside_results(fresh: Fresh, message: &Message) -> Fresh {
             Block::Thinking { thinking, signature } => thoughts.push(
                 Fresh::new()
                     .text("type", "thinking")
-                    .text("thinking", thinking)
+                    .text("content", thinking)
                     .text_if("signature", signature.as_deref())
                     .end(),
             ),
@@ -87,6 +97,7 @@ fn beside_results(fresh: Fresh, message: &Message) -> Fresh {
                     .raw("arguments", call.arguments.as_str())
                     .end(),
             ),
+            Block::Opaque { json } if is_thought(json) => thoughts.push(json.as_str().to_owned()),
             block => text.push(block.clone()),
         }
     }
@@ -107,6 +118,12 @@ fn beside_results(fresh: Fresh, message: &Message) -> Fresh {
     fresh.raw("usage", usage.end())
 }
 
+/// Whether a carried block is some provider's thinking.
+fn is_thought(json: &RawJson) -> bool {
+    Object::parse(json.as_str())
+        .is_ok_and(|o| o.text("type").is_some_and(|kind| kind.contains("thinking")))
+}
+
 /// Writes a summary as an element of `compactedHistory`.
 #[must_use]
 pub fn write_summary(message: &Message) -> String {
@@ -125,10 +142,15 @@ mod tests {
     fn messages_round_trip() {
         for json in [
             r#"{"role":"user","content":"hi","timestamp":1704067200000}"#,
-            r#"{"role":"assistant","content":"x","thinkingBlocks":[{"type":"thinking","thinking":"t"}],"toolCalls":[{"id":"c","name":"n","arguments":{"a":1.50}}],"usage":{"input":1,"output":2,"cacheRead":0,"cacheWrite":0,"totalTokens":3}}"#,
+            r#"{"role":"assistant","content":"x","thinkingBlocks":[{"type":"thinking","content":"t"},{"type":"redacted_thinking","data":"zz"}],"toolCalls":[{"id":"c","name":"n","arguments":{"a":1.50}}],"usage":{"input":1,"output":2,"cacheRead":0,"cacheWrite":0,"totalTokens":3}}"#,
             r#"{"role":"tool","toolCallId":"c","content":"out"}"#,
         ] {
             assert_eq!(write(&parse(json).unwrap()), [json]);
+        }
+        for block in [r#"{"content":"t"}"#, r#"{"thinking":"t"}"#, r#"{"text":"t"}"#, "\"t\""] {
+            let json = format!(r#"{{"role":"assistant","content":"","thinkingBlocks":[{block}]}}"#);
+            let thinking = Block::Thinking { thinking: "t".to_owned(), signature: None };
+            assert!(parse(&json).unwrap().blocks.contains(&thinking), "{json}");
         }
         let call = r#"{"role":"assistant","toolCalls":[{"id":"c","function":{"name":"n","arguments":"{}"}}]}"#;
         assert_eq!(parse(call).unwrap().tool_calls().next().unwrap().name, "n");

@@ -1,8 +1,9 @@
 //! Changes of shape that several dialects need.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
-use ctx_core::{BashRun, Block, Message, Role};
+use ctx_core::{BashRun, Block, CallId, Message, Role};
 
 /// A message as messages of at most one tool result each, results first, the rest after them.
 /// A message without results, or with nothing but one, comes back as it is.
@@ -30,6 +31,46 @@ pub fn split_results(message: &Message) -> Vec<Cow<'_, Message>> {
             role => role.clone(),
         };
         out.push(with(role, rest));
+    }
+    out
+}
+
+/// What a model sees of a message, in messages of at most one tool result each.
+pub(crate) fn parts(message: &Message) -> Vec<Cow<'_, Message>> {
+    match as_user_text(message) {
+        None => Vec::new(),
+        Some(Cow::Borrowed(message)) => split_results(message),
+        Some(Cow::Owned(message)) => {
+            let owned = |part: Cow<'_, Message>| Cow::Owned(part.into_owned());
+            split_results(&message).into_iter().map(owned).collect()
+        }
+    }
+}
+
+/// Puts each result right after the newest message before it that makes the call, results of one
+/// message in their order. A result of no call stays where it is.
+pub(crate) fn results_after_calls(parts: Vec<Cow<'_, Message>>) -> Vec<Cow<'_, Message>> {
+    let mut callers: HashMap<CallId, usize> = HashMap::new();
+    let mut after: Vec<Vec<usize>> = vec![Vec::new(); parts.len()];
+    let mut moved = vec![false; parts.len()];
+    for (at, part) in parts.iter().enumerate() {
+        callers.extend(part.tool_calls().map(|call| (call.id.clone(), at)));
+        if part.role != Role::ToolResult {
+            continue;
+        }
+        let caller = part.tool_results().next().and_then(|result| callers.get(&result.call_id));
+        if let Some(results) = caller.and_then(|&caller| after.get_mut(caller)) {
+            results.push(at);
+            moved[at] = true;
+        }
+    }
+    let mut parts: Vec<_> = parts.into_iter().map(Some).collect();
+    let mut out = Vec::with_capacity(parts.len());
+    for at in 0..parts.len() {
+        if !moved[at] {
+            out.extend(parts[at].take());
+            out.extend(after[at].iter().filter_map(|&result| parts[result].take()));
+        }
     }
     out
 }
@@ -83,6 +124,9 @@ pub(crate) fn block_text(block: &Block) -> String {
         Block::ToolCall(call) => format!("{}({})", call.name, call.arguments.as_str()),
         Block::ToolResult(result) => texts(&result.content),
         Block::Image(image) if image.is_url => format!("[image: {}]", image.data),
+        Block::Image(image) if !image.mime_type.is_empty() => {
+            format!("[image: {}]", image.mime_type)
+        }
         Block::Image(_) => "[image]".to_owned(),
         Block::Bash(run) => bash_text(run),
         Block::Opaque { json } => json.as_str().to_owned(),

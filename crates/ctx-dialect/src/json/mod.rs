@@ -5,6 +5,7 @@
 //! nesting of any depth costs no stack.
 
 mod arguments;
+mod relaxed;
 mod write;
 
 use std::borrow::Cow;
@@ -15,6 +16,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 pub use arguments::{arguments_object, arguments_text, unwrap_arguments};
+pub use relaxed::{relaxed, skip_trivia};
 pub use write::{Fresh, array, quote};
 
 /// The fields of one JSON object, values unparsed.
@@ -261,6 +263,15 @@ pub fn mend_surrogates(json: &str) -> String {
     out
 }
 
+/// Whether a `\uD800`-`\uDFFF` escape without a partner is in the text.
+#[must_use]
+pub fn has_lone_surrogate(json: &str) -> bool {
+    // Most texts have no escaped surrogate at all.
+    memchr::memmem::find_iter(json.as_bytes(), b"\\u")
+        .any(|at| json.as_bytes().get(at + 2).is_some_and(|b| matches!(b, b'd' | b'D')))
+        && mend_surrogates(json) != json
+}
+
 /// The code unit of a `\uXXXX` escape at the beginning of `text`.
 fn unit(text: &str) -> Option<u16> {
     let hex = text.strip_prefix("\\u")?.get(..4)?;
@@ -304,6 +315,9 @@ mod tests {
         assert_eq!(string(raw(r#""a\ud800b""#)).unwrap(), "a\u{FFFD}b");
         assert_eq!(string(raw(r#""\udc00\ud83d\ude00""#)).unwrap(), "\u{FFFD}😀");
         assert_eq!(string(raw(r#""\\ud800\n""#)).unwrap(), "\\ud800\n");
+        for (text, lone) in [("\\ud800", true), ("\\ud83d\\ude00", false), ("\\\\ud800", false)] {
+            assert_eq!(has_lone_surrogate(text), lone, "{text}");
+        }
     }
 
     #[test]

@@ -76,6 +76,7 @@ fn meta(object: &Object<'_>) -> Meta {
         error_message: object.owned("errorMessage"),
         custom_type: object.owned("customType"),
         tokens_before: object.count("tokensBefore"),
+        name: None,
     }
 }
 

@@ -1,0 +1,83 @@
+//! Tool schemas, which each provider wraps in its own way.
+
+use serde_json::value::RawValue;
+
+use crate::json::{Fresh, Object, array, elements};
+
+/// Writes a list of tools as OpenAI chat takes them. What is no function (a provider's own tool, a
+/// value that is no tool) comes back in the second list as it is.
+#[must_use]
+pub fn to_openai(tools: &RawValue) -> (String, Vec<&str>) {
+    convert(tools, |tool| {
+        let function = tool.fields("parameters").end();
+        Fresh::new().text("type", "function").raw("function", function).end()
+    })
+}
+
+/// Writes a list of tools as Anthropic takes them; see [`to_openai`].
+#[must_use]
+pub fn to_anthropic(tools: &RawValue) -> (String, Vec<&str>) {
+    convert(tools, |tool| tool.fields("input_schema").end())
+}
+
+fn convert(tools: &RawValue, write: impl Fn(&Tool<'_>) -> String) -> (String, Vec<&str>) {
+    let mut written = Vec::new();
+    let mut left_out = Vec::new();
+    for raw in elements(tools).unwrap_or_default() {
+        match Tool::of(raw) {
+            Some(tool) => written.push(write(&tool)),
+            None => left_out.push(raw.get()),
+        }
+    }
+    (array(written), left_out)
+}
+
+/// A function that a model may call.
+struct Tool<'a> {
+    name: String,
+    description: Option<String>,
+    schema: Option<&'a RawValue>,
+}
+
+impl<'a> Tool<'a> {
+    fn of(raw: &'a RawValue) -> Option<Self> {
+        let object = Object::of(raw)?;
+        let inner = object.object("function").unwrap_or(object);
+        if inner.text("type").is_some_and(|kind| !matches!(&*kind, "function" | "custom")) {
+            return None;
+        }
+        Some(Self {
+            name: inner.owned("name")?,
+            description: inner.owned("description"),
+            schema: inner.first(&["parameters", "input_schema", "inputSchema"]),
+        })
+    }
+
+    fn fields(&self, schema: &str) -> Fresh {
+        Fresh::new()
+            .text("name", &self.name)
+            .text_if("description", self.description.as_deref())
+            .raw(schema, self.schema.map_or(r#"{"type":"object"}"#, RawValue::get))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_wrapped_as_the_provider_wants_them() {
+        let openai = r#"[{"type":"function","function":{"name":"f","description":"d","parameters":{"x":1.50}}}]"#;
+        let anthropic = r#"[{"name":"f","description":"d","input_schema":{"x":1.50}}]"#;
+        let responses =
+            r#"[{"type":"function","name":"f","description":"d","parameters":{"x":1.50}}]"#;
+        for tools in [openai, anthropic, responses] {
+            let raw = serde_json::from_str(tools).unwrap();
+            assert_eq!(to_openai(raw), (openai.to_owned(), vec![]));
+            assert_eq!(to_anthropic(raw), (anthropic.to_owned(), vec![]));
+        }
+        let raw = serde_json::from_str(r#"[{"type":"web_search_20250305","name":"w"},5]"#).unwrap();
+        assert_eq!(to_openai(raw).1.len(), 2);
+        assert_eq!(to_openai(serde_json::from_str("{}").unwrap()).0, "[]");
+    }
+}
