@@ -24,8 +24,8 @@ struct Strict<'t> {
     comma: bool,
 }
 
-impl Strict<'_> {
-    fn rest(&self) -> &str {
+impl<'t> Strict<'t> {
+    fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
