@@ -29,7 +29,6 @@ mod record;
 mod recover;
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,6 +38,7 @@ use ctx_core::Result;
 
 use crate::disk;
 use crate::lock::FileLock;
+use crate::log::SharedFile;
 use crate::paths::Home;
 use journal::Journal;
 use record::{FRAME_HEADER, Record};
@@ -51,7 +51,7 @@ pub use recover::{Recovered, recover};
 pub struct GroupCommit {
     queue: Mutex<Queue>,
     journal: Mutex<Journal>,
-    files: Mutex<HashMap<u64, Arc<File>>>,
+    files: Mutex<HashMap<u64, Arc<SharedFile>>>,
     next_member: AtomicU64,
 }
 
@@ -94,7 +94,7 @@ impl GroupCommit {
         Self::with_round(home, journal::ROUND)
     }
 
-    fn with_round(home: &Home, round: u64) -> Result<Arc<Self>> {
+    pub(crate) fn with_round(home: &Home, round: u64) -> Result<Arc<Self>> {
         let dir = home.journals_dir();
         disk::create_private_dir(&dir)?;
         let _dir_lock = FileLock::exclusive(&recover::guard(&dir))?;
@@ -111,7 +111,7 @@ impl GroupCommit {
     /// the session next looks there.
     pub(crate) fn join(
         self: &Arc<Self>,
-        file: &Arc<File>,
+        file: &Arc<SharedFile>,
         path: &Path,
         lock: &FileLock,
     ) -> Result<Member> {
@@ -186,8 +186,10 @@ impl GroupCommit {
     fn write(&self, frame: &mut [u8]) -> bool {
         let mut journal = locked(&self.journal);
         if journal.is_full(frame.len()) {
+            // A file that fails here, or is in doubt since before, keeps this round's records: its
+            // log finds the doubt when it leaves, and whoever opens the session anew finds them.
             let files: Vec<_> = locked(&self.files).values().cloned().collect();
-            if files.iter().any(|file| file.sync_data().is_err()) {
+            if files.iter().any(|file| file.sync().is_err()) {
                 return false;
             }
             journal.begin_round();

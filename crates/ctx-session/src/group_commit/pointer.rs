@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::recover;
 use crate::disk;
 use crate::lock::FileLock;
+use crate::log::SharedFile;
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Pointer {
@@ -56,21 +57,23 @@ pub(super) fn get(mut sidecar: &File) -> std::io::Result<Option<Pointer>> {
 }
 
 /// Completes a session whose lock was just taken, if a journal has a claim on it.
-pub(crate) fn settle(path: &Path, file: &File, lock: &FileLock) -> Result<()> {
+pub(crate) fn settle(path: &Path, file: &SharedFile, lock: &FileLock) -> Result<()> {
     let failed = |e| disk::io_error("cannot read the lock file", lock.path(), e);
     let Some(Pointer { journal, member }) = get(lock.sidecar()).map_err(failed)? else {
         return Ok(());
     };
     let dir = disk::parent(&journal);
     if dir.is_dir() {
-        // With this held nobody else is replaying, so a locked journal is one in use: its process
-        // lives, and the session file has all there is.
+        // With this held nobody else is replaying, so a locked journal is one in use. Its group has
+        // lost this member, or the session could not be opened; if that was because of a failed
+        // sync, the file may lack records, and the journal keeps them.
         let _dir_lock = FileLock::exclusive(&recover::guard(dir))?;
         let failed = |e| disk::io_error("cannot read the journal", &journal, e);
         match File::open(&journal) {
             Ok(open) => match open.try_lock() {
-                Ok(()) => recover::replay(path, file, &open, &journal, member)?,
-                Err(TryLockError::WouldBlock) => {}
+                Ok(()) | Err(TryLockError::WouldBlock) => {
+                    recover::replay(path, file, &open, &journal, member)?;
+                }
                 Err(TryLockError::Error(e)) => return Err(failed(e)),
             },
             // A journal is removed when every session that needed it is complete.
@@ -78,6 +81,6 @@ pub(crate) fn settle(path: &Path, file: &File, lock: &FileLock) -> Result<()> {
             Err(e) => return Err(failed(e)),
         }
     }
-    file.sync_data().map_err(|e| disk::io_error("cannot bring the file to disk", path, e))?;
+    file.sync().map_err(|e| disk::io_error("cannot bring the file to disk", path, e))?;
     clear(lock)
 }

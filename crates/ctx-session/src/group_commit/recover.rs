@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use ctx_core::{ErrorKind, Result};
@@ -11,6 +11,7 @@ use super::pointer::{self, Pointer};
 use super::record;
 use crate::disk;
 use crate::lock::{FileLock, sidecar_of};
+use crate::log::{SharedFile, System};
 use crate::paths::Home;
 
 /// What [`recover`] did.
@@ -96,8 +97,9 @@ fn complete(path: &Path, journal: &Path, bytes: &[u8]) -> Result<Option<bool>> {
                 return Ok(None);
             };
             let file = File::options().read(true).write(true).open(path).map_err(failed)?;
+            let file = SharedFile::new(file, Box::new(System));
             apply(&file, bytes, member).map_err(failed)?;
-            file.sync_data().map_err(failed)?;
+            file.sync().map_err(failed)?;
             pointer::clear(&lock)?;
             Ok(Some(true))
         }
@@ -118,7 +120,7 @@ fn same_journal(a: &Path, b: &Path) -> bool {
 /// Replays one session's records. The caller has the session's lock and syncs the file.
 pub(super) fn replay(
     path: &Path,
-    file: &File,
+    file: &SharedFile,
     journal: &File,
     journal_path: &Path,
     member: u64,
@@ -135,11 +137,12 @@ fn contents(mut file: &File) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a member's records where they belong. What is there already stays; where the machine
-/// lost power there is nothing, or zeros, or the beginning of the record. Anything else was written
-/// by somebody else meanwhile: then the record goes to the end, as no entry may be lost and none
-/// overwritten.
-fn apply(mut file: &File, journal: &[u8], member: u64) -> std::io::Result<()> {
+/// Writes a member's records where they belong, where the machine lost power and there is nothing,
+/// or zeros, or the beginning of the record. One that is there already is written once more: it may
+/// be there only in memory, since a sync that failed. If anything else is there, somebody else wrote
+/// it meanwhile: then the record goes to the end, as no entry may be lost and none overwritten.
+fn apply(shared: &SharedFile, journal: &[u8], member: u64) -> std::io::Result<()> {
+    let mut file = shared.get();
     let mut there = Vec::new();
     for record in record::read(journal).into_iter().filter(|r| r.member == member) {
         let length = file.metadata()?.len();
@@ -148,28 +151,26 @@ fn apply(mut file: &File, journal: &[u8], member: u64) -> std::io::Result<()> {
             file.seek(SeekFrom::Start(record.offset))?;
             file.take(record.data.len() as u64).read_to_end(&mut there)?;
         }
-        if there == record.data {
-            continue;
-        }
         let lost = there.iter().zip(record.data).all(|(is, was)| is == was || *is == 0);
         if record.offset <= length && lost {
             file.seek(SeekFrom::Start(record.offset))?;
-        } else if holds(file, record.data)? {
-            continue;
+        } else if let Some(at) = find(file, record.data)? {
+            // An earlier recovery, cut short, put it there.
+            file.seek(SeekFrom::Start(at))?;
         } else {
             file.seek(SeekFrom::End(0))?;
             if !ends_line(file, length)? {
-                file.write_all(b"\n")?;
+                shared.write_all(b"\n")?;
             }
         }
-        file.write_all(record.data)?;
+        shared.write_all(record.data)?;
     }
     Ok(())
 }
 
-/// Whether the bytes stand anywhere in the file: an earlier recovery, cut short, put them there.
-fn holds(file: &File, bytes: &[u8]) -> std::io::Result<bool> {
-    Ok(memchr::memmem::find(&contents(file)?, bytes).is_some())
+/// Where the bytes stand in the file.
+fn find(file: &File, bytes: &[u8]) -> std::io::Result<Option<u64>> {
+    Ok(memchr::memmem::find(&contents(file)?, bytes).map(|at| at as u64))
 }
 
 /// Whether a file of that length ends a line. The cursor is at the end afterwards.
@@ -202,6 +203,7 @@ mod tests {
         let path = dir.path().join("s");
         std::fs::write(&path, before).unwrap();
         let file = File::options().read(true).write(true).open(&path).unwrap();
+        let file = SharedFile::new(file, Box::new(System));
         apply(&file, journal, 1).unwrap();
         let once = std::fs::read_to_string(&path).unwrap();
         apply(&file, journal, 1).unwrap();

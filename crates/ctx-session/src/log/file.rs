@@ -1,13 +1,14 @@
 //! The bytes of a log: whole lines, appended by one writer, durable when asked for.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind, Result};
 
 use super::scan::{Tail, first_line, tail};
+use super::shared::{Medium, SharedFile, System};
 use crate::disk;
 use crate::group_commit::{GroupCommit, Member, Outcome, pointer};
 use crate::lock::FileLock;
@@ -16,22 +17,26 @@ use crate::lock::FileLock;
 /// costs more than a sync of one's own.
 const MOST_JOURNALED: usize = 256 << 10;
 
+/// How much is written again at a time after a failed sync.
+const STEP: u64 = 1 << 20;
+
 /// An open log.
 ///
 /// What is in the file is always a number of whole lines, the last `len` bytes included: a write
 /// that fails half-way is taken back.
 #[derive(Debug)]
 pub(crate) struct LogFile {
-    file: Arc<File>,
+    file: Arc<SharedFile>,
     path: PathBuf,
     lock: FileLock,
     tail: Tail,
     /// Bytes in the file. The cursor stands there.
     len: u64,
-    /// Bytes known to be on disk.
+    /// Bytes known to be on disk, in the file itself or in the group's journal.
     durable: u64,
-    /// A sync failed, so the system may have given up on the bytes since `durable`.
-    doubtful: bool,
+    /// Bytes known to be on disk in the file itself: what was there when it was opened, and what
+    /// its own syncs brought there. A failed sync may have given up on any after these.
+    synced: u64,
     /// The file may hold something other than this struct believes. Nothing more is written.
     broken: bool,
     member: Option<Member>,
@@ -43,6 +48,10 @@ impl LogFile {
     /// Creates the file with its first line, durably. An existing file is an error, but for an
     /// empty one, which a crash between creation and first line leaves behind.
     pub(crate) fn create(path: &Path, header: &[u8]) -> Result<Self> {
+        Self::create_on(path, header, Box::new(System))
+    }
+
+    pub(super) fn create_on(path: &Path, header: &[u8], medium: Box<dyn Medium>) -> Result<Self> {
         disk::create_private_dir(disk::parent(path))?;
         let lock = FileLock::try_exclusive(path)?;
         let file = disk::private()
@@ -52,7 +61,7 @@ impl LogFile {
             .truncate(false)
             .open(path)
             .map_err(|e| disk::io_error("cannot create the file", path, e))?;
-        let mut log = Self::new(file, path, lock);
+        let mut log = Self::new(SharedFile::new(file, medium), path, lock);
         if log.length()? != 0 {
             return Err(Error::new(ErrorKind::Conflict, "the file exists already")
                 .with("path", path.display())
@@ -69,22 +78,32 @@ impl LogFile {
     /// Opens a file to append to it, once `accept` has looked at its first line. What a crashed
     /// group left in its journal is put in place before anything is read.
     pub(crate) fn open(path: &Path, accept: impl FnOnce(&[u8]) -> Result<()>) -> Result<Self> {
+        Self::open_on(path, accept, Box::new(System))
+    }
+
+    pub(super) fn open_on(
+        path: &Path,
+        accept: impl FnOnce(&[u8]) -> Result<()>,
+        medium: Box<dyn Medium>,
+    ) -> Result<Self> {
         let failed = |e| disk::io_error("cannot open the file", path, e);
         let file = File::options().read(true).write(true).open(path).map_err(failed)?;
         // Before anything is created beside it: the file may not be ours.
         accept(&first_line(&file).map_err(failed)?)?;
         let lock = FileLock::try_exclusive(path)?;
+        let file = SharedFile::new(file, medium);
         pointer::settle(path, &file, &lock)?;
-        let (length, tail) = tail(&file).map_err(failed)?;
+        let (length, tail) = tail(file.get()).map_err(failed)?;
         let mut log = Self::new(file, path, lock);
         log.tail = tail;
         log.len = length;
         log.durable = length;
+        log.synced = length;
         log.seek_to_end()?;
         Ok(log)
     }
 
-    fn new(file: File, path: &Path, lock: FileLock) -> Self {
+    fn new(file: SharedFile, path: &Path, lock: FileLock) -> Self {
         Self {
             file: Arc::new(file),
             path: path.to_owned(),
@@ -92,7 +111,7 @@ impl LogFile {
             tail: Tail::Whole,
             len: 0,
             durable: 0,
-            doubtful: false,
+            synced: 0,
             broken: false,
             member: None,
             pending: Vec::new(),
@@ -120,7 +139,7 @@ impl LogFile {
         if self.tail != Tail::Whole {
             self.heal()?;
         }
-        if let Err(e) = (&*self.file).write_all(line) {
+        if let Err(e) = self.file.write_all(line) {
             self.take_back_to(self.len)?;
             return Err(disk::io_error("cannot write to the file", &self.path, e));
         }
@@ -140,6 +159,7 @@ impl LogFile {
             return self.check();
         }
         if let Some(member) = &mut self.member
+            && !self.file.is_doubtful()
             && self.pending.len() as u64 == self.len - self.durable
         {
             match member.commit(self.durable, &self.pending) {
@@ -163,10 +183,12 @@ impl LogFile {
         }
         // Should this fail, the file no longer is what `len` says.
         self.broken = true;
-        let cut = self.file.set_len(len).and_then(|()| (&*self.file).seek(SeekFrom::Start(len)));
+        let mut file = self.file.get();
+        let cut = file.set_len(len).and_then(|()| file.seek(SeekFrom::Start(len)));
         cut.map_err(|e| disk::io_error("cannot take back a failed write", &self.path, e))?;
         self.len = len;
         self.durable = self.durable.min(len);
+        self.synced = self.synced.min(len);
         self.broken = false;
         Ok(())
     }
@@ -186,32 +208,32 @@ impl LogFile {
     }
 
     fn sync(&mut self) -> Result<()> {
-        if self.doubtful {
-            self.write_again()?;
-        }
-        if let Err(e) = self.file.sync_data() {
-            self.doubtful = true;
+        if let Err(e) = self.file.sync_after(|| self.write_again()) {
+            // Writing again may have stopped half-way, and the next line belongs at the end.
+            self.broken |= self.seek_to_end().is_err();
             return Err(disk::io_error("cannot bring the file to disk", &self.path, e));
         }
-        self.doubtful = false;
+        self.synced = self.len;
         self.durable = self.len;
         self.pending.clear();
         Ok(())
     }
 
-    /// After a failed sync the system may count the bytes as written although they are not. Writing
-    /// them again makes it try again.
-    fn write_again(&mut self) -> Result<()> {
+    /// Writes again what a failed sync may have given up on: not only what was to be made durable
+    /// then, but also what is durable in the group's journal alone.
+    fn write_again(&self) -> std::io::Result<()> {
+        let mut file = self.file.get();
         let mut bytes = Vec::new();
-        let again = || {
-            let mut file = &*self.file;
-            file.seek(SeekFrom::Start(self.durable))?;
-            file.read_to_end(&mut bytes)?;
-            file.seek(SeekFrom::Start(self.durable))?;
-            file.write_all(&bytes)
-        };
-        let again = { again }();
-        again.map_err(|e| disk::io_error("cannot write to the file", &self.path, e))
+        let mut at = self.synced;
+        while at < self.len {
+            bytes.resize(usize::try_from(STEP.min(self.len - at)).unwrap_or_default(), 0);
+            file.seek(SeekFrom::Start(at))?;
+            file.read_exact(&mut bytes)?;
+            file.seek(SeekFrom::Start(at))?;
+            self.file.write_all(&bytes)?;
+            at += bytes.len() as u64;
+        }
+        Ok(())
     }
 
     /// Puts the end of the file in order before the first append: a torn line is moved to a file
@@ -247,7 +269,7 @@ impl LogFile {
             }
         };
         let copy = || {
-            let mut file = &*self.file;
+            let mut file = self.file.get();
             file.seek(SeekFrom::Start(start))?;
             std::io::copy(&mut file, &mut aside)?;
             aside.sync_all()
@@ -276,14 +298,14 @@ impl LogFile {
     }
 
     fn length(&self) -> Result<u64> {
-        let metadata = self.file.metadata();
+        let metadata = self.file.get().metadata();
         metadata
             .map(|m| m.len())
             .map_err(|e| disk::io_error("cannot look at the file", &self.path, e))
     }
 
     fn seek_to_end(&self) -> Result<()> {
-        let seek = (&*self.file).seek(SeekFrom::Start(self.len));
+        let seek = self.file.get().seek(SeekFrom::Start(self.len));
         seek.map(drop).map_err(|e| disk::io_error("cannot look at the file", &self.path, e))
     }
 

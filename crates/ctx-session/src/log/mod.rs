@@ -4,6 +4,7 @@ mod entry;
 mod file;
 mod ids;
 mod scan;
+mod shared;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub use ids::RandomIds;
 
 pub(crate) use entry::{iso, one_line};
 pub(crate) use file::LogFile;
+pub(crate) use shared::{SharedFile, System};
 
 use crate::Transcript;
 use crate::group_commit::GroupCommit;
@@ -316,5 +318,7 @@ fn check_header(line: &[u8]) -> Result<Header> {
     Ok(header)
 }
 
+#[cfg(test)]
+mod failing_disk;
 #[cfg(test)]
 pub(crate) mod tests;
