@@ -6,25 +6,40 @@ use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result};
 
-/// An I/O error on `path`, with what was attempted.
+/// An I/O error on `path`, with what was attempted. The system's words are its source.
 pub(crate) fn io_error(doing: &'static str, path: &Path, error: io::Error) -> Error {
-    let (kind, hint) = match error.kind() {
-        io::ErrorKind::NotFound => (ErrorKind::NotFound, None),
-        io::ErrorKind::AlreadyExists => (ErrorKind::Conflict, None),
+    let kind = match error.kind() {
+        io::ErrorKind::NotFound => ErrorKind::NotFound,
+        io::ErrorKind::AlreadyExists => ErrorKind::Conflict,
+        _ => ErrorKind::Io,
+    };
+    let hint = hint(error.kind());
+    let wrapped = Error::new(kind, doing).with("path", path.display()).source(error);
+    match hint {
+        Some(hint) => wrapped.hint(hint),
+        None => wrapped,
+    }
+}
+
+fn hint(kind: io::ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        io::ErrorKind::NotFound => "check the spelling of the path, and whether it is still there",
+        io::ErrorKind::AlreadyExists => {
+            "something of that name is there already: move it away, or choose another name"
+        }
+        io::ErrorKind::NotADirectory => "a part of the path is a file, where a folder should be",
+        io::ErrorKind::IsADirectory => "the path is that of a folder; name a file",
         io::ErrorKind::PermissionDenied => {
-            (ErrorKind::Io, Some("check the owner and the permissions of the file and its folder"))
+            "check the owner and the permissions of the file and its folder"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "the file system cannot be written to: mount it writable, or choose another folder"
         }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            (ErrorKind::Io, Some("free some disk space; nothing that was stored before is lost"))
+            "free some disk space; nothing that was stored before is lost"
         }
-        _ => (ErrorKind::Io, None),
-    };
-    let mut wrapped =
-        Error::new(kind, doing).with("path", path.display()).with("cause", &error).source(error);
-    if let Some(hint) = hint {
-        wrapped = wrapped.hint(hint);
-    }
-    wrapped
+        _ => return None,
+    })
 }
 
 /// Options that create files readable and writable by their owner alone.
@@ -35,13 +50,27 @@ pub(crate) fn private() -> OpenOptions {
     options
 }
 
-/// Creates a folder and its missing parents, each for their owner alone.
+/// Creates a folder and its missing parents, each for their owner alone, and durably: a file
+/// synced later is not lost because the name of a folder above it was.
 pub(crate) fn create_private_dir(path: &Path) -> Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(|e| io_error("cannot create the folder", path, e))
+    create_dirs(path, sync_dir)
+}
+
+fn create_dirs(path: &Path, sync: impl Fn(&Path) -> Result<()>) -> Result<()> {
+    let missing: Vec<_> =
+        path.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()).collect();
+    for dir in missing.into_iter().rev() {
+        let mut builder = std::fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        match builder.create(dir) {
+            // Another process was faster. Whether it has synced the name already is not known.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
+            created => created.map_err(|e| io_error("cannot create the folder", dir, e))?,
+        }
+        sync(parent(dir))?;
+    }
+    Ok(())
 }
 
 /// The folder a file is in.
@@ -105,6 +134,41 @@ mod tests {
             use std::os::unix::fs::PermissionsExt;
             let mode = |p: &Path| std::fs::metadata(p).unwrap().permissions().mode() & 0o777;
             assert_eq!((mode(&deep), mode(&file)), (0o700, 0o600));
+        }
+    }
+
+    #[test]
+    fn every_new_name_of_a_folder_is_synced() {
+        let dir = tempfile::tempdir().unwrap();
+        let synced = std::cell::RefCell::new(Vec::new());
+        let create = |path: &str| {
+            let sync = |synced_dir: &Path| {
+                synced.borrow_mut().push(synced_dir.to_owned());
+                sync_dir(synced_dir)
+            };
+            create_dirs(&dir.path().join(path), sync).unwrap();
+            synced.take()
+        };
+        let at = |path: &str| dir.path().join(path);
+        assert_eq!(create("agents/a/sessions"), [at(""), at("agents"), at("agents/a")]);
+        assert_eq!(create("agents/b"), [at("agents")]);
+        assert_eq!(create("agents/b"), [PathBuf::new(); 0]);
+    }
+
+    #[test]
+    fn errors_say_what_to_do_and_their_cause_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("f");
+        std::fs::write(&file, "").unwrap();
+        let below = create_private_dir(&file.join("g")).unwrap_err();
+        let taken = create_private_dir(&file).unwrap_err();
+        assert_eq!((below.kind(), taken.kind()), (ErrorKind::Conflict, ErrorKind::Conflict));
+        assert_eq!(below.context(), taken.context(), "the file that is in the way is named");
+        let gone = sync_dir(&dir.path().join("gone")).unwrap_err();
+        assert_eq!(gone.kind(), ErrorKind::NotFound);
+        for error in [below, taken, gone] {
+            let cause = std::error::Error::source(&error).unwrap().to_string();
+            assert!(error.hint_text().is_some() && !error.to_string().contains(&cause), "{error}");
         }
     }
 

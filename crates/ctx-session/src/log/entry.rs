@@ -164,7 +164,6 @@ pub(crate) fn one_line(value: &impl Serialize, out: &mut Vec<u8>) -> Result<()> 
     out.clear();
     serde_json::to_writer(&mut *out, value).map_err(|e| {
         Error::new(ErrorKind::InvalidInput, "the entry is not valid JSON")
-            .with("cause", &e)
             .source(e)
             .hint("message, data, details, content and replacement must each be one JSON value")
     })?;
