@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use ctx_core::{Timestamp, Tokens};
+use ctx_core::{Timestamp, Tokens, Usage};
 
 /// A cached prefix lives this long after it was last used (Anthropic's default).
 pub const CACHE_TTL: Duration = Duration::from_secs(5 * 60);
 
-/// Shorter prefixes are not cached.
+/// Shorter prefixes are neither kept nor found.
 pub const CACHE_MIN_TOKENS: Tokens = Tokens(1_024);
 
 /// Remembers when the previous request was, and so whether its prefix is still cached.
@@ -35,6 +35,14 @@ impl PromptCache {
     }
 }
 
+/// What a provider would report for a prompt of which `cached` tokens were in its cache: the rest is
+/// written to it, unless the prompt is too short to be kept.
+pub(crate) fn usage(prompt: Tokens, cached: Tokens, output: u64) -> Usage {
+    let fresh = (prompt - cached).get();
+    let (input, cache_write) = if prompt < CACHE_MIN_TOKENS { (fresh, 0) } else { (0, fresh) };
+    Usage { input, cache_read: cached.get(), cache_write, output, ..Usage::default() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,5 +57,16 @@ mod tests {
         assert_eq!(cache.request(Tokens(6_000), at(10)), Tokens(6_000));
         assert_eq!(cache.request(Tokens(6_000), at(16)), Tokens(0));
         assert_eq!(cache.request(Tokens(6_000), None), Tokens(6_000));
+    }
+
+    #[test]
+    fn a_prompt_that_is_too_short_to_keep_is_plain_input() {
+        let parts = |prompt, cached| {
+            let usage = usage(Tokens(prompt), Tokens(cached), 7);
+            (usage.input, usage.cache_read, usage.cache_write, usage.output)
+        };
+        assert_eq!(parts(1_023, 0), (1_023, 0, 0, 7));
+        assert_eq!(parts(1_024, 0), (0, 0, 1_024, 7));
+        assert_eq!(parts(9_000, 5_000), (0, 5_000, 4_000, 7));
     }
 }

@@ -8,6 +8,7 @@ pub mod html;
 mod replay;
 mod report;
 mod status;
+mod tally;
 
 // A replay tries the engines of this build, so the layers must be linked.
 use ctx_layers as _;

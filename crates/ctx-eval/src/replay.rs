@@ -5,17 +5,20 @@ use std::sync::Arc;
 
 use ctx_core::{
     AssembleRequest, ContextEngine, ContextView, Entry, Finished, Profile, Result, SequentialIds,
-    Timestamp, TokenLedger, Tokens, TurnContext, Usage,
+    Timestamp, TokenLedger, Tokens, TurnContext,
 };
 use ctx_model::Prices;
 use ctx_session::LineItem;
 
-use crate::{
-    LayerTotals, PromptCache, ReplayReport, RequestDetail, RequestReport, SessionReport, Totals,
-};
+use crate::cache::usage;
+use crate::tally::Tally;
+use crate::{PromptCache, ReplayReport, RequestDetail, RequestReport, SessionReport, Totals};
 
 /// Layers whose edits count as a compaction: they replace or leave out history for good.
 const COMPACTION_LAYERS: [&str; 2] = ["compaction", "hard-prune"];
+
+/// A reported answer of more tokens than this is a fault of who reported it, and is counted instead.
+const LONGEST_ANSWER: u64 = 10_000_000;
 
 /// What a replay runs with.
 #[derive(Clone)]
@@ -80,7 +83,7 @@ struct Run<'a> {
     last_request: Option<Timestamp>,
     requests: Vec<RequestReport>,
     details: Vec<RequestDetail>,
-    layers: BTreeMap<String, LayerTotals>,
+    tally: Tally,
     totals: Totals,
 }
 
@@ -107,7 +110,7 @@ impl<'a> Run<'a> {
             last_request: None,
             requests: Vec::with_capacity(messages / 2),
             details: Vec::new(),
-            layers: BTreeMap::new(),
+            tally: Tally::default(),
             totals,
         }
     }
@@ -157,7 +160,7 @@ impl<'a> Run<'a> {
         let mut actions: BTreeMap<String, u32> = BTreeMap::new();
         for edit in &finished.edits {
             *actions.entry(edit.layer.to_string()).or_default() += 1;
-            self.layers.entry(edit.layer.to_string()).or_default().add(edit);
+            self.tally.add(edit);
         }
         let compacted = COMPACTION_LAYERS.iter().any(|layer| actions.contains_key(*layer));
         let cost_usd = self.charge(answer, (raw, raw_cached), (sent, cached))?;
@@ -197,15 +200,10 @@ impl<'a> Run<'a> {
         let Some(prices) = self.setup.prices else { return Ok(None) };
         let reported = answer.message()?.meta.usage.map(|usage| usage.output);
         let output = match reported {
-            Some(output) if output > 0 => output,
+            Some(output) if (1..=LONGEST_ANSWER).contains(&output) => output,
             _ => answer.tokens(self.setup.ledger.counter())?.get(),
         };
-        let cost = |(prompt, cached): (Tokens, Tokens)| {
-            let fresh = (prompt - cached).get();
-            let usage =
-                Usage { cache_read: cached.get(), cache_write: fresh, output, ..Usage::default() };
-            prices.cost(&usage).0
-        };
+        let cost = |(prompt, cached)| prices.cost(&usage(prompt, cached, output)).0;
         let (without, with) = (cost(raw), cost(sent));
         *self.totals.cost_without_usd.get_or_insert_default() += without;
         *self.totals.cost_with_usd.get_or_insert_default() += with;
@@ -217,13 +215,14 @@ impl<'a> Run<'a> {
             self.totals.prefix_reuse /= self.totals.sent_tokens as f64;
         }
         let ledger = &self.setup.ledger;
+        let layers = self.tally.totals();
         ReplayReport {
             session: self.session,
             window: ledger.window(),
             reserve: ledger.reserve(),
             engine: self.setup.engine.info().id.to_string(),
-            acted: self.layers.keys().cloned().collect(),
-            layers: self.layers,
+            acted: layers.keys().cloned().collect(),
+            layers,
             profile: self.setup.profile,
             counter: ledger.counter().kind().name().to_owned(),
             model: self.setup.model.clone(),

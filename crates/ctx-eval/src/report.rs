@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ctx_core::{Action, Component, Edit, EntryId, Profile, Timestamp, Tokens};
+use ctx_core::{Component, Edit, EntryId, Profile, Timestamp, Tokens};
 use serde::Serialize;
 
 /// The transcript that was replayed.
@@ -57,32 +57,20 @@ pub struct RequestDetail {
     pub components: Vec<Component>,
 }
 
-/// What one layer did in the whole replay.
+/// What one layer did in the whole replay. Messages are counted, not edits: one that was shortened
+/// three times is one message shortened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LayerTotals {
     /// Messages it left out.
     pub dropped: u32,
-    /// Messages it sent in another form.
+    /// Messages it sent in another form, those that it left out later included.
     pub replaced: u32,
     /// Messages it added.
     pub inserted: u32,
     /// Tokens it took out of the context, net of what it added. Each counts once, not for every
     /// later request that is smaller for it.
     pub tokens_removed: i64,
-}
-
-impl LayerTotals {
-    /// Adds one edit.
-    pub fn add(&mut self, edit: &Edit) {
-        match edit.action {
-            Action::Drop => self.dropped += 1,
-            Action::Replace => self.replaced += 1,
-            Action::Insert => self.inserted += 1,
-            Action::Pin | Action::Move => {}
-        }
-        self.tokens_removed += i64::from(edit.before.0) - i64::from(edit.after.0);
-    }
 }
 
 /// Sums over all requests.
