@@ -228,8 +228,55 @@ mod tests {
         assert_eq!(id("gpt-4o-2024-05-13"), Some("gpt-4o-2024-05-13"));
         assert_eq!(id("GPT-5.1"), Some("gpt-5.1"));
         assert_eq!(id("claude-3-5-haiku-20241022"), Some("claude-haiku-3-5"));
+        assert_eq!(id("openai/gpt-5.1-codex"), Some("gpt-5.1-codex"));
+        assert_eq!(id("deepseek/deepseek-v3.2-exp"), Some("deepseek-chat"));
         assert_eq!(id("<synthetic>"), None);
         assert_eq!(id(""), None);
+    }
+
+    #[test]
+    fn the_names_of_the_day_are_known() {
+        for name in [
+            "gpt-5",
+            "gpt-5-codex",
+            "gpt-5-mini",
+            "gpt-5-pro",
+            "gpt-5.1-codex",
+            "gpt-5.1-codex-max",
+            "gpt-5.1-codex-mini",
+            "gpt-5.2-codex",
+            "gpt-5.3-codex",
+            "gpt-4o",
+            "gpt-4.1",
+            "o3",
+            "o3-pro",
+            "o4-mini",
+            "claude-opus-4-20250514",
+            "claude-opus-4-1-20250805",
+            "claude-opus-4-5-20251101",
+            "claude-sonnet-4-20250514",
+            "claude-sonnet-4-5-20250929",
+            "claude-haiku-4-5-20251001",
+            "claude-3-5-haiku-20241022",
+            "gemini-2.5-pro",
+            "gemini-2.5-flash",
+            "gemini-3-flash-preview",
+            "deepseek-chat",
+            "deepseek-reasoner",
+            "qwen3-coder",
+            "kimi-k2",
+            "glm-4.6",
+        ] {
+            let found = Catalogue::embedded().find(name).unwrap_or_else(|| panic!("{name}"));
+            assert!(found.window >= Tokens(128_000) && found.prices.output > 0.0, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_window_that_is_a_beta_says_what_is_usable_without() {
+        let sonnet = Catalogue::embedded().find("claude-sonnet-4-5").unwrap();
+        assert_eq!((sonnet.window, sonnet.usable), (Tokens(1_000_000), Some(Tokens(200_000))));
+        assert!(sonnet.source.contains("beta"));
     }
 
     #[test]
