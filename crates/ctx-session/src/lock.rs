@@ -2,10 +2,14 @@
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use ctx_core::{Error, ErrorKind, Result};
 
 use crate::disk;
+
+/// The longest pause between two tries for a lock that another has.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// An exclusive lock on a file, held on a sidecar `<file>.lock`.
 ///
@@ -21,17 +25,48 @@ pub(crate) struct FileLock {
 impl FileLock {
     /// Takes the lock, or fails with [`ErrorKind::Locked`] if another writer has it.
     pub(crate) fn try_exclusive(guarded: &Path) -> Result<Self> {
+        Self::exclusive_within(guarded, Duration::ZERO)
+    }
+
+    /// Takes the lock, waiting for at most `limit` while another writer has it, and then fails with
+    /// [`ErrorKind::Locked`].
+    ///
+    /// The system's locks know no limit, so this tries again after short pauses. It is meant for
+    /// locks that are held for milliseconds.
+    pub(crate) fn exclusive_within(guarded: &Path, limit: Duration) -> Result<Self> {
         let lock = Self::open(guarded)?;
-        match lock.sidecar.try_lock() {
-            Ok(()) => Ok(lock),
-            Err(TryLockError::WouldBlock) => {
-                Err(Error::new(ErrorKind::Locked, "another writer has the file open")
-                    .with("path", guarded.display())
-                    .hint("wait until it is done, or end the process that writes the file")
-                    .retryable())
+        let begin = Instant::now();
+        let mut pause = Duration::from_millis(1);
+        loop {
+            match lock.sidecar.try_lock() {
+                Ok(()) => return Ok(lock),
+                Err(TryLockError::Error(e)) => {
+                    return Err(disk::io_error("cannot lock the file", guarded, e));
+                }
+                Err(TryLockError::WouldBlock) => {}
             }
-            Err(TryLockError::Error(e)) => Err(disk::io_error("cannot lock the file", guarded, e)),
+            let left = limit.saturating_sub(begin.elapsed());
+            if left.is_zero() {
+                return Err(lock.taken(guarded, limit));
+            }
+            std::thread::park_timeout(pause.min(left));
+            pause = (pause * 2).min(PAUSE);
         }
+    }
+
+    fn taken(&self, guarded: &Path, waited: Duration) -> Error {
+        let error = Error::new(ErrorKind::Locked, "another writer has the file open")
+            .with("path", guarded.display())
+            .retryable();
+        let error = if waited.is_zero() {
+            error
+        } else {
+            error.with("waited", format!("{:.1} s", waited.as_secs_f64()))
+        };
+        error.hint(format!(
+            "wait until it is done, or end the process that holds the lock on {}",
+            self.path.display()
+        ))
     }
 
     /// Takes the lock, waiting for as long as another process has it.
@@ -83,7 +118,27 @@ mod tests {
         let error = FileLock::try_exclusive(&file).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked);
         assert!(error.is_retryable() && error.to_string().contains("s.jsonl"), "{error}");
+        assert!(error.hint_text().is_some_and(|h| h.contains("s.jsonl.lock")));
         drop(held);
         assert!(FileLock::try_exclusive(&file).is_ok());
+    }
+
+    #[test]
+    fn waiting_has_an_end_and_a_lock_let_go_meanwhile_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("s.jsonl");
+        let held = FileLock::try_exclusive(&file).unwrap();
+        let limit = Duration::from_millis(30);
+        let begin = Instant::now();
+        let error = FileLock::exclusive_within(&file, limit).unwrap_err();
+        assert!(begin.elapsed() >= limit);
+        assert_eq!(error.kind(), ErrorKind::Locked);
+        assert!(error.to_string().contains("waited"), "{error}");
+        std::thread::scope(|scope| {
+            let waiting =
+                scope.spawn(|| FileLock::exclusive_within(&file, Duration::from_secs(60)));
+            drop(held);
+            assert!(waiting.join().unwrap().is_ok());
+        });
     }
 }
