@@ -1,87 +1,48 @@
 //! The session store: `sessions.json`, from session key to [`SessionEntry`].
 
 mod entry;
+mod sessions;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use ctx_core::{Error, ErrorKind, RawJson, Result};
-use indexmap::IndexMap;
+use ctx_core::{Error, ErrorKind, Result};
 
 pub use entry::{ChatType, SessionEntry};
+pub use sessions::Sessions;
 
 use crate::disk;
-use crate::key::SessionKey;
 use crate::lock::FileLock;
+use sessions::Pairs;
 
-/// All sessions of one agent, in the order of the file.
-///
-/// Keys of shapes this version does not know are kept and written back; [`Sessions::iter`] passes
-/// over them and [`Sessions::all`] shows them.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sessions {
-    entries: IndexMap<String, SessionEntry>,
-}
-
-impl Sessions {
-    /// The session of that key.
-    #[must_use]
-    pub fn get(&self, key: &SessionKey) -> Option<&SessionEntry> {
-        self.entries.get(&key.to_string())
-    }
-
-    /// The session of that key, for changes.
-    pub fn get_mut(&mut self, key: &SessionKey) -> Option<&mut SessionEntry> {
-        self.entries.get_mut(&key.to_string())
-    }
-
-    /// Sets a session and returns what was there.
-    pub fn insert(&mut self, key: &SessionKey, entry: SessionEntry) -> Option<SessionEntry> {
-        self.entries.insert(key.to_string(), entry)
-    }
-
-    /// Removes a session and returns it. Its transcript stays where it is.
-    pub fn remove(&mut self, key: &SessionKey) -> Option<SessionEntry> {
-        self.entries.shift_remove(&key.to_string())
-    }
-
-    /// All sessions whose keys can be read.
-    pub fn iter(&self) -> impl Iterator<Item = (SessionKey, &SessionEntry)> {
-        self.entries.iter().filter_map(|(key, entry)| Some((key.parse().ok()?, entry)))
-    }
-
-    /// All sessions by their keys as they stand in the file, also those of unknown shapes.
-    pub fn all(&self) -> impl Iterator<Item = (&str, &SessionEntry)> {
-        self.entries.iter().map(|(key, entry)| (key.as_str(), entry))
-    }
-
-    /// How many sessions there are, those of unknown shapes included.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-}
+/// How long an update waits for another one by default; it is a matter of milliseconds unless a
+/// process hangs.
+pub const LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// The store on disk.
 ///
 /// Reading needs no lock: the file is only ever replaced as a whole. An update reads, changes and
 /// writes under a lock that holds across processes, so no update is lost. A file that cannot be
-/// understood is an error and stays as it is.
+/// understood as a whole is an error and stays as it is; a single entry that cannot be read is kept
+/// (see [`Sessions::unreadable`]).
 #[derive(Clone, Debug)]
 pub struct SessionStore {
     path: PathBuf,
+    lock_wait: Duration,
 }
 
 impl SessionStore {
     /// The store at `path`, for example [`Home::sessions_file`](crate::paths::Home::sessions_file).
     /// Nothing is read yet.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self { path: path.into(), lock_wait: LOCK_WAIT }
+    }
+
+    /// How long an update waits while another one has the store; [`LOCK_WAIT`] by default.
+    #[must_use]
+    pub fn with_lock_wait(mut self, limit: Duration) -> Self {
+        self.lock_wait = limit;
+        self
     }
 
     /// The file.
@@ -100,15 +61,21 @@ impl SessionStore {
     }
 
     /// Changes the sessions: reads them, passes them to `change`, and writes them if it succeeds
-    /// and changed something. Waits while another process is updating.
+    /// and changed something. Waits while another update is under way.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Locked`] if the other update does not end in time, [`ErrorKind::Corrupt`] and
+    /// [`ErrorKind::Io`] if the file cannot be understood, read or replaced, and those of `change`.
+    /// The file is as it was then.
     pub fn update<T>(&self, change: impl FnOnce(&mut Sessions) -> Result<T>) -> Result<T> {
         disk::create_private_dir(disk::parent(&self.path))?;
-        let _lock = FileLock::exclusive(&self.path)?;
+        let _lock = FileLock::exclusive_within(&self.path, self.lock_wait)?;
         let before = self.load()?;
         let mut sessions = before.clone();
         let answer = change(&mut sessions)?;
         if sessions != before {
-            let mut json = serde_json::to_vec_pretty(&sessions.entries).map_err(|e| {
+            let mut json = serde_json::to_vec_pretty(&sessions).map_err(|e| {
                 Error::new(ErrorKind::InvalidInput, "the sessions cannot be written as JSON")
                     .with("path", self.path.display())
                     .source(e)
@@ -120,22 +87,17 @@ impl SessionStore {
     }
 
     fn parse(&self, bytes: &[u8]) -> Result<Sessions> {
-        // In two steps, so that an error can say which session is damaged.
-        let raw: IndexMap<String, RawJson> =
-            serde_json::from_slice(bytes).map_err(|e| self.damaged(&e))?;
-        let mut entries = IndexMap::with_capacity(raw.len());
-        for (key, json) in raw {
-            let entry = serde_json::from_str(json.as_str())
-                .map_err(|e| self.damaged(&e).with("session key", format!("'{key}'")))?;
-            entries.insert(key, entry);
-        }
-        Ok(Sessions { entries })
+        let pairs: Pairs = serde_json::from_slice(bytes).map_err(|e| self.damaged().source(e))?;
+        pairs.sessions().map_err(|key| {
+            self.damaged()
+                .with("session key that stands there twice", format!("'{key}'"))
+                .hint("remove one of the two from the file, or give one another key")
+        })
     }
 
-    fn damaged(&self, error: &serde_json::Error) -> Error {
+    fn damaged(&self) -> Error {
         Error::new(ErrorKind::Corrupt, "the session store is damaged and was left as it is")
             .with("path", self.path.display())
-            .with("cause", error)
             .hint(
                 "correct the file by hand, or move it away to begin an empty store: the \
                  transcripts beside it are complete without it, and can be opened by their path",
@@ -145,9 +107,10 @@ impl SessionStore {
 
 #[cfg(test)]
 mod tests {
-    use ctx_core::Timestamp;
+    use ctx_core::{RawJson, Timestamp};
 
     use super::*;
+    use crate::key::SessionKey;
 
     fn store() -> (tempfile::TempDir, SessionStore) {
         let dir = tempfile::tempdir().unwrap();
@@ -227,14 +190,12 @@ mod tests {
             ("", "damaged"),
             ("{\"agent:main:main\": {\"sessionId\": \"s\"", "damaged"),
             ("[]", "damaged"),
-            ("{\"agent:main:main\": {\"sessionId\": 5}}", "agent:main:main"),
-            ("{\"agent:main:main\": {\"updatedAt\": 5}}", "sessionId"),
+            (r#"{"a": {"sessionId": "1"}, "b": {"sessionId": "2"}, "a": 5}"#, "'a'"),
         ];
         for (text, named) in cases {
             std::fs::write(store.path(), text).unwrap();
             let insert = store.update(|s| {
-                s.insert(&SessionKey::Global, SessionEntry::new("x", Timestamp(1)));
-                Ok(())
+                s.insert(&SessionKey::Global, SessionEntry::new("x", Timestamp(1))).map(drop)
             });
             let error = insert.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corrupt);
@@ -242,16 +203,64 @@ mod tests {
             assert!(error.hint_text().is_some());
             assert_eq!(std::fs::read_to_string(store.path()).unwrap(), text);
         }
-        let deep = format!("{{\"k\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
-        std::fs::write(store.path(), deep).unwrap();
-        assert_eq!(store.load().unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_read_hides_no_other_and_stays() {
+        let (_dir, store) = store();
+        store.update(|_| Ok(())).unwrap();
+        let main: SessionKey = "agent:main:main".parse().unwrap();
+        let deep = format!("{{\"x\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        let bad = [
+            r#"{"sessionId": "s",   "totalTokens": -5}"#,
+            r#"{"sessionId": 5}"#,
+            r#"{"updatedAt": 5}"#,
+            "7",
+            &deep,
+        ];
+        for json in bad {
+            let text = format!("{{\"agent:main:main\":{json},\"hook:1\":{{\"sessionId\":\"t\"}}}}");
+            std::fs::write(store.path(), text).unwrap();
+            let sessions = store.load().unwrap();
+            assert_eq!(sessions.all().map(|(key, _)| key).collect::<Vec<_>>(), ["hook:1"]);
+            assert_eq!((sessions.len(), sessions.get(&main)), (1, None));
+            let unreadable: Vec<_> = sessions.unreadable().collect();
+            assert!(matches!(unreadable[..], [("agent:main:main", why)] if !why.is_empty()));
+
+            let entry = || SessionEntry::new("new", Timestamp(1));
+            store.update(|s| s.insert(&SessionKey::Global, entry())).unwrap();
+            let error = store.update(|s| s.insert(&main, entry())).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            assert!(error.to_string().contains("agent:main:main"), "{error}");
+            assert_eq!(store.update(|s| Ok(s.remove(&main))).unwrap(), None);
+            let written = std::fs::read_to_string(store.path()).unwrap();
+            assert!(written.contains(json));
+
+            let discard = store.update(|s| Ok(s.discard("agent:main:main")));
+            assert_eq!(discard.unwrap().as_ref().map(RawJson::as_str), Some(json));
+            store.update(|s| s.insert(&main, entry())).unwrap();
+            assert_eq!(store.load().unwrap().get(&main), Some(&entry()));
+        }
+    }
+
+    #[test]
+    fn an_update_does_not_wait_for_ever() {
+        let (_dir, store) = store();
+        store.update(|_| Ok(())).unwrap();
+        let held = FileLock::try_exclusive(store.path()).unwrap();
+        let hurried = store.clone().with_lock_wait(Duration::from_millis(20));
+        let error = hurried.update(|_| Ok(())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Locked);
+        assert!(error.hint_text().is_some_and(|h| h.contains("sessions.json.lock")));
+        drop(held);
+        hurried.update(|_| Ok(())).unwrap();
     }
 
     #[test]
     fn a_failed_change_writes_nothing() {
         let (_dir, store) = store();
         let failed: Result<()> = store.update(|s| {
-            s.insert(&SessionKey::Global, SessionEntry::new("x", Timestamp(1)));
+            s.insert(&SessionKey::Global, SessionEntry::new("x", Timestamp(1)))?;
             Err(Error::new(ErrorKind::Cancelled, "no"))
         });
         assert_eq!(failed.unwrap_err().kind(), ErrorKind::Cancelled);
@@ -268,10 +277,7 @@ mod tests {
                     for n in 0..10 {
                         let key: SessionKey = format!("hook:{thread}-{n}").parse().unwrap();
                         store
-                            .update(|s| {
-                                s.insert(&key, SessionEntry::new("x", Timestamp(n)));
-                                Ok(())
-                            })
+                            .update(|s| s.insert(&key, SessionEntry::new("x", Timestamp(n))))
                             .unwrap();
                     }
                 });
