@@ -1,5 +1,7 @@
 //! Keeping the newest history by a token quota (Pi engine, 13.5.8).
 
+use std::collections::HashMap;
+
 use ctx_core::{ContextView, Layer, Prepared, Result, Tokens, TurnContext};
 use serde::{Deserialize, Serialize};
 
@@ -29,26 +31,37 @@ pub struct HardPrunePlan {
 }
 
 /// Plans a hard prune: from the newest message back, messages are kept while their tokens, times
-/// [`SAFETY_MARGIN`], fit the quota and the ledger's budget. It stops at the first that does not
-/// fit, so that what is kept is one unbroken stretch. Protected messages are kept wherever they
-/// stand, and count.
+/// [`SAFETY_MARGIN`], fit the quota and the ledger's budget. A tool call and its results fit together
+/// or not at all. It stops at the first that does not fit, so that what is kept is one unbroken
+/// stretch. Protected messages are kept wherever they stand, and count.
+///
+/// The stretch may begin inside a turn. Were it to begin with a user message only, a long turn of
+/// many calls would go as a whole.
 #[must_use]
 pub fn plan_hard_prune(view: &ContextView, max_history_share: f64) -> HardPrunePlan {
     let share = max_history_share.clamp(0.1, 0.9);
     let quota = view.ledger().window().scale(share);
     let budget = Tokens((f64::from(quota.0) / SAFETY_MARGIN) as u32).min(view.ledger().budget());
     let nodes = view.nodes();
-    let mut kept: Tokens = (0..nodes.len())
-        .filter(|&at| nodes[at].is_live() && view.is_protected(at))
-        .map(|at| nodes[at].tokens())
-        .sum();
+    let mut kept = Tokens::ZERO;
+    let mut groups: HashMap<u32, Tokens> = HashMap::new();
+    for (at, node) in nodes.iter().enumerate().filter(|(_, node)| node.is_live()) {
+        if view.is_protected(at) {
+            kept += node.tokens();
+        } else {
+            *groups.entry(node.group()).or_default() += node.tokens();
+        }
+    }
     let mut first_kept = nodes.len();
     for at in (0..nodes.len()).rev() {
-        if nodes[at].is_live() && !view.is_protected(at) {
-            if kept + nodes[at].tokens() > budget {
+        // What is no longer in the map is dropped, protected, or of a group that has its place.
+        if nodes[at].is_live()
+            && let Some(size) = groups.remove(&nodes[at].group())
+        {
+            if kept + size > budget {
                 break;
             }
-            kept += nodes[at].tokens();
+            kept += size;
         }
         first_kept = at;
     }
@@ -140,7 +153,9 @@ impl Layer for HardPrune {
 mod tests {
     use std::sync::Arc;
 
-    use ctx_core::{Counter, Entry, Message, Role, TokenLedger};
+    use ctx_core::{
+        Action, Block, Counter, Entry, Message, RawJson, Role, TokenLedger, ToolCall, check_pairs,
+    };
 
     use super::*;
 
@@ -166,17 +181,80 @@ mod tests {
         assert_eq!(plan.dropped_chunks, 1);
     }
 
-    #[test]
-    fn a_view_that_fits_is_left_alone() {
-        let mut view = view(11, 1_000);
-        let layer = HardPrune::new(&Config::default());
+    fn prune(view: &mut ContextView) {
         let turn = TurnContext {
             now: Default::default(),
             last_request: None,
             ids: Arc::new(ctx_core::SequentialIds::default()),
             profile: Default::default(),
         };
-        layer.apply(&mut view, None, &turn).unwrap();
+        HardPrune::new(&Config::default()).apply(view, None, &turn).unwrap();
+    }
+
+    #[test]
+    fn a_view_that_fits_is_left_alone() {
+        let mut view = view(11, 1_000);
+        prune(&mut view);
         assert!(view.edits().is_empty());
+    }
+
+    /// Turns of a question, calls with as many parallel results each as `parallel` says, and an
+    /// answer.
+    fn working(turns: usize, parallel: usize, result_tokens: usize) -> ContextView {
+        let ledger = TokenLedger::new(Counter::default(), Tokens(16_000), Tokens(4_000));
+        let mut view = ContextView::new(ledger);
+        let mut messages = Vec::new();
+        for turn in 0..turns {
+            messages.push(Message::text(Role::User, "go on"));
+            for step in 0..4 {
+                let id = |n: usize| format!("{turn}-{step}-{n}");
+                let call = |n| {
+                    Block::ToolCall(ToolCall {
+                        id: id(n).as_str().into(),
+                        name: "read".into(),
+                        arguments: RawJson::from_text("{}"),
+                        spelling: Default::default(),
+                    })
+                };
+                messages.push(Message::new(Role::Assistant, (0..parallel).map(call).collect()));
+                let result = |n| Message::tool_result(id(n), "word".repeat(result_tokens + 7 * n));
+                messages.extend((0..parallel).map(result));
+            }
+            messages.push(Message::text(Role::Assistant, "done"));
+        }
+        for (n, message) in messages.into_iter().enumerate() {
+            view.append(Arc::new(Entry::held(format!("{n:08x}"), message))).unwrap();
+        }
+        view
+    }
+
+    #[test]
+    fn a_call_and_its_results_fit_together_or_not_at_all() {
+        for (parallel, tokens) in [(1, 300), (2, 700), (3, 333), (5, 1_000), (9, 450), (40, 90)] {
+            let mut view = working(12, parallel, tokens);
+            let plan = plan_hard_prune(&view, 0.8);
+            let first = view.node(plan.first_kept);
+            assert!(first.results().is_empty(), "{parallel} results of {tokens}");
+            assert!(plan.kept_tokens <= Tokens(10_666));
+
+            prune(&mut view);
+            let dropped = view.edits().iter().filter(|e| e.action == Action::Drop);
+            let dropped: Vec<Tokens> = dropped.map(|e| e.before).collect();
+            assert_eq!(dropped.len(), plan.dropped_messages as usize);
+            assert_eq!(dropped.into_iter().sum::<Tokens>(), plan.dropped_tokens);
+            assert_eq!(view.total(), plan.kept_tokens);
+            let sent = view.messages().unwrap();
+            assert!(check_pairs(sent.iter().map(|m| &**m)).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_long_turn_keeps_its_newest_steps() {
+        let mut view = working(1, 5, 1_000);
+        prune(&mut view);
+        assert_eq!(view.node(0).role(), &Role::User);
+        assert!(view.node(0).is_live() && !view.node(1).is_live());
+        let kept = view.nodes().iter().filter(|n| n.is_live() && !n.results().is_empty());
+        assert_eq!(kept.count(), 10);
     }
 }
