@@ -280,15 +280,16 @@ mod tests {
         let id = overlay.append(&compaction(), Some(&leaf), Timestamp(1)).unwrap();
         let saved = [sample("a", Projected::Dropped)];
         overlay.save(&saved).unwrap();
-        let undo = NewEntry::Custom { custom_type: "ctx.undo".into(), data: None };
-        overlay.append(&undo, Some(&id), Timestamp(2)).unwrap();
+        overlay.append(&NewEntry::undo(&id), Some(&id), Timestamp(2)).unwrap();
 
         let again = Overlay::of(&home, &source).unwrap();
         let contents = again.read().unwrap();
         let kinds: Vec<_> = contents.entries.iter().map(|e| e.kind.as_str()).collect();
         assert_eq!((kinds, contents.bad_lines), (vec!["compaction", "custom"], 0));
         assert_eq!(contents.entries[0].parent, Some(leaf));
-        assert_eq!(contents.entries[1].parent, Some(id));
+        let undo = &contents.entries[1];
+        assert!(undo.line.as_str().contains(&format!(r#""data":{{"targetId":"{id}"}}"#)));
+        assert_eq!(undo.parent, Some(id));
         assert_eq!(again.load().unwrap(), saved);
         assert_eq!(std::fs::read(&source).unwrap(), before);
         assert_eq!(std::fs::read_dir(source.parent().unwrap()).unwrap().count(), 2);

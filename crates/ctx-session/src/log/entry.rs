@@ -3,6 +3,9 @@
 use ctx_core::{EntryId, Error, ErrorKind, RawJson, Result, Timestamp};
 use serde::Serialize;
 
+/// The `customType` of an undo, with the entry's id as `targetId` in its data.
+pub(crate) const UNDO_TYPE: &str = "ctx.undo";
+
 /// An entry to be appended. Field names in the file are the camelCase of these, as pi writes them.
 ///
 /// JSON passed in as [`RawJson`] goes into the file as it is, but for line breaks between tokens:
@@ -48,7 +51,7 @@ pub enum NewEntry {
     },
     /// State of an extension; the model never sees it.
     Custom {
-        /// Whose it is, for example `ctx.undo`.
+        /// Whose it is. Names that begin with `ctx.` are for ctx itself: see [`NewEntry::undo`].
         custom_type: String,
         /// The state.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,6 +114,13 @@ impl NewEntry {
     #[must_use]
     pub fn message(message: RawJson) -> Self {
         Self::Message { message }
+    }
+
+    /// Takes a compaction back: from here on the branch reads as if the entry were not there.
+    #[must_use]
+    pub fn undo(target_id: &EntryId) -> Self {
+        let data = format!("{{\"targetId\":{}}}", ctx_dialect::json::quote(target_id));
+        Self::Custom { custom_type: UNDO_TYPE.into(), data: Some(RawJson::from_text(data)) }
     }
 
     /// The entry's `type`.
@@ -231,6 +241,10 @@ mod tests {
             (
                 NewEntry::Custom { custom_type: "x".into(), data: Some(raw("[1]")) },
                 r#","customType":"x","data":[1]"#,
+            ),
+            (
+                NewEntry::undo(&"a\"b".into()),
+                r#","customType":"ctx.undo","data":{"targetId":"a\"b"}"#,
             ),
             (
                 NewEntry::CustomMessage {

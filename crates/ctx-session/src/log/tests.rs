@@ -103,6 +103,32 @@ fn what_is_written_is_what_a_transcript_reads() {
 }
 
 #[test]
+fn an_undone_compaction_is_as_if_it_were_not_there() {
+    let (_dir, path) = setup();
+    let mut log = new_session(&path, LogOptions::default());
+    let now = Timestamp(1);
+    log.append(&message("a"), now).unwrap();
+    let kept = log.append(&message("b"), now).unwrap();
+    let compaction = NewEntry::Compaction {
+        summary: "of a".into(),
+        first_kept_entry_id: kept,
+        tokens_before: 9,
+        tokens_after: None,
+        details: None,
+        from_hook: None,
+    };
+    let compaction = log.append(&compaction, now).unwrap();
+    let context = || {
+        let entries = Transcript::open(&path).unwrap().context(None).unwrap().entries;
+        entries.iter().map(|e| e.message().unwrap().plain_text()).collect::<Vec<_>>()
+    };
+    let compacted = context();
+    assert!(compacted[0].contains("of a") && compacted[1] == "b", "{compacted:?}");
+    log.append(&NewEntry::undo(&compaction), now).unwrap();
+    assert_eq!(context(), ["a", "b"]);
+}
+
+#[test]
 fn a_second_writer_is_refused_until_the_first_is_done() {
     let (_dir, path) = setup();
     let log = new_session(&path, LogOptions::default());
