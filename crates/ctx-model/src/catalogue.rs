@@ -273,9 +273,9 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_a_beta_says_what_is_usable_without() {
+    fn a_window_that_is_a_beta_is_not_taken_for_granted() {
         let sonnet = Catalogue::embedded().find("claude-sonnet-4-5").unwrap();
-        assert_eq!((sonnet.window, sonnet.usable), (Tokens(1_000_000), Some(Tokens(200_000))));
+        assert_eq!(sonnet.window, Tokens(200_000));
         assert!(sonnet.source.contains("beta"));
     }
 

@@ -118,8 +118,7 @@ pub struct Model {
     pub aliases: Vec<String>,
     /// The context window: prompt and answer together.
     pub window: Tokens,
-    /// How much of the window works well in practice, or without the provider's leave for a beta,
-    /// where the source says so.
+    /// How much of the window works well in practice, where the source says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usable: Option<Tokens>,
     /// The longest answer.
