@@ -7,7 +7,7 @@ use ctx_core::{
     BlobStore, ContextEngine, Counter, Entry, Error, ErrorKind, Profile, Services, TokenLedger,
     Tokens,
 };
-use ctx_engine_registry::{BuildContext, Config, Models, Plugins, Registry};
+use ctx_engine_registry::{BuildContext, Config, ModelWindow, Models, Plugins, Registry};
 use ctx_eval::{SessionReport, StatusSetup};
 use ctx_model::{Catalogue, Prices};
 use ctx_session::Transcript;
@@ -27,6 +27,7 @@ pub(crate) struct Resolved {
     profile: Profile,
     counter: Counter,
     window: Window,
+    native: Option<Tokens>,
     reserve: Tokens,
     engine: String,
     provider: Option<String>,
@@ -141,7 +142,8 @@ pub(crate) fn resolve(
     if fit.model.is_some() && configured.is_none() && catalogued.is_none() {
         Catalogue::embedded().get(model.as_deref().unwrap_or_default(), profile)?;
     }
-    let window = window(&config, fit, model.as_deref(), catalogued.map(|m| m.window))?;
+    let native = catalogued.map(|m| m.window);
+    let window = window(&config, fit, model.as_deref(), native)?;
     let reserve = ctx_compaction::Config::resolve(&config)?.reserve(window.tokens);
     let engine = match &fit.engine {
         Some(id) => id.clone(),
@@ -167,6 +169,7 @@ pub(crate) fn resolve(
         profile,
         counter,
         window,
+        native,
         reserve,
         engine,
         provider,
@@ -193,7 +196,11 @@ pub(crate) fn fit(
     let context = BuildContext {
         config: &resolved.config,
         services: &services,
-        window: resolved.window.tokens,
+        window: ModelWindow {
+            tokens: resolved.window.tokens,
+            native: resolved.native,
+            source: resolved.window.source.name(),
+        },
         registry: &registry,
     };
     let engine = registry.build_engine(Some(&resolved.engine), &context)?;
@@ -212,7 +219,8 @@ pub(crate) fn check_engine(config: &Config) -> anyhow::Result<()> {
     let window = ctx_window_guard::Config::resolve(config)?.default_tokens;
     let services = Services::default();
     let registry = Registry::collect()?;
-    let context = BuildContext { config, services: &services, window, registry: &registry };
+    let context =
+        BuildContext { config, services: &services, window: window.into(), registry: &registry };
     registry.build_engine(None, &context)?;
     Ok(())
 }
@@ -227,6 +235,11 @@ impl Resolved {
             None => Error::from(refused),
         })?;
         Ok(())
+    }
+
+    /// Refuses an engine that nobody brings.
+    pub(crate) fn check_engine(&self) -> anyhow::Result<()> {
+        Ok(Registry::collect()?.check_engine(&self.engine)?)
     }
 
     /// Says that the window is small, if it is.

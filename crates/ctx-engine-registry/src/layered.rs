@@ -68,6 +68,8 @@ impl ContextEngine for LayeredEngine {
         Ok(Assembled { view: request.view, system_prompt_addition: None })
     }
 
+    /// What the layers leave out when the request is assembled is all there is to compact so far:
+    /// `token_budget`, `force` and the instructions wait for summaries.
     async fn compact(&self, request: CompactRequest) -> Result<CompactResult> {
         let before = request.view.used();
         let (session_id, view, turn) = (request.session_id, request.view, request.turn);

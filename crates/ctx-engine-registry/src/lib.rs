@@ -15,7 +15,9 @@ pub use config::{
     ProviderConfig, Running, Section, Slots, wrong_value,
 };
 pub use layered::LayeredEngine;
-pub use registration::{BuildContext, BuildLayer, EngineRegistration, LayerRegistration, Slot};
+pub use registration::{
+    BuildContext, BuildLayer, EngineRegistration, LayerRegistration, ModelWindow, Slot,
+};
 pub use registry::{DEFAULT_ENGINE, EngineEntry, Registry};
 
 /// For the registration macros of dependents.

@@ -12,11 +12,11 @@ use crate::{Config, Registry};
 pub enum Slot {
     /// `plugins.slots.contextEngine`.
     ContextEngine,
-    /// `plugins.slots.memory`.
+    /// Long-term memory. Not configurable yet.
     Memory,
-    /// `plugins.slots.summarizer`.
+    /// The model that writes summaries. Not configurable yet.
     Summarizer,
-    /// `plugins.slots.embedder`.
+    /// The model that makes vectors. Not configurable yet.
     Embedder,
 }
 
@@ -39,6 +39,24 @@ impl fmt::Display for Slot {
     }
 }
 
+/// The model's window, settled before anything is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelWindow {
+    /// Its size.
+    pub tokens: Tokens,
+    /// The model's own window, where it is known and another is used.
+    pub native: Option<Tokens>,
+    /// Who stated it: `model`, `modelsConfig`, `agentContextTokens` or `default`.
+    pub source: &'static str,
+}
+
+impl From<Tokens> for ModelWindow {
+    /// A window that nobody stated.
+    fn from(tokens: Tokens) -> Self {
+        Self { tokens, native: None, source: "default" }
+    }
+}
+
 /// What a layer or an engine is built from.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildContext<'a> {
@@ -47,7 +65,7 @@ pub struct BuildContext<'a> {
     /// What the host offers.
     pub services: &'a Services,
     /// The model's window.
-    pub window: Tokens,
+    pub window: ModelWindow,
     /// What is linked.
     pub registry: &'a Registry,
 }

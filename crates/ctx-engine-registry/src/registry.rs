@@ -122,8 +122,16 @@ impl Registry {
     ///
     /// [`ErrorKind::NotFound`] for an engine nobody registered; it lists the known ones.
     pub fn check(&self, config: &crate::Config) -> Result<()> {
-        let id = selected_engine(config)?;
-        self.engine(&id).map(drop)
+        self.check_engine(&selected_engine(config)?)
+    }
+
+    /// Refuses an engine id nobody registered.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`]; it lists the known ones.
+    pub fn check_engine(&self, id: &str) -> Result<()> {
+        self.engine(id).map(drop)
     }
 
     /// Builds the layers that the configuration leaves on, in their order.

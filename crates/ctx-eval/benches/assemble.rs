@@ -19,7 +19,8 @@ const WINDOW: Tokens = Tokens(128_000);
 fn engine(config: &Config) -> Arc<dyn ContextEngine> {
     let registry = Registry::collect().expect("ids are unique");
     let services = Services::default();
-    let context = BuildContext { config, services: &services, window: WINDOW, registry: &registry };
+    let context =
+        BuildContext { config, services: &services, window: WINDOW.into(), registry: &registry };
     registry.build_engine(None, &context).expect("the default engine builds")
 }
 

@@ -17,8 +17,12 @@ const ANSWER_PRICE: f64 = 3.0;
 fn run(line: &[LineItem]) -> ReplayReport {
     let registry = Registry::collect().unwrap();
     let (services, config) = (Services::default(), Config::default());
-    let context =
-        BuildContext { config: &config, services: &services, window: WINDOW, registry: &registry };
+    let context = BuildContext {
+        config: &config,
+        services: &services,
+        window: WINDOW.into(),
+        registry: &registry,
+    };
     let setup = Setup {
         ledger: TokenLedger::new(Counter::default(), WINDOW, Tokens(4_000)),
         engine: registry.build_engine(None, &context).unwrap(),

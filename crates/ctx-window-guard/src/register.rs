@@ -78,22 +78,14 @@ fn smaller_limit(model: &ModelConfig) -> Option<u32> {
     stated.into_iter().flatten().filter(|&tokens| tokens > 0).min()
 }
 
-/// The window is settled when layers are built; who stated it is read off the value.
-fn source(context: &BuildContext<'_>, config: &Config) -> Result<ContextWindowSource> {
-    let said = Candidates::from_config(context.config, None, "")?;
-    Ok(if said.agent_context_tokens == Some(context.window) {
-        ContextWindowSource::AgentContextTokens
-    } else if config.default_tokens == context.window {
-        ContextWindowSource::Default
-    } else {
-        ContextWindowSource::Model
-    })
-}
-
 fn build(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
     let config = Config::resolve(context.config)?;
-    let source = source(context, &config)?;
-    Ok(Some(Box::new(WindowGuard::new(config).with_source(source))))
+    let source = ContextWindowSource::from_name(context.window.source).unwrap_or_default();
+    let guard = WindowGuard::new(config).with_source(source);
+    Ok(Some(Box::new(match context.window.native {
+        Some(native) => guard.with_native_window(native),
+        None => guard,
+    })))
 }
 
 ctx_engine_registry::inventory::submit! { ConfigSection::of::<Config>(env!("CARGO_PKG_NAME")) }

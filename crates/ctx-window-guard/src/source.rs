@@ -6,7 +6,7 @@ use ctx_core::Tokens;
 use serde::{Deserialize, Serialize};
 
 /// Where the size of a window comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ContextWindowSource {
     /// The model's own metadata.
@@ -16,10 +16,19 @@ pub enum ContextWindowSource {
     /// `agents.defaults.contextTokens`.
     AgentContextTokens,
     /// Nobody: the default.
+    #[default]
     Default,
 }
 
 impl ContextWindowSource {
+    /// The source of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Model, Self::ModelsConfig, Self::AgentContextTokens, Self::Default]
+            .into_iter()
+            .find(|source| source.name() == name)
+    }
+
     /// The name, as it stands in messages and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {

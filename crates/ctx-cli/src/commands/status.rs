@@ -19,6 +19,7 @@ pub(crate) fn run(global: &Global, args: &Status, out: &Out) -> anyhow::Result<E
     if args.fit.window.is_some() {
         resolved.check_window(&args.fit)?;
     }
+    resolved.check_engine()?;
     resolved.warn(out);
     let session = setup::session_report(&args.session, &transcript)?;
     let report = ctx_eval::status(&transcript, session, &resolved.status_setup())?;
