@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 use std::sync::Arc;
 
-use ctx_core::{EntryId, Result, Role, Timestamp};
+use ctx_core::{EntryId, RawJson, Result, Role, Timestamp};
 
 use crate::entry::{Audience, Detail, EntryKind, TreeEntry};
 use crate::header::Header;
@@ -78,6 +78,8 @@ pub(crate) struct Builder {
     pub(crate) name: Option<String>,
     pub(crate) system: Option<String>,
     pub(crate) tools: Option<String>,
+    /// The fields of a request body that hold no messages.
+    pub(crate) body: Vec<(String, RawJson)>,
     pub(crate) model: Option<(String, String)>,
     /// Where the next entry hangs if it does not say; the newest entry of the main line.
     pub(crate) tip: Option<u32>,
@@ -97,6 +99,7 @@ impl Builder {
             name: None,
             system: None,
             tools: None,
+            body: Vec::new(),
             model: None,
             tip: None,
             lost: Vec::new(),

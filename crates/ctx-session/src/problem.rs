@@ -49,6 +49,11 @@ pub enum ProblemKind {
     ByteOrderMark,
     /// A document that ends too early; every whole message was taken.
     TornDocument,
+    /// A piece of a document that cannot be read; the messages before and after it were taken.
+    DamagedDocument,
+    /// Values that JSON does not know (`NaN`, a raw control character), or a comma too many; read
+    /// as near to it as JSON can say.
+    MendedValue,
     /// More problems of these kinds than are listed one by one.
     More,
 }
@@ -76,6 +81,8 @@ impl ProblemKind {
             Self::CarriageReturns => "carriageReturns",
             Self::ByteOrderMark => "byteOrderMark",
             Self::TornDocument => "tornDocument",
+            Self::DamagedDocument => "damagedDocument",
+            Self::MendedValue => "mendedValue",
             Self::More => "more",
         }
     }

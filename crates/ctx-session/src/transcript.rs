@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use ctx_core::{Entry, EntryId, Error, ErrorKind, Result, Role};
+use ctx_core::{Entry, EntryId, Error, ErrorKind, RawJson, Result, Role};
 use serde::Serialize;
 
 use crate::builder::Builder;
@@ -47,6 +47,8 @@ pub struct Transcript {
     name: Option<String>,
     system: Option<String>,
     tools: Option<String>,
+    /// The fields of a request body that hold no messages.
+    pub(crate) body: Vec<(String, RawJson)>,
     pub(crate) model: Option<(String, String)>,
     problems: Vec<Problem>,
     bad_lines: u64,
@@ -115,15 +117,17 @@ impl Transcript {
             Shape::Document => {
                 let strict = read::into_json(&source)?;
                 let source = Arc::new(source.with_bytes(strict.json));
-                let text = std::str::from_utf8(source.in_memory().unwrap_or_default());
+                let document = source.in_memory().and_then(|all| all.get(..strict.len));
+                let text = std::str::from_utf8(document.unwrap_or_default());
                 let mut document = read::Document::parse(text.unwrap_or_default(), &source.name())?;
                 if strict.was_json5 && document.format == Format::OpenAiChat {
                     document.format = Format::PonyBunny;
                 }
                 let mut builder = document.read(&source)?;
-                for (kind, note) in strict.notes {
-                    builder.problems.note(0, kind, note);
+                for (line, kind, note) in strict.notes {
+                    builder.problems.note(line, kind, note);
                 }
+                builder.lost = strict.lost;
                 let mut transcript = Self::assemble(document.format, builder, bytes);
                 transcript.is_document = true;
                 Ok(transcript)
@@ -149,6 +153,7 @@ impl Transcript {
             name: builder.name,
             system: builder.system,
             tools: builder.tools,
+            body: builder.body,
             model: builder.model,
             problems,
             bad_lines,

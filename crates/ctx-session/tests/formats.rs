@@ -352,7 +352,7 @@ fn openai_chat() {
     let transcript = read(&body);
     assert_eq!(line(&transcript), expected);
     assert_eq!(transcript.tools().unwrap().as_deref(), Some(r#"[{"type":"function"}]"#));
-    assert_eq!(transcript.model().unwrap().as_deref(), Some("gpt"));
+    assert_eq!(transcript.model().unwrap().unwrap().1, "gpt");
     let torn = &messages[..messages.len() - 30];
     let transcript = read(torn);
     assert_eq!(line(&transcript), expected[..3]);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind, Result, Role};
 use ctx_dialect::anthropic;
-use ctx_dialect::json::{Object, elements, elements_prefix};
+use ctx_dialect::json::{Object, elements_prefix, relaxed};
 use serde_json::value::RawValue;
 
-use super::json5;
+use super::around::read_around;
 use super::jsonl::LineFormat;
 use super::timestamp;
 use crate::builder::{Builder, Draft, Parent, Place};
@@ -19,44 +19,80 @@ use crate::load::{Recipe, place_in};
 use crate::problem::ProblemKind;
 use crate::source::{Source, Span, fingerprint};
 
-/// A document's text as strict JSON, or as far as it goes.
+/// The fields of a document that hold its entries.
+const LISTS: [&str; 2] = ["messages", "compactedHistory"];
+
+/// A document's text as strict JSON, or what of it is whole.
 pub(crate) struct Strict {
+    /// The document, and behind it what could not be read.
     pub(crate) json: Vec<u8>,
+    /// How long the document is.
+    pub(crate) len: usize,
+    /// Where in `json` the unreadable pieces are.
+    pub(crate) lost: Vec<Span>,
     /// PonyBunny is the only known agent that writes JSON5.
     pub(crate) was_json5: bool,
-    pub(crate) notes: Vec<(ProblemKind, &'static str)>,
+    pub(crate) notes: Vec<(u64, ProblemKind, String)>,
 }
 
 /// Reads a document and makes it strict JSON.
 pub(crate) fn into_json(source: &Source) -> Result<Strict> {
     let mut notes = Vec::new();
+    let mut note = |kind, text: &str| notes.push((0, kind, text.to_owned()));
     let mut bytes = source.beginning(usize::MAX)?;
     if bytes.starts_with(b"\xEF\xBB\xBF") {
         bytes.drain(..3);
-        notes.push((ProblemKind::ByteOrderMark, "a byte order mark: skipped"));
+        note(ProblemKind::ByteOrderMark, "a byte order mark: skipped");
     }
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(e) => {
-            notes.push((ProblemKind::InvalidUtf8, "bytes that are not UTF-8: read as U+FFFD"));
+            note(ProblemKind::InvalidUtf8, "bytes that are not UTF-8: read as U+FFFD");
             String::from_utf8_lossy(e.as_bytes()).into_owned()
         }
     };
-    if serde_json::from_str::<&RawValue>(&text).is_ok() {
-        return Ok(Strict { json: text.into_bytes(), was_json5: false, notes });
-    }
-    if let Some(json) = json5::whole(&text) {
-        return Ok(Strict { json: json.into_bytes(), was_json5: true, notes });
-    }
-    notes.push((
-        ProblemKind::TornDocument,
-        "the document is damaged: every whole message before the damage is taken",
-    ));
-    let (json, was_json5) = match json5::torn(&text) {
-        Some(json) => (json, true),
-        None => (text, false),
+    let whole = |json: String, was_json5, notes| {
+        let len = json.len();
+        Strict { json: json.into_bytes(), len, lost: Vec::new(), was_json5, notes }
     };
-    Ok(Strict { json: json.into_bytes(), was_json5, notes })
+    if serde_json::from_str::<&RawValue>(&text).is_ok() {
+        return Ok(whole(text, false, notes));
+    }
+    if let Some(json) = relaxed(&text) {
+        // JSON with a number that is none, or with a comma too many, is not yet JSON5.
+        let was_json5 = !has_quoted_keys(&text);
+        if !was_json5 {
+            let text = "values or commas that JSON does not know: values read as null";
+            notes.push((0, ProblemKind::MendedValue, text.to_owned()));
+        }
+        return Ok(whole(json, was_json5, notes));
+    }
+    let around = read_around(&text);
+    let mut strict = whole(around.json, around.was_json5 && !has_quoted_keys(&text), notes);
+    let (mut line, mut counted) = (1, 0);
+    for (from, to) in around.lost {
+        let piece = text.get(from..to).unwrap_or_default();
+        line += memchr::memchr_iter(b'\n', text.get(counted..from).unwrap_or_default().as_bytes())
+            .count() as u64;
+        counted = from;
+        let (kind, what) = match to == text.len() {
+            true => (ProblemKind::TornDocument, "the document is damaged to its end"),
+            false => (ProblemKind::DamagedDocument, "the document is damaged"),
+        };
+        strict.notes.push((line, kind, format!("{what}: {} bytes left out", piece.len())));
+        let offset = strict.json.len() as u64;
+        if let Ok(len) = u32::try_from(piece.len()) {
+            strict.lost.push(Span { offset, len });
+            strict.json.extend_from_slice(piece.as_bytes());
+        }
+    }
+    Ok(strict)
+}
+
+/// Whether the first key of the text is written as JSON wants it.
+fn has_quoted_keys(text: &str) -> bool {
+    let key = text.find('{').and_then(|at| text.get(at + 1..));
+    key.is_some_and(|key| key.trim_start().starts_with('"'))
 }
 
 /// A document, taken apart one level.
@@ -74,12 +110,8 @@ impl<'a> Document<'a> {
         let (body, messages) = if start.starts_with('[') {
             (Object::default(), elements_prefix(start).0)
         } else {
-            let (body, error) = Object::parse_prefix(start);
-            let messages = match (body.get("messages"), error) {
-                (Some(raw), _) => elements(raw).unwrap_or_default(),
-                (None, Some(_)) => torn_messages(start),
-                (None, None) => Vec::new(),
-            };
+            let body = Object::parse_prefix(start).0;
+            let messages = body.array("messages").unwrap_or_default();
             (body, messages)
         };
         let summaries = body.array("compactedHistory").unwrap_or_default();
@@ -111,6 +143,8 @@ impl<'a> Document<'a> {
         }
         out.system = self.body.get("system").map(anthropic::system_text).filter(|t| !t.is_empty());
         out.tools = self.body.get("tools").map(|raw| raw.get().to_owned());
+        let fields = self.body.iter().filter(|(key, _)| !LISTS.contains(key));
+        out.body = fields.map(|(key, raw)| (key.to_owned(), raw.into())).collect();
         for raw in &self.summaries {
             self.push(&mut out, raw, Recipe::PonyBunnySummary)?;
         }
@@ -131,13 +165,6 @@ impl<'a> Document<'a> {
     }
 }
 
-/// What of `messages` is whole in a document that ends too early.
-fn torn_messages(text: &str) -> Vec<&RawValue> {
-    let Some(at) = text.find("\"messages\"") else { return Vec::new() };
-    let rest = text[at..].find('[').map(|open| &text[at + open..]);
-    rest.map(|rest| elements_prefix(rest).0).unwrap_or_default()
-}
-
 fn document_format(body: &Object<'_>, messages: &[Object<'_>]) -> Format {
     if body.has("compactedHistory") {
         return Format::PonyBunny;
@@ -148,7 +175,19 @@ fn document_format(body: &Object<'_>, messages: &[Object<'_>]) -> Format {
     }
     let tools = body.array("tools").unwrap_or_default();
     let schemas = tools.into_iter().filter_map(Object::of).any(|tool| tool.has("input_schema"));
-    if body.has("system") || schemas { Format::Anthropic } else { Format::OpenAiChat }
+    let plain = !messages.is_empty() && messages.iter().all(only_blocks);
+    if body.has("system") || schemas || plain { Format::Anthropic } else { Format::OpenAiChat }
+}
+
+/// Whether a message is written in text blocks, and by one of the two roles that Anthropic knows.
+/// OpenAI allows this as well, but nobody writes its answers so.
+fn only_blocks(message: &Object<'_>) -> bool {
+    let role = message.text("role").is_some_and(|role| role == "user" || role == "assistant");
+    let blocks = message.array("content").unwrap_or_default();
+    let text = |raw: &&RawValue| {
+        Object::of(raw).is_some_and(|b| b.text("type").is_some_and(|t| t == "text"))
+    };
+    role && !blocks.is_empty() && blocks.iter().all(text)
 }
 
 fn recipe(format: Format) -> Recipe {
@@ -160,7 +199,11 @@ fn recipe(format: Format) -> Recipe {
 }
 
 fn push_message(out: &mut Builder, text: &str, place: Place, recipe: Recipe) -> Result<()> {
-    let object = Object::parse(text).unwrap_or_default();
+    let Ok(object) = Object::parse(text) else {
+        // Something between the messages that is none: carried, never sent.
+        out.push(Draft::new(EntryKind::Other("value".into())), place, text)?;
+        return Ok(());
+    };
     let mut draft = Draft::new(EntryKind::Message);
     let role = object.text("role").unwrap_or("unknown".into());
     let role = Role::from_name(&role);
@@ -168,7 +211,10 @@ fn push_message(out: &mut Builder, text: &str, place: Place, recipe: Recipe) -> 
     draft.part = place_in(text, text);
     draft.recipe = recipe;
     draft.parent = Parent::Previous;
-    let at_beginning = out.entries.iter().all(|e| e.kind == EntryKind::SystemPrompt);
+    let at_beginning = out
+        .entries
+        .iter()
+        .all(|e| e.kind == EntryKind::SystemPrompt || e.recipe == Recipe::PonyBunnySummary);
     if recipe == Recipe::PonyBunnySummary {
         draft.role = Some(Role::CompactionSummary);
     } else {

@@ -1,9 +1,9 @@
 //! Readers of the formats. Each turns a source into entries through a [`Builder`].
 
+mod around;
 mod claude;
 mod codex;
 mod document;
-mod json5;
 mod jsonl;
 mod pi;
 
