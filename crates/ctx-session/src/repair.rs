@@ -8,10 +8,8 @@ use ctx_dialect::json::{Fresh, Object, array, identifier, quote};
 use crate::entry::{Detail, EntryKind, TreeEntry};
 use crate::format::Format;
 use crate::load::{Recipe, place_in};
+use crate::log::{self, PI_VERSION};
 use crate::transcript::Transcript;
-
-/// The version of pi's format that is written.
-pub(crate) const PI_VERSION: u64 = 3;
 
 impl Transcript {
     /// Writes a copy without damage. A pi session of any version becomes a valid one of version 3,
@@ -263,6 +261,6 @@ pub(crate) fn write_error(e: io::Error) -> Error {
 
 /// A time as pi writes it; the epoch where none is known.
 pub(crate) fn iso(time: Option<ctx_core::Timestamp>) -> String {
-    let time = jiff::Timestamp::from_millisecond(time.unwrap_or_default().0).unwrap_or_default();
-    format!("{time:.3}")
+    let epoch = |_| log::iso(ctx_core::Timestamp::default());
+    log::iso(time.unwrap_or_default()).or_else(epoch).unwrap_or_default()
 }
