@@ -152,7 +152,7 @@ mod tests {
         let at = |path: &str| dir.path().join(path);
         assert_eq!(create("agents/a/sessions"), [at(""), at("agents"), at("agents/a")]);
         assert_eq!(create("agents/b"), [at("agents")]);
-        assert_eq!(create("agents/b"), [PathBuf::new(); 0]);
+        assert!(create("agents/b").is_empty());
     }
 
     #[test]

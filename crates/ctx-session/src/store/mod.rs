@@ -248,7 +248,7 @@ mod tests {
         let (_dir, store) = store();
         store.update(|_| Ok(())).unwrap();
         let held = FileLock::try_exclusive(store.path()).unwrap();
-        let hurried = store.clone().with_lock_wait(Duration::from_millis(20));
+        let hurried = store.with_lock_wait(Duration::from_millis(20));
         let error = hurried.update(|_| Ok(())).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked);
         assert!(error.hint_text().is_some_and(|h| h.contains("sessions.json.lock")));
