@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 use std::sync::Arc;
 
-use ctx_core::{EntryId, RawJson, Result, Role, Timestamp};
+use ctx_core::{EntryId, Message, RawJson, Result, Role, Timestamp};
+use ctx_dialect::json::Object;
 
 use crate::entry::{Audience, Detail, EntryKind, TreeEntry};
 use crate::header::Header;
-use crate::load::{Recipe, text_of};
+use crate::links::Unlinked;
+use crate::load::{Recipe, parse, text_of};
 use crate::problem::{ProblemKind, Problems};
 use crate::source::{Source, Span};
 
@@ -64,6 +66,8 @@ pub(crate) struct Place {
     pub(crate) span: Span,
     pub(crate) fingerprint: u64,
     pub(crate) line: u64,
+    /// Whether it is only JSON once it was mended.
+    pub(crate) mended: bool,
 }
 
 /// Entries, header and problems, as far as they were read.
@@ -85,6 +89,12 @@ pub(crate) struct Builder {
     pub(crate) tip: Option<u32>,
     /// Bytes that are in no entry because they cannot be read.
     pub(crate) lost: Vec<Span>,
+    /// Where the children of an entry hang that is not there: all on the same one.
+    bridges: HashMap<EntryId, Option<u32>>,
+    /// Entries whose parent was not there when they were read.
+    pub(crate) unlinked: Vec<Unlinked>,
+    /// What the agent's own provider reported of the model's window, in tokens.
+    pub(crate) window: Option<u32>,
 }
 
 impl Builder {
@@ -103,6 +113,9 @@ impl Builder {
             model: None,
             tip: None,
             lost: Vec::new(),
+            bridges: HashMap::new(),
+            unlinked: Vec::new(),
+            window: None,
         }
     }
 
@@ -136,6 +149,7 @@ impl Builder {
             span: place.span,
             part: draft.part,
             fingerprint: place.fingerprint,
+            mended: place.mended,
             recipe: draft.recipe,
             head: draft.head,
             audience: draft.audience,
@@ -180,19 +194,27 @@ impl Builder {
         if entry.span.len == place.span.len && entry.fingerprint == place.fingerprint {
             return Ok(true);
         }
-        let message = |text: &str, (from, to): (u32, u32)| {
-            text.get(from as usize..to as usize).unwrap_or_default().to_owned()
-        };
-        let size = |(from, to): (u32, u32)| to.saturating_sub(from);
+        let size = |(from, to): (u32, u32)| u64::from(to.saturating_sub(from));
+        let (old, new) = (size(entry.part), size(draft.part));
+        // One that is read anew for each repeated id must not be much longer than its repetition.
         if draft.recipe == Recipe::Nothing
             || entry.recipe != draft.recipe
-            || size(draft.part) != size(entry.part)
-            || size(draft.part) == draft.part.1
+            || new == u64::from(draft.part.1)
+            || old > new * 2 + 1024
         {
             return Ok(false);
         }
-        let old = text_of(&self.source, entry.span, entry.fingerprint, entry.line)?;
-        Ok(message(&old, entry.part) == message(text, draft.part))
+        let text_of_part = |text: &str, (from, to): (u32, u32)| {
+            text.get(from as usize..to as usize).unwrap_or_default().to_owned()
+        };
+        let old = text_of_part(&text_of(&self.source, entry)?, entry.part);
+        let new = text_of_part(text, draft.part);
+        // The same message, be it with its fields in another order.
+        let same = |old: Result<Message>, new: Result<Message>| match (old, new) {
+            (Ok(old), Ok(new)) => old == new,
+            _ => false,
+        };
+        Ok(old == new || same(parse(draft.recipe, &old), parse(draft.recipe, &new)))
     }
 
     /// The ordinal of the next entry, or the next number that is not taken.
@@ -218,20 +240,41 @@ impl Builder {
                 if let Some(parent) = self.find(id) {
                     return Some(parent);
                 }
-                let bridge = index.checked_sub(1);
-                let to = bridge.and_then(|i| self.entries.get(i as usize));
-                let text = match to {
-                    Some(to) => format!(
-                        "parent {} is not in the file before this line: bridged to {}",
-                        short(id),
-                        to.id
-                    ),
+                let before = index.checked_sub(1);
+                // One that names itself has no siblings.
+                let bridge = match draft.id.as_deref() == Some(id.as_ref()) {
+                    true => before,
+                    false => *self.bridges.entry(id.as_ref().into()).or_insert(before),
+                };
+                let text = match bridge.and_then(|i| self.entries.get(i as usize)) {
+                    Some(to) => {
+                        format!(
+                            "parent {} is not in the file: bridged to {}",
+                            short(id),
+                            short(&to.id)
+                        )
+                    }
                     None => format!("parent {} is not in the file: read as a root", short(id)),
                 };
-                self.problems.note(line, ProblemKind::BrokenParent, text);
+                let note = self.problems.note(line, ProblemKind::BrokenParent, text);
+                self.unlinked.push(Unlinked { child: index, parent: id.as_ref().into(), note });
                 bridge
             }
         }
+    }
+
+    /// Remembers where the children of an entry hang whose line cannot be read, as far as the line
+    /// says whose it was: on its own parent, else on the entry before it.
+    pub(crate) fn bridge_lost(&mut self, line: &str) {
+        let before = u32::try_from(self.entries.len()).ok().and_then(|n| n.checked_sub(1));
+        let object = Object::parse_prefix(line).0;
+        let id = object.id("id").or_else(|| object.id("uuid")).or_else(|| quoted_id(line));
+        let Some(id) = id.filter(|id| !id.is_empty()) else { return };
+        let parent = object.id("parentId").or_else(|| object.id("parentUuid"));
+        let to = parent.and_then(|parent| {
+            self.find(&parent).or_else(|| self.bridges.get(&*parent).copied().flatten())
+        });
+        self.bridges.entry(id.as_ref().into()).or_insert(to.or(before));
     }
 
     /// Sets or clears a label.
@@ -260,7 +303,13 @@ impl Builder {
     }
 }
 
+/// The first id in a line of which not even the beginning is whole.
+fn quoted_id(line: &str) -> Option<Cow<'_, str>> {
+    let (_, rest) = line.split_once("\"id\":\"").or_else(|| line.split_once("\"uuid\":\""))?;
+    rest.split_once('"').map(|(id, _)| Cow::Borrowed(id))
+}
+
 /// An id as it goes into a message for people.
-fn short(id: &str) -> &str {
+pub(crate) fn short(id: &str) -> &str {
     id.char_indices().nth(64).map_or(id, |(at, _)| &id[..at])
 }

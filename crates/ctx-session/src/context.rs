@@ -58,6 +58,20 @@ impl Transcript {
         Ok(path)
     }
 
+    /// [`Transcript::path`], and behind it what other lines hold of the message at its end: a message
+    /// written over several lines is named by any of them.
+    fn path_of_message(&self, leaf: Option<&EntryId>) -> Result<Vec<usize>> {
+        let mut path = self.path(leaf)?;
+        let Some(&last) = path.last().filter(|_| leaf.is_some()) else { return Ok(path) };
+        let head = |index: usize| match self.entries.get(index)?.head {
+            Some(head) => Some(head as usize),
+            None => Some(index),
+        };
+        let later = (last + 1..self.entries.len()).filter(|&index| head(index) == head(last));
+        path.extend(later);
+        Ok(path)
+    }
+
     /// Every message from the root to the leaf, as if nothing had ever been left out: recorded
     /// compactions and edits of the context are ignored. For replays.
     ///
@@ -68,13 +82,14 @@ impl Transcript {
         self.line_to(None)
     }
 
-    /// [`Transcript::main_line`], up to another leaf.
+    /// [`Transcript::main_line`], up to another leaf. A message that was written over several lines
+    /// is whole, whichever of them is named.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::NotFound`] if there is no entry of that id.
     pub fn line_to(&self, leaf: Option<&EntryId>) -> Result<Vec<LineItem>> {
-        let path = self.path(leaf)?;
+        let path = self.path_of_message(leaf)?;
         let said = path.into_iter().filter(|&index| {
             let summary = self.entries.get(index).and_then(TreeEntry::role);
             self.is_sent(index) && summary != Some(&Role::CompactionSummary)
@@ -89,7 +104,7 @@ impl Transcript {
     ///
     /// [`ErrorKind::NotFound`] if there is no entry of that id, and what reading an entry may give.
     pub fn context(&self, leaf: Option<&EntryId>) -> Result<SessionContext> {
-        let path = self.path(leaf)?;
+        let path = self.path_of_message(leaf)?;
         let branch = Branch::of(self, path);
         let mut entries = Vec::new();
         let mut kept = 0;

@@ -1,57 +1,120 @@
 //! A transcript in another format.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
 
-use ctx_core::{Entry, Error, ErrorKind, Message, Result, Role};
+use ctx_core::{Block, CallId, Entry, Error, ErrorKind, Message, Result, Role};
 use ctx_dialect::json::{Fresh, array, quote};
-use ctx_dialect::{anthropic, openai_chat, pi, ponybunny};
+use ctx_dialect::{anthropic, openai_chat, pi, ponybunny, tools};
+use serde::Serialize;
+use serde_json::value::RawValue;
 
-use crate::entry::{Detail, EntryKind};
+use crate::entry::{Audience, Detail, EntryKind, TreeEntry};
 use crate::format::Format;
+use crate::left_out::LeftOut;
 use crate::load::Recipe;
+use crate::read::{SYSTEM_PROMPT, TOOLS};
 use crate::repair::{iso, line, write_error};
 use crate::transcript::Transcript;
 
+/// What a conversion did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Converted {
+    /// How many messages were written.
+    pub messages: usize,
+    /// What the target has no place for, one sentence each.
+    pub left_out: Vec<String>,
+}
+
 impl Transcript {
-    /// Writes the transcript's messages in another format, and says how many. A pi session goes to
-    /// pi whole, with all branches and, in version 3, byte for byte. Of other transcripts the main
-    /// line is written, with everything that compactions left out; sidechains are not.
+    /// Writes the transcript's messages in another format, and says how many, and what was left
+    /// out. Into its own format a transcript goes whole: a pi session with all branches and, in
+    /// version 3, byte for byte; a request body with all its fields. Otherwise the main line is
+    /// written, with everything that compactions left out, the system prompt and the tools;
+    /// sidechains are not.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::InvalidInput`] for formats that are read only, [`ErrorKind::Io`] if writing
     /// fails, and what reading a message may give.
-    pub fn convert<W: Write + ?Sized>(&self, to: Format, out: &mut W) -> Result<usize> {
-        match to {
-            Format::Pi if self.format == Format::Pi => {
-                self.pi_copy(out)?;
-                let is_message = |kind: &EntryKind| *kind == EntryKind::Message;
-                Ok(self.entries.iter().filter(|e| is_message(&e.kind)).count())
+    pub fn convert<W: Write + ?Sized>(&self, to: Format, out: &mut W) -> Result<Converted> {
+        let mut left_out = LeftOut::default();
+        let messages = match to {
+            Format::ClaudeCode | Format::Codex => {
+                return Err(Error::new(
+                    ErrorKind::InvalidInput,
+                    format!("'{to}' can be read but not written"),
+                )
+                .hint("formats that can be written: pi, openai, anthropic, ponybunny"));
             }
-            Format::Pi => self.to_pi(out),
-            Format::OpenAiChat => {
-                let messages = self.all_said()?;
-                let written = openai_chat::write(&messages);
-                text(out, &array(written.iter().map(|m| m.as_str())))?;
-                Ok(messages.iter().filter(|m| m.role != Role::System).count())
+            _ if to == self.format => {
+                left_out.lost(self);
+                match to {
+                    Format::Pi => self.pi_copy(out)?,
+                    _ => self.document_copy(out)?,
+                }
+                self.entries.iter().filter(|e| e.kind == EntryKind::Message).count()
             }
-            Format::Anthropic => {
-                let messages = self.all_said()?;
-                let written = anthropic::write(&messages);
-                let body = Fresh::new()
-                    .text_if("system", written.system.as_deref())
-                    .raw("messages", array(written.messages.iter().map(|m| m.as_str())));
-                text(out, &body.end())?;
-                Ok(messages.iter().filter(|m| m.role != Role::System).count())
+            _ => {
+                left_out.around(self, to);
+                match to {
+                    Format::Pi => self.to_pi(out, &mut left_out)?,
+                    Format::PonyBunny => self.to_ponybunny(out, &mut left_out)?,
+                    _ => self.to_request(to, out, &mut left_out)?,
+                }
             }
-            Format::PonyBunny => self.to_ponybunny(out),
-            Format::ClaudeCode | Format::Codex => Err(Error::new(
-                ErrorKind::InvalidInput,
-                format!("'{to}' can be read but not written"),
-            )
-            .hint("formats that can be written: pi, openai, anthropic, ponybunny")),
+        };
+        Ok(Converted { messages, left_out: left_out.end() })
+    }
+
+    /// Writes a request: the messages alone, or a body where there is more to say.
+    fn to_request<W: Write + ?Sized>(
+        &self,
+        to: Format,
+        out: &mut W,
+        left_out: &mut LeftOut,
+    ) -> Result<usize> {
+        let messages = self.all_said()?;
+        for message in messages.iter().filter(|message| message.role != Role::System) {
+            left_out.of_message(message, to);
         }
+        let mut body = Fresh::new();
+        let (list, is_body) = match to {
+            Format::Anthropic => {
+                let written = anthropic::write(&messages);
+                body = body.text_if("system", written.system.as_deref());
+                (written.messages, true)
+            }
+            _ => (openai_chat::write(&messages), false),
+        };
+        let tools = self.written_tools(to, left_out);
+        let list = array(list.iter().map(|m| m.as_str()));
+        match (is_body, &tools) {
+            (false, None) => text(out, &list)?,
+            _ => {
+                if let Some(tools) = &tools {
+                    body = body.raw("tools", tools);
+                }
+                text(out, &body.raw("messages", list).end())?;
+            }
+        }
+        Ok(messages.iter().filter(|m| m.role != Role::System).count())
+    }
+
+    /// The tools as the target takes them.
+    fn written_tools(&self, to: Format, left_out: &mut LeftOut) -> Option<String> {
+        let recorded = self.tools().ok()??;
+        let raw: &RawValue = serde_json::from_str(&recorded).ok()?;
+        let (written, others) = match to {
+            Format::Anthropic => tools::to_anthropic(raw),
+            _ => tools::to_openai(raw),
+        };
+        if !others.is_empty() {
+            left_out.say(format!("{} tools that are no functions", others.len()));
+        }
+        (written != "[]").then_some(written)
     }
 
     /// Every message of the main line. Summaries of history that is not in the file are part of it.
@@ -79,14 +142,23 @@ impl Transcript {
         Ok(messages)
     }
 
-    fn to_ponybunny<W: Write + ?Sized>(&self, out: &mut W) -> Result<usize> {
+    fn to_ponybunny<W: Write + ?Sized>(
+        &self,
+        out: &mut W,
+        left_out: &mut LeftOut,
+    ) -> Result<usize> {
         let mut messages = Vec::new();
+        if self.tools()?.is_some() {
+            left_out.say("the tools: ponybunny has no place for them".to_owned());
+        }
         if let Some(system) = self.system_prompt()? {
             messages.extend(ponybunny::write(&Message::text(Role::System, system)));
         }
         let line = self.main_line()?;
         for item in &line {
-            messages.extend(ponybunny::write(&*item.entry.message()?));
+            let message = item.entry.message()?;
+            left_out.of_message(&message, Format::PonyBunny);
+            messages.extend(ponybunny::write(&message));
         }
         let mut summaries = Vec::new();
         for entry in self.summaries() {
@@ -100,12 +172,13 @@ impl Transcript {
 
     /// Writes a linear pi session. Compactions keep their place; they keep nothing of what was
     /// before them, which is what they say by naming themselves.
-    fn to_pi<W: Write + ?Sized>(&self, out: &mut W) -> Result<usize> {
+    fn to_pi<W: Write + ?Sized>(&self, out: &mut W, left_out: &mut LeftOut) -> Result<usize> {
         let mut copy = PiCopy { out, parent: None };
+        let mut names: HashMap<CallId, String> = HashMap::new();
         line(copy.out, &self.fresh_header())?;
         for (kind, value) in [
-            ("ctx.system_prompt", self.system_prompt()?.map(|text| quote(&text))),
-            ("ctx.tools", self.tools()?),
+            (SYSTEM_PROMPT, self.system_prompt()?.map(|text| quote(&text))),
+            (TOOLS, self.tools()?),
         ] {
             let Some(value) = value else { continue };
             let entry = Fresh::new().text("customType", kind).raw("data", value);
@@ -123,7 +196,8 @@ impl Transcript {
         let path = self.path(None)?.into_iter().filter(|&index| {
             self.entries.get(index).is_some_and(|entry| {
                 let compaction = matches!(entry.detail.as_deref(), Some(Detail::Compaction { .. }));
-                compaction || (self.is_sent(index) && entry.role != Some(Role::CompactionSummary))
+                let sent = self.is_sent(index) && entry.role != Some(Role::CompactionSummary);
+                compaction || sent || is_error(entry)
             })
         });
         let items = self.items(path);
@@ -135,7 +209,15 @@ impl Transcript {
                 continue;
             }
             written += 1;
-            let parts = pi::write(&self.with_provider(&message));
+            left_out.of_message(&message, Format::Pi);
+            let failed = self.index_of(item.entry.id()).and_then(|index| self.entries.get(index));
+            let mut message = self.with_provider(&message);
+            if failed.is_some_and(is_error) {
+                message.meta.stop_reason = Some("error".to_owned());
+                message.meta.error_message = Some(message.plain_text());
+            }
+            name_results(&mut message, &mut names);
+            let parts = pi::write(&message);
             for (n, part) in parts.iter().enumerate() {
                 let id = match n {
                     0 => item.entry.id().to_string(),
@@ -166,6 +248,23 @@ impl Transcript {
             meta.model = self.model.as_ref().map(|(_, model)| model.clone());
         }
         message
+    }
+}
+
+/// Whether the agent noted an error of the provider as an answer. It is not sent, but kept.
+fn is_error(entry: &TreeEntry) -> bool {
+    entry.audience == Audience::People && entry.role == Some(Role::Assistant)
+}
+
+/// Gives results the names of their tools, which pi has beside the results as well.
+fn name_results(message: &mut Message, names: &mut HashMap<CallId, String>) {
+    names.extend(message.tool_calls().map(|call| (call.id.clone(), call.name.clone())));
+    for block in &mut message.blocks {
+        if let Block::ToolResult(result) = block
+            && result.name.is_none()
+        {
+            result.name = names.get(&result.call_id).cloned();
+        }
     }
 }
 

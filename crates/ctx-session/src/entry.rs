@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ctx_core::{EntryId, Role, Timestamp};
+use ctx_core::{EntryId, Role, Timestamp, Usage};
 
 use crate::load::Recipe;
 use crate::source::Span;
@@ -105,6 +105,8 @@ pub struct TreeEntry {
     /// What the recipe reads, within the span.
     pub(crate) part: (u32, u32),
     pub(crate) fingerprint: u64,
+    /// Whether it is only JSON once it was mended.
+    pub(crate) mended: bool,
     pub(crate) recipe: Recipe,
     /// The first entry of the message this one continues.
     pub(crate) head: Option<u32>,
@@ -120,7 +122,7 @@ pub(crate) enum Audience {
     Model,
     /// Sent to the model, but made by the agent itself, without a request.
     Synthetic,
-    /// Shown to people only.
+    /// Shown to people only: a note, or an error of the provider.
     People,
 }
 
@@ -145,6 +147,8 @@ pub(crate) enum Detail {
     Leaf {
         target: Option<u32>,
     },
+    /// What was reported for the answer on another line.
+    Usage(Usage),
 }
 
 impl TreeEntry {

@@ -4,11 +4,13 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ctx_core::{Block, CallId, Error, ErrorKind, LoadMessage, Message, Result, Role, Timestamp};
-use ctx_dialect::json::Object;
+use ctx_core::{
+    Block, CallId, Error, ErrorKind, LoadMessage, Message, Result, Role, Timestamp, Usage,
+};
+use ctx_dialect::json::{Object, relaxed};
 use ctx_dialect::{anthropic, openai_chat, openai_responses, pi, ponybunny};
 
-use crate::entry::TreeEntry;
+use crate::entry::{Detail, TreeEntry};
 use crate::source::{Source, Span, fingerprint};
 
 /// How an entry's text becomes a message.
@@ -48,8 +50,10 @@ pub(crate) struct Part {
     part: (u32, u32),
     fingerprint: u64,
     line: u64,
+    mended: bool,
     recipe: Recipe,
     timestamp: Option<Timestamp>,
+    usage: Option<Box<Usage>>,
 }
 
 impl Part {
@@ -59,17 +63,30 @@ impl Part {
             part: entry.part,
             fingerprint: entry.fingerprint,
             line: entry.line,
+            mended: entry.mended,
             recipe: entry.recipe,
             timestamp: entry.timestamp,
+            usage: match entry.detail.as_deref() {
+                Some(Detail::Usage(usage)) => Some(Box::new(*usage)),
+                _ => None,
+            },
         }
     }
 
     pub(crate) fn load(&self, source: &Source) -> Result<Message> {
-        let text = text_of(source, self.span, self.fingerprint, self.line)?;
+        let stored = (self.span, self.fingerprint, self.line, self.mended);
+        self.parse(source, &read_text(source, stored)?)
+    }
+
+    /// The message in the entry's text.
+    pub(crate) fn parse(&self, source: &Source, text: &str) -> Result<Message> {
         let (from, to) = (self.part.0 as usize, self.part.1 as usize);
         let part = text.get(from..to).unwrap_or_default();
         let mut message = parse(self.recipe, part)
             .map_err(|e| e.with("path", source.name()).with("line", self.line))?;
+        if let Some(usage) = &self.usage {
+            message.meta.usage.get_or_insert(**usage);
+        }
         if message.meta.timestamp.is_none_or(|t| t.0 == 0) {
             message.meta.timestamp = self.timestamp;
         }
@@ -78,7 +95,14 @@ impl Part {
 }
 
 /// The text of an entry, if the file still holds it. Bytes that are not UTF-8 read as U+FFFD.
-pub(crate) fn text_of(source: &Source, span: Span, expected: u64, line: u64) -> Result<String> {
+pub(crate) fn text_of(source: &Source, entry: &TreeEntry) -> Result<String> {
+    read_text(source, (entry.span, entry.fingerprint, entry.line, entry.mended))
+}
+
+fn read_text(
+    source: &Source,
+    (span, expected, line, mended): (Span, u64, u64, bool),
+) -> Result<String> {
     let bytes = source.read(span)?;
     if bytes.len() != span.len as usize || fingerprint(&bytes) != expected {
         return Err(Error::new(ErrorKind::Corrupt, "the transcript changed while it was in use")
@@ -86,13 +110,14 @@ pub(crate) fn text_of(source: &Source, span: Span, expected: u64, line: u64) -> 
             .with("line", line)
             .hint("open it again; ctx follows appended lines, not rewritten ones"));
     }
-    Ok(match String::from_utf8(bytes) {
+    let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
-    })
+    };
+    Ok(if mended { relaxed(&text).unwrap_or(text) } else { text })
 }
 
-fn parse(recipe: Recipe, text: &str) -> Result<Message> {
+pub(crate) fn parse(recipe: Recipe, text: &str) -> Result<Message> {
     match recipe {
         Recipe::Nothing => Err(Error::new(ErrorKind::InvalidInput, "the entry holds no message")),
         Recipe::Pi => pi::parse(text),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ctx_core::EntryId;
 use serde::Serialize;
 
 /// How many problems are kept one by one. Beyond that only their number is.
@@ -54,6 +55,28 @@ pub enum ProblemKind {
     /// Values that JSON does not know (`NaN`, a raw control character), or a comma too many; read
     /// as near to it as JSON can say.
     MendedValue,
+    /// Most entries stand before their parent; they were put into the order of their links.
+    Reordered,
+    /// A tool result without a call before it.
+    OrphanResult,
+    /// A second result of the same call on one branch.
+    DuplicateResult,
+    /// A message of a role that no known agent writes.
+    UnknownRole,
+    /// A block of a type that this version does not know.
+    UnknownBlock,
+    /// An entry of a type that this version does not know.
+    UnknownEntry,
+    /// An escaped half of a surrogate pair; it reads as U+FFFD.
+    LoneSurrogate,
+    /// Values nested more than 128 deep, which many programs refuse.
+    DeepNesting,
+    /// A line of more than 16 MiB.
+    LongLine,
+    /// A time that is neither a number nor a date, or of no time that can be.
+    BadTimestamp,
+    /// Usage that is no number of tokens.
+    BadUsage,
     /// More problems of these kinds than are listed one by one.
     More,
 }
@@ -83,9 +106,48 @@ impl ProblemKind {
             Self::TornDocument => "tornDocument",
             Self::DamagedDocument => "damagedDocument",
             Self::MendedValue => "mendedValue",
+            Self::Reordered => "reordered",
+            Self::OrphanResult => "orphanResult",
+            Self::DuplicateResult => "duplicateResult",
+            Self::UnknownRole => "unknownRole",
+            Self::UnknownBlock => "unknownBlock",
+            Self::UnknownEntry => "unknownEntry",
+            Self::LoneSurrogate => "loneSurrogate",
+            Self::DeepNesting => "deepNesting",
+            Self::LongLine => "longLine",
+            Self::BadTimestamp => "badTimestamp",
+            Self::BadUsage => "badUsage",
             Self::More => "more",
         }
     }
+
+    /// Whether something was mended, or only carried.
+    #[must_use]
+    pub fn severity(self) -> Severity {
+        match self {
+            Self::OrphanResult
+            | Self::DuplicateResult
+            | Self::UnknownRole
+            | Self::UnknownBlock
+            | Self::UnknownEntry
+            | Self::LoneSurrogate
+            | Self::DeepNesting
+            | Self::LongLine
+            | Self::BadTimestamp
+            | Self::BadUsage => Severity::Carried,
+            _ => Severity::Repaired,
+        }
+    }
+}
+
+/// What a problem means for who reads the transcript.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Severity {
+    /// Something unusual that was read, and is kept, as it is.
+    Carried,
+    /// Damage that was read around.
+    Repaired,
 }
 
 /// One problem.
@@ -93,8 +155,12 @@ impl ProblemKind {
 pub struct Problem {
     /// The line, counted from 1, where there is one.
     pub line: Option<u64>,
+    /// The entry's id, where it has one.
+    pub entry: Option<EntryId>,
     /// What kind.
     pub kind: ProblemKind,
+    /// What it means for who reads the transcript.
+    pub severity: Severity,
     /// What was found and what was done about it.
     pub text: String,
 }
@@ -118,14 +184,51 @@ pub(crate) struct Problems {
 }
 
 impl Problems {
-    pub(crate) fn note(&mut self, line: u64, kind: ProblemKind, text: impl Into<String>) {
-        if self.kept.len() < MOST_KEPT {
-            // Line 0 stands for the file as a whole.
-            let line = (line > 0).then_some(line);
-            self.kept.push(Problem { line, kind, text: text.into() });
-        } else {
+    /// Notes a problem; gives its place, unless there are too many.
+    pub(crate) fn note(
+        &mut self,
+        line: u64,
+        kind: ProblemKind,
+        text: impl Into<String>,
+    ) -> Option<usize> {
+        self.note_entry(line, None, kind, text)
+    }
+
+    /// Notes a problem of one entry.
+    pub(crate) fn note_entry(
+        &mut self,
+        line: u64,
+        entry: Option<EntryId>,
+        kind: ProblemKind,
+        text: impl Into<String>,
+    ) -> Option<usize> {
+        if self.kept.len() >= MOST_KEPT {
             self.dropped += 1;
+            return None;
         }
+        // Line 0 stands for the file as a whole.
+        let line = (line > 0).then_some(line);
+        let text = text.into();
+        self.kept.push(Problem { line, entry, kind, severity: kind.severity(), text });
+        Some(self.kept.len() - 1)
+    }
+
+    /// Says of a problem what is known by now.
+    pub(crate) fn reword(&mut self, place: Option<usize>, text: String) {
+        if let Some(problem) = place.and_then(|place| self.kept.get_mut(place)) {
+            problem.text = text;
+        }
+    }
+
+    /// Takes back problems that turned out to be one, and as many that were not kept.
+    pub(crate) fn withdraw(&mut self, places: Vec<usize>, dropped: usize) {
+        let mut places = places.into_iter().peekable();
+        let mut at = 0;
+        self.kept.retain(|_| {
+            at += 1;
+            places.next_if_eq(&(at - 1)).is_none()
+        });
+        self.dropped = self.dropped.saturating_sub(dropped as u64);
     }
 
     /// Notes a problem of the whole file the first time it is seen.
@@ -146,7 +249,8 @@ impl Problems {
         if self.dropped > 0 {
             let line = self.kept.last().and_then(|p| p.line);
             let text = format!("{} more problems after this line", self.dropped);
-            self.kept.push(Problem { line, kind: ProblemKind::More, text });
+            let kind = ProblemKind::More;
+            self.kept.push(Problem { line, entry: None, kind, severity: kind.severity(), text });
         }
         self.kept.shrink_to_fit();
         (self.kept, self.bad_lines)

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::json::{Fresh, Object, array, identifier, quote};
 
-use crate::entry::{Detail, EntryKind, TreeEntry};
+use crate::entry::{Detail, TreeEntry};
 use crate::format::Format;
 use crate::load::{Recipe, place_in};
 use crate::log::{self, PI_VERSION};
@@ -156,7 +156,8 @@ impl Transcript {
         }
     }
 
-    fn document_copy<W: Write + ?Sized>(&self, out: &mut W) -> Result<()> {
+    /// A document with every whole message and every other field.
+    pub(crate) fn document_copy<W: Write + ?Sized>(&self, out: &mut W) -> Result<()> {
         let mut summaries = Vec::new();
         let mut messages = Vec::new();
         for entry in &self.entries {
@@ -166,16 +167,12 @@ impl Transcript {
             };
             list.push(self.text(entry)?);
         }
-        let listed = self.entries.iter().any(|e| e.kind == EntryKind::SystemPrompt);
-        let system = self.system_prompt()?.filter(|_| !listed);
-        let tools = self.tools()?;
-        let bare = system.is_none() && tools.is_none() && self.format != Format::PonyBunny;
-        if bare {
+        if self.body.is_empty() && self.format != Format::PonyBunny {
             return line(out, &array(messages));
         }
-        let mut body = Fresh::new().text_if("system", system.as_deref());
-        if let Some(tools) = &tools {
-            body = body.raw("tools", tools);
+        let mut body = Fresh::new();
+        for (key, value) in &self.body {
+            body = body.raw(key, value.as_str());
         }
         body = body.raw("messages", array(messages));
         if self.format == Format::PonyBunny {

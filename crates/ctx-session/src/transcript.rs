@@ -53,6 +53,7 @@ pub struct Transcript {
     problems: Vec<Problem>,
     bad_lines: u64,
     bytes: u64,
+    window: Option<u32>,
     pub(crate) children: OnceLock<Children>,
 }
 
@@ -158,6 +159,7 @@ impl Transcript {
             problems,
             bad_lines,
             bytes,
+            window: builder.window,
             children: OnceLock::new(),
         }
     }
@@ -211,7 +213,14 @@ impl Transcript {
         Ok(self.tools.clone())
     }
 
-    /// Every entry, in the order of the file.
+    /// The model's window in tokens, where the provider told the agent and the agent wrote it down.
+    #[must_use]
+    pub fn window(&self) -> Option<u32> {
+        self.window
+    }
+
+    /// Every entry, in the order of the file; of a file that stands the wrong way round, parents
+    /// first.
     #[must_use]
     pub fn entries(&self) -> &[TreeEntry] {
         &self.entries
@@ -262,7 +271,7 @@ impl Transcript {
     }
 
     pub(crate) fn text(&self, entry: &TreeEntry) -> Result<String> {
-        text_of(&self.source, entry.span, entry.fingerprint, entry.line)
+        text_of(&self.source, entry)
     }
 
     /// The labels: entry id to label. The last one set wins, an empty one clears.

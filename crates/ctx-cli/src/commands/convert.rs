@@ -14,19 +14,25 @@ use crate::words::counted;
 pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
     let format: Format = args.to.parse()?;
     let transcript = setup::open(&args.session, out)?;
-    match &args.output {
+    let converted = match &args.output {
         Some(path) => {
             let existing = Existing::replaced_if(args.force);
-            let written = write_beside(&args.session, path, existing, |writer| {
+            let converted = write_beside(&args.session, path, existing, |writer| {
                 Ok(transcript.convert(format, writer)?)
             })?;
-            out.note(format!("{} written to {}", counted(written, "message"), path.display()));
+            let messages = counted(converted.messages, "message");
+            out.note(format!("{messages} written to {}", path.display()));
+            converted
         }
         None => {
             let mut writer = BufWriter::new(std::io::stdout().lock());
-            transcript.convert(format, &mut writer)?;
+            let converted = transcript.convert(format, &mut writer)?;
             writer.flush()?;
+            converted
         }
+    };
+    for sentence in &converted.left_out {
+        out.note(format!("left out: {sentence}"));
     }
     Ok(ExitCode::SUCCESS)
 }

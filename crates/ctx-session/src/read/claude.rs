@@ -6,16 +6,14 @@
 use std::collections::HashMap;
 
 use ctx_core::{Result, Role};
+use ctx_dialect::anthropic;
 use ctx_dialect::json::Object;
 
 use super::jsonl::LineFormat;
-use super::timestamp;
+use super::{SYNTHETIC, timestamp};
 use crate::builder::{Builder, Draft, Parent, Place};
 use crate::entry::{Audience, Detail, EntryKind};
 use crate::load::{Recipe, peek_role, place_in};
-
-/// The model name of assistant messages that the client itself wrote.
-const SYNTHETIC: &str = "<synthetic>";
 
 #[derive(Default)]
 pub(super) struct Claude {
@@ -120,7 +118,10 @@ impl Claude {
         }
         let model = inner.owned("model").unwrap_or_default();
         if model == SYNTHETIC {
-            draft.audience = Audience::Synthetic;
+            draft.audience = match is_api_error(object, &inner) {
+                true => Audience::People,
+                false => Audience::Synthetic,
+            };
         } else if !model.is_empty() {
             let (provider, model) = ("anthropic".into(), model.into());
             draft.detail = Some(Detail::Model { provider, model });
@@ -134,6 +135,18 @@ impl Claude {
             }
         }
         Some(key.1)
+    }
+}
+
+/// Whether the client shows an error of the API; it does not send it back. Lines of older clients
+/// lack the mark.
+fn is_api_error(line: &Object<'_>, message: &Object<'_>) -> bool {
+    match line.get("isApiErrorMessage") {
+        Some(mark) => mark.get() == "true",
+        None => {
+            let text = anthropic::system_text;
+            message.get("content").is_some_and(|raw| text(raw).starts_with("API Error"))
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ctx_core::{Result, Role};
+use ctx_core::{Result, Role, Usage};
 use ctx_dialect::json::Object;
 use ctx_dialect::openai_responses::item_role;
 
@@ -16,6 +16,8 @@ use crate::load::{Recipe, place_in};
 pub(super) struct Codex {
     /// The first item of the answer that is being read: an answer is several items.
     answer: Option<u32>,
+    /// The first item of the newest answer, also after it ended.
+    last_answer: Option<u32>,
     provider: Option<String>,
 }
 
@@ -51,8 +53,10 @@ impl LineFormat for Codex {
                     draft.detail = Some(Detail::Model { provider, model: model.as_ref().into() });
                 }
             }
+            "event_msg" => self.event(out, &inner),
             _ => {}
         }
+        out.window = window(&inner).or(out.window);
         out.push(draft, place, text)?;
         Ok(())
     }
@@ -85,8 +89,19 @@ impl Codex {
         let index = out.push(draft, place, text)?;
         if role == Role::Assistant && self.answer.is_none() {
             self.answer = index;
+            self.last_answer = index.or(self.last_answer);
         }
         Ok(())
+    }
+
+    /// What was used is told after the answer, and sometimes again after the tools.
+    fn event(&self, out: &mut Builder, event: &Object<'_>) {
+        let info = event.object("info").filter(|_| is_token_count(event));
+        let last = info.and_then(|info| info.object("last_token_usage"));
+        let answer = self.last_answer.and_then(|index| out.entries.get_mut(index as usize));
+        if let (Some(usage), Some(answer)) = (last, answer) {
+            answer.detail = Some(Box::new(Detail::Usage(token_usage(&usage))));
+        }
     }
 
     /// The older form: the first line is the header, each other line an item.
@@ -125,4 +140,31 @@ impl Codex {
         out.system = base.or_else(|| meta.owned("instructions")).filter(|text| !text.is_empty());
         out.tools = meta.get("dynamic_tools").map(|raw| raw.get().to_owned());
     }
+}
+
+fn is_token_count(event: &Object<'_>) -> bool {
+    event.text("type").is_some_and(|kind| kind == "token_count")
+}
+
+/// Codex counts what came from the cache as part of the input.
+fn token_usage(object: &Object<'_>) -> Usage {
+    let count = |key| object.count(key).unwrap_or_default();
+    let cached = count("cached_input_tokens");
+    Usage {
+        input: count("input_tokens").saturating_sub(cached),
+        output: count("output_tokens"),
+        cache_read: cached,
+        cache_write: 0,
+        total_tokens: object.count("total_tokens"),
+    }
+}
+
+/// The window, as several events tell it.
+fn window(event: &Object<'_>) -> Option<u32> {
+    let info = event.object("info").unwrap_or_default();
+    let tokens = event
+        .count("model_context_window")
+        .or_else(|| info.count("model_context_window"))
+        .filter(|&tokens| tokens > 0)?;
+    u32::try_from(tokens).ok()
 }

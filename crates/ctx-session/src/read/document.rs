@@ -160,7 +160,8 @@ impl<'a> Document<'a> {
         let span = Span { offset: u64::from(from), len: to - from };
         // Lines are counted for people only, and a document often is one line.
         let line = out.entries.len() as u64 + 1;
-        let place = Place { span, fingerprint: fingerprint(raw.get().as_bytes()), line };
+        let place =
+            Place { span, fingerprint: fingerprint(raw.get().as_bytes()), line, mended: false };
         push_message(out, raw.get(), place, recipe)
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use ctx_core::Result;
-use ctx_dialect::json::Object;
+use ctx_dialect::json::{Object, relaxed};
 
 use crate::builder::{Builder, Place};
 use crate::lines::{Line, Lines};
@@ -64,7 +64,7 @@ fn one(out: &mut Builder, format: &mut impl LineFormat, line: Line<'_>) -> Resul
         return Ok(());
     };
     let span = Span { offset, len };
-    let place = Place { span, fingerprint: fingerprint(bytes), line: number };
+    let place = Place { span, fingerprint: fingerprint(bytes), line: number, mended: false };
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => String::from_utf8_lossy(bytes),
@@ -93,11 +93,19 @@ fn broken(
     place: Place,
     terminated: bool,
 ) -> Result<()> {
+    if let Some(mended) = text.starts_with('{').then(|| relaxed(text)).flatten()
+        && let Ok(object) = Object::parse(&mended)
+    {
+        let note = "values that JSON does not know, such as NaN: read as null, or escaped";
+        out.problems.bad_line(place.line, ProblemKind::MendedValue, note);
+        return format.object(out, &object, &mended, Place { mended: true, ..place });
+    }
     let found = salvage(text);
     // In text mended for its encoding an object's place is not its place in the file.
     let placed = text.len() == place.span.len as usize && !text.contains('\u{FFFD}');
     if found.objects.is_empty() || !placed {
         out.lose(place.span);
+        out.bridge_lost(text);
         format.bad_line(place.line);
         let (kind, what) = match (terminated, found.nul) {
             (false, _) => (ProblemKind::TornTail, "the last line is incomplete: left out"),
@@ -115,13 +123,14 @@ fn broken(
     out.problems.bad_line(place.line, kind, note);
     if found.debris {
         out.lose(place.span);
+        out.bridge_lost(text);
         format.bad_line(place.line);
     }
     for piece in found.objects {
         let Ok(object) = Object::parse(piece) else { continue };
         let (from, to) = place_in(text, piece);
         let span = Span { offset: place.span.offset + u64::from(from), len: to - from };
-        let place = Place { span, fingerprint: fingerprint(piece.as_bytes()), line: place.line };
+        let place = Place { span, fingerprint: fingerprint(piece.as_bytes()), ..place };
         format.object(out, &object, piece, place)?;
     }
     Ok(())

@@ -18,6 +18,13 @@ use crate::source::Source;
 
 pub(crate) use document::{Document, into_json};
 
+/// The model name of assistant messages that the client itself wrote.
+pub(crate) const SYNTHETIC: &str = "<synthetic>";
+
+/// The custom entries of a pi session that hold what other formats have outside of the messages.
+pub(crate) const SYSTEM_PROMPT: &str = "ctx.system_prompt";
+pub(crate) const TOOLS: &str = "ctx.tools";
+
 /// Reads a transcript of lines.
 pub(crate) fn lines(format: Format, source: &Arc<Source>) -> Result<Builder> {
     match format {

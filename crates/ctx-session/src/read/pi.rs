@@ -2,15 +2,15 @@
 
 use std::borrow::Cow;
 
-use ctx_core::Result;
+use ctx_core::{Result, Role};
 use ctx_dialect::json::{Object, identifier};
 use serde_json::value::RawValue;
 
 use super::jsonl::LineFormat;
-use super::timestamp;
+use super::{SYNTHETIC, SYSTEM_PROMPT, TOOLS, timestamp};
 use crate::builder::{Builder, Draft, Parent, Place};
-use crate::entry::{Detail, EntryKind};
-use crate::load::{Recipe, peek_role, place_in};
+use crate::entry::{Audience, Detail, EntryKind};
+use crate::load::{Recipe, peek_role, place_in, text_of};
 use crate::problem::ProblemKind;
 
 /// The newest version that is known.
@@ -60,6 +60,9 @@ impl LineFormat for Pi {
     }
 
     fn end(&mut self, out: &mut Builder) {
+        if out.settle_links() {
+            refill(out, self.ordinals == Some(true));
+        }
         if self.has_header {
             return;
         }
@@ -135,22 +138,26 @@ fn fill(out: &Builder, object: &Object<'_>, text: &str, ordinals: bool, draft: &
     match draft.kind {
         EntryKind::Message => {
             let Some(message) = object.get("message") else { return };
-            draft.role = Some(peek_role(message.get()));
+            let role = peek_role(message.get());
+            if role == Role::Assistant {
+                draft.audience = audience(message.get());
+            }
+            draft.role = Some(role);
             draft.part = place_in(text, message.get());
             draft.recipe = Recipe::Pi;
         }
         EntryKind::CustomMessage => {
-            draft.role = Some(ctx_core::Role::Custom);
+            draft.role = Some(Role::Custom);
             draft.recipe = Recipe::PiCustom;
         }
         EntryKind::BranchSummary => {
-            draft.role = Some(ctx_core::Role::BranchSummary);
+            draft.role = Some(Role::BranchSummary);
             if object.text("summary").is_some_and(|s| !s.is_empty()) {
                 draft.recipe = Recipe::PiBranch;
             }
         }
         EntryKind::Compaction => {
-            draft.role = Some(ctx_core::Role::CompactionSummary);
+            draft.role = Some(Role::CompactionSummary);
             draft.recipe = Recipe::PiCompaction;
             draft.detail =
                 Some(Detail::Compaction { first_kept: first_kept(out, object, ordinals) });
@@ -170,6 +177,52 @@ fn fill(out: &Builder, object: &Object<'_>, text: &str, ordinals: bool, draft: &
             draft.detail = Some(Detail::Undo { target });
         }
         _ => {}
+    }
+}
+
+/// Who an answer is for: one that the agent wrote itself, and that came over from a transcript
+/// which marks it, answers no request; one of an error is not sent either.
+fn audience(message: &str) -> Audience {
+    const END: usize = 1024;
+    let bytes = message.as_bytes();
+    // What an answer says about itself comes last; few answers are looked into.
+    let end = bytes.get(bytes.len().saturating_sub(END)..).unwrap_or_default();
+    if memchr::memmem::find(end, SYNTHETIC.as_bytes()).is_none() {
+        return Audience::Model;
+    }
+    let Ok(object) = Object::parse(message) else { return Audience::Model };
+    match object.text("model").is_some_and(|model| model == SYNTHETIC) {
+        false => Audience::Model,
+        true if object.text("stopReason").is_some_and(|r| r == "error") => Audience::People,
+        true => Audience::Synthetic,
+    }
+}
+
+/// What entries say of others, after those were put into another order. One that cannot be read
+/// any more says nothing.
+fn refill(out: &mut Builder, ordinals: bool) {
+    for index in 0..out.entries.len() {
+        let Some(entry) = out.entries.get(index).filter(|entry| {
+            matches!(
+                entry.detail.as_deref(),
+                Some(
+                    Detail::Compaction { .. }
+                        | Detail::Edit { .. }
+                        | Detail::Undo { .. }
+                        | Detail::Leaf { .. }
+                )
+            )
+        }) else {
+            continue;
+        };
+        let text = text_of(&out.source, entry).unwrap_or_default();
+        let mut draft = Draft::new(entry.kind.clone());
+        if let Ok(object) = Object::parse(&text) {
+            fill(out, &object, &text, ordinals, &mut draft);
+        }
+        if let Some(entry) = out.entries.get_mut(index) {
+            entry.detail = draft.detail.map(Box::new);
+        }
     }
 }
 
@@ -194,6 +247,12 @@ fn note_whole_file(out: &mut Builder, object: &Object<'_>, kind: &str) {
             let name = object.text("name").map(|n| n.trim().to_owned());
             out.name = name.filter(|n| !n.is_empty());
         }
+        // What ctx wrote for a transcript that has them outside of its messages.
+        "custom" => match object.text("customType").as_deref() {
+            Some(SYSTEM_PROMPT) => out.system = object.owned("data").or(out.system.take()),
+            Some(TOOLS) => out.tools = object.get("data").map(|raw| raw.get().to_owned()),
+            _ => {}
+        },
         _ => {}
     }
 }
