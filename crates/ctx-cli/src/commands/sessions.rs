@@ -38,6 +38,9 @@ pub(crate) fn run(args: &Sessions, out: &Out) -> anyhow::Result<ExitCode> {
             }
             Err(error) => return Err(error.into()),
         };
+        for (key, error) in stored.unreadable() {
+            out.warn(format!("session {key} of agent {agent} is left out: {error}"));
+        }
         sessions.extend(stored.all().map(|(key, entry)| Stored {
             session_key: key.to_string(),
             agent_id: agent.to_string(),

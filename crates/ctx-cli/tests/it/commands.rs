@@ -135,6 +135,13 @@ fn sessions_lists_the_store() {
     assert_eq!(sessions[0]["sessionKey"], "agent:main:main");
     assert_eq!(sessions[0]["sessionId"], "s1");
     assert_eq!(sessions[0]["compactionCount"], 2);
+    room.write(
+        "agents/main/sessions/sessions.json",
+        r#"{"agent:main:main":{"sessionId":"s1"},"agent:main:x":{"sessionId":"s2","totalTokens":-5}}"#,
+    );
+    let ran = room.ctx(&["sessions"]);
+    assert!(ran.stdout.contains("agent:main:main"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("agent:main:x"), "{}", ran.stderr);
 }
 
 #[test]
