@@ -177,9 +177,11 @@ fn block_json(block: &Block) -> Option<String> {
 }
 
 /// Whether a signature can be this provider's. Of those that others leave in its place, some name
-/// a field and some are a whole item as JSON; this one's are opaque text.
+/// a field, some are a whole item as JSON, and OpenAI's begin as all its encrypted texts do; this
+/// one's are other opaque text.
 fn is_proof(signature: &str) -> bool {
-    !signature.is_empty() && !signature.starts_with('{') && !names_a_field(signature)
+    let foreign = signature.starts_with('{') || signature.starts_with("gAAAA");
+    !signature.is_empty() && !foreign && !names_a_field(signature)
 }
 
 /// A block inside a tool result: text, image, or carried.
@@ -279,7 +281,8 @@ mod tests {
             let message = Message::new(Role::Assistant, vec![block, Block::text("x")]);
             write(&[Message::text(Role::User, "u"), message]).messages.remove(1)
         };
-        for foreign in ["", "reasoning_content", r#"{"type":"reasoning","id":"rs_1"}"#] {
+        for foreign in ["", "gAAAAABo", "reasoning_content", r#"{"type":"reasoning","id":"rs_1"}"#]
+        {
             assert!(!thinking(foreign).as_str().contains("thinking"), "{foreign}");
         }
         assert!(thinking("EqQBCgIYAhIM").as_str().contains(r#""signature":"EqQBCgIYAhIM""#));

@@ -22,12 +22,6 @@ pub(crate) enum Shape {
 /// Settles the format of a source.
 pub(crate) fn detect(source: &Source) -> Result<Shape> {
     let size = source.len()?;
-    let unknown = |what: &'static str| {
-        let known: Vec<_> = Format::ALL.iter().map(|f| f.name()).collect();
-        Error::new(ErrorKind::UnknownFormat, what)
-            .with("path", source.name())
-            .hint(format!("known formats: {}", known.join(", ")))
-    };
     let mut beginning = Vec::new();
     for look in LOOKS {
         beginning = source.beginning(look)?;
@@ -38,21 +32,67 @@ pub(crate) fn detect(source: &Source) -> Result<Shape> {
             break;
         }
     }
-    let blank = |b: &u8| b.is_ascii_whitespace() || *b == 0;
-    let text = beginning.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&beginning);
-    match text.iter().find(|b| !blank(b)) {
-        None if size == 0 => Err(unknown("the file is empty: it is no transcript")),
-        None if text.contains(&0) => Err(unknown("the file holds NUL bytes: it is no transcript")),
-        None => Err(unknown("the file holds only white space: it is no transcript")),
-        Some(b'{' | b'[' | b'/') => Ok(Shape::Document),
-        Some(_)
-            if text.contains(&0)
-                || std::str::from_utf8(text).is_err_and(|e| e.error_len().is_some()) =>
-        {
-            Err(unknown("a binary file is no transcript"))
-        }
-        Some(_) => Err(unknown("the file is of no known transcript format")),
+    document(&beginning, &source.name())?;
+    Ok(Shape::Document)
+}
+
+/// Whether what a stream begins with can be a transcript.
+pub(crate) fn first_look(beginning: &[u8], name: &str) -> Result<()> {
+    if lines(beginning).is_some() {
+        return Ok(());
     }
+    if beginning.contains(&0) && !is_text(beginning) {
+        return Err(unknown(BINARY, name));
+    }
+    document(beginning, name)
+}
+
+const BINARY: &str = "a binary file is no transcript";
+
+fn unknown(what: &'static str, name: &str) -> Error {
+    let known: Vec<_> = Format::ALL.iter().map(|f| f.name()).collect();
+    Error::new(ErrorKind::UnknownFormat, what)
+        .with("path", name)
+        .hint(format!("known formats: {}", known.join(", ")))
+}
+
+fn is_text(bytes: &[u8]) -> bool {
+    // A character that is cut off at the end is no damage.
+    std::str::from_utf8(bytes).map_or_else(|e| e.error_len().is_none(), |_| true)
+}
+
+/// Whether a file that is not written line by line can be a document.
+fn document(beginning: &[u8], name: &str) -> Result<()> {
+    if is_utf16(beginning) {
+        return Err(Error::new(ErrorKind::UnknownFormat, "the file is in UTF-16, not UTF-8")
+            .with("path", name)
+            .hint("convert it: iconv -f UTF-16 -t UTF-8 FILE > COPY"));
+    }
+    let blank = |b: &u8| b.is_ascii_whitespace() || *b == 0;
+    let text = beginning.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(beginning);
+    Err(match text.iter().find(|b| !blank(b)) {
+        Some(b'{' | b'[' | b'/') => return Ok(()),
+        None if beginning.is_empty() => unknown("the file is empty: it is no transcript", name),
+        None if text.contains(&0) => {
+            unknown("the file holds nothing but NUL bytes: it is no transcript", name)
+        }
+        None => unknown("the file holds only white space: it is no transcript", name),
+        Some(_) if text.contains(&0) || !is_text(text) => unknown(BINARY, name),
+        Some(_) => unknown("the file is of no known transcript format", name),
+    })
+}
+
+/// Whether a text has the mark of UTF-16, or its every other byte is NUL.
+fn is_utf16(text: &[u8]) -> bool {
+    const SEEN: usize = 64;
+    if text.starts_with(b"\xFF\xFE") || text.starts_with(b"\xFE\xFF") {
+        return true;
+    }
+    let pairs: Vec<_> = text.chunks_exact(2).take(SEEN).collect();
+    let narrow = |nul: usize, byte: usize| {
+        pairs.len() > 3 && pairs.iter().all(|pair| pair[nul] == 0 && pair[byte] != 0)
+    };
+    narrow(0, 1) || narrow(1, 0)
 }
 
 /// The format of the first line that gives one away. A bare message says least: it may be a piece

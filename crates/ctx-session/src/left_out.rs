@@ -131,7 +131,9 @@ impl LeftOut {
         self.count(self.thinking, "thinking block", "that the target would refuse");
         self.count(self.blocks, "block", "of kinds that the target does not know");
         self.count(self.images, "image", "for which a note stands");
-        self.count(self.meta, "message", "without its time, model and usage");
+        if self.meta > 0 {
+            self.say(format!("time, model and usage, which {} messages have", self.meta));
+        }
         self.said
     }
 }

@@ -12,6 +12,7 @@ mod entry;
 mod format;
 pub mod group_commit;
 mod header;
+mod inspect;
 pub mod key;
 mod left_out;
 mod lines;

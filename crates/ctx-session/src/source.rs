@@ -2,11 +2,23 @@
 
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result};
 use foldhash::quality::FixedState;
+
+use crate::detect::first_look;
+use crate::disk;
+
+/// What stands for the path of a transcript that has none.
+const MEMORY: &str = "(memory)";
+
+/// How much of a stream must look like a transcript before the rest is read.
+const FIRST_LOOK: u64 = 1 << 20;
+
+/// The longest stream that is read into memory, in bytes.
+const LONGEST_STREAM: u64 = 2 << 30;
 
 /// A piece of a transcript.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,27 +51,25 @@ enum Bytes {
 impl Source {
     /// Opens a file. What is no regular file (a pipe) is read into memory.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let fail = |e: io::Error| {
-            let kind = match e.kind() {
-                io::ErrorKind::NotFound => ErrorKind::NotFound,
-                _ => ErrorKind::Io,
-            };
-            Error::new(kind, format!("cannot read the transcript: {e}"))
-                .with("path", path.display())
-                .source(e)
-        };
+        let fail = |e| cannot_read(path, e);
         let metadata = std::fs::metadata(path).map_err(fail)?;
         if metadata.is_dir() {
             return Err(Error::new(ErrorKind::UnknownFormat, "a folder is not a transcript")
                 .with("path", path.display())
                 .hint("name a session file inside it"));
         }
-        let bytes = if metadata.is_file() {
-            Bytes::File(File::open(path).map_err(fail)?)
-        } else {
-            Bytes::Memory(std::fs::read(path).map_err(fail)?.into())
+        let file = File::open(path).map_err(fail)?;
+        let bytes = match metadata.is_file() {
+            true => Bytes::File(file),
+            false => Bytes::Memory(stream(file, &path.display().to_string())?.into()),
         };
         Ok(Self { bytes, path: Some(path.to_owned()) })
+    }
+
+    /// Reads a stream into memory, if it begins like a transcript: what has no end is found out
+    /// before it fills the memory.
+    pub(crate) fn stream(reader: impl Read) -> Result<Self> {
+        Ok(Self::memory(stream(reader, MEMORY)?))
     }
 
     pub(crate) fn memory(bytes: Vec<u8>) -> Self {
@@ -75,7 +85,7 @@ impl Source {
     pub(crate) fn name(&self) -> String {
         match &self.path {
             Some(path) => path.display().to_string(),
-            None => "(memory)".to_owned(),
+            None => MEMORY.to_owned(),
         }
     }
 
@@ -140,10 +150,34 @@ impl Source {
     }
 
     fn io(&self, e: io::Error) -> Error {
-        Error::new(ErrorKind::Io, format!("cannot read the transcript: {e}"))
-            .with("path", self.name())
-            .source(e)
+        cannot_read(Path::new(&self.name()), e)
     }
+}
+
+fn cannot_read(path: &Path, e: io::Error) -> Error {
+    let error = disk::io_error("cannot read the transcript", path, e);
+    match error.hint_text() {
+        Some(_) => error,
+        None => error.hint("check that another program can read the file"),
+    }
+}
+
+fn stream(mut reader: impl Read, name: &str) -> Result<Vec<u8>> {
+    let fail = |e| cannot_read(Path::new(name), e);
+    let mut bytes = Vec::new();
+    reader.by_ref().take(FIRST_LOOK).read_to_end(&mut bytes).map_err(fail)?;
+    if bytes.len() as u64 == FIRST_LOOK {
+        first_look(&bytes, name)?;
+        let rest = LONGEST_STREAM - FIRST_LOOK;
+        reader.take(rest).read_to_end(&mut bytes).map_err(fail)?;
+    }
+    if bytes.len() as u64 >= LONGEST_STREAM {
+        return Err(Error::new(ErrorKind::InvalidInput, "the stream is too long for the memory")
+            .with("path", name)
+            .with("most", LONGEST_STREAM)
+            .hint("write it to a file and name that: files are not read into memory"));
+    }
+    Ok(bytes)
 }
 
 #[cfg(unix)]

@@ -94,17 +94,14 @@ impl Transcript {
         Self::read(Source::memory(bytes))
     }
 
-    /// Reads a transcript from a stream, all of which is kept in memory.
+    /// Reads a transcript from a stream, all of which is kept in memory: at most 2 GiB, and only
+    /// if the first of them looks like a transcript.
     ///
     /// # Errors
     ///
     /// As [`Transcript::open`].
-    pub fn from_reader(mut reader: impl Read) -> Result<Self> {
-        let mut bytes = Vec::new();
-        reader.read_to_end(&mut bytes).map_err(|e| {
-            Error::new(ErrorKind::Io, format!("cannot read the transcript: {e}")).source(e)
-        })?;
-        Self::from_bytes(bytes)
+    pub fn from_reader(reader: impl Read) -> Result<Self> {
+        Self::read(Source::stream(reader)?)
     }
 
     fn read(source: Source) -> Result<Self> {
