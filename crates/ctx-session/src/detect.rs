@@ -77,9 +77,17 @@ fn document(beginning: &[u8], name: &str) -> Result<()> {
             unknown("the file holds nothing but NUL bytes: it is no transcript", name)
         }
         None => unknown("the file holds only white space: it is no transcript", name),
+        // Where the first bytes are damaged, messages may still follow.
+        Some(_) if !text.contains(&0) && ["role", "content"].iter().all(|k| holds(text, k)) => {
+            return Ok(());
+        }
         Some(_) if text.contains(&0) || !is_text(text) => unknown(BINARY, name),
         Some(_) => unknown("the file is of no known transcript format", name),
     })
+}
+
+fn holds(text: &[u8], word: &str) -> bool {
+    memchr::memmem::find(text, word.as_bytes()).is_some()
 }
 
 /// Whether a text has the mark of UTF-16, or its every other byte is NUL.

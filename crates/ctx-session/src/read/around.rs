@@ -38,9 +38,10 @@ pub(super) fn read_around(text: &str) -> Around {
         looks: text.len().saturating_mul(LOOKS),
         lists,
         was_json5: false,
+        found: 0,
         lost: Vec::new(),
     };
-    let json = match scan.byte() {
+    let mut json = match scan.byte() {
         Some(b'[') => {
             scan.at += 1;
             array(scan.elements())
@@ -49,8 +50,19 @@ pub(super) fn read_around(text: &str) -> Around {
             scan.at += 1;
             scan.body()
         }
-        _ => "null".to_owned(),
+        _ => scan.body(),
     };
+    if scan.found == 0 {
+        // Not even the list's own key is whole.
+        scan.lost.clear();
+        scan.looks = text.len().saturating_mul(LOOKS);
+        if let Some(at) = scan.next_message(0, text.len()) {
+            scan.lose(0, at);
+            json = array(scan.elements());
+        } else {
+            scan.at = 0;
+        }
+    }
     scan.lose(scan.at, text.len());
     Around { json, was_json5: scan.was_json5, lost: scan.lost }
 }
@@ -63,6 +75,8 @@ struct Scan<'t> {
     /// Where lists of messages seem to begin, with their keys.
     lists: Vec<usize>,
     was_json5: bool,
+    /// How many elements were taken.
+    found: usize,
     lost: Vec<(usize, usize)>,
 }
 
@@ -180,6 +194,7 @@ impl<'t> Scan<'t> {
                 let element = self.slice(start, end);
                 if let Some(json) = self.strict(element) {
                     found.push(json);
+                    self.found += 1;
                     self.at = end;
                     continue;
                 }
@@ -356,6 +371,9 @@ mod tests {
         check(&format!("[{a},{b}}},{c}]"), &format!("[{a},{b},{c}]"), &["},"]);
         // The end is missing.
         check(&format!("[{a},{}", &b[..12]), &format!("[{a}]"), &[&b[..12]]);
+        // There is no list any more, or not even the document's beginning.
+        check(&format!(r#"{{"mess{a},{b}]}}"#), &format!("[{a},{b}]"), &[r#"{"mess"#, "}"]);
+        check(&format!("!!{{messages:[{a}]}}"), &format!(r#"{{"messages":[{a}]}}"#), &["!!{"]);
         // The second list is found behind a broken first.
         let lists = format!(r#"{{"messages":[{a},{quote}],"compactedHistory":[{c}]}}"#);
         let expected = format!(r#"{{"messages":[{a}],"compactedHistory":[{c}]}}"#);
