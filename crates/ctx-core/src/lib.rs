@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod block_json;
 mod count;
 mod engine;
 mod entry;

@@ -222,7 +222,7 @@ pub struct BashRun {
 
 /// One block of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
+#[serde(tag = "type", rename_all = "camelCase", try_from = "crate::block_json::BlockFields")]
 pub enum Block {
     /// Plain text.
     Text {
