@@ -29,6 +29,7 @@ impl ContextView {
             return Ok(());
         }
         self.begin_round(&node.facts.role);
+        node.round = self.round;
         let Some(known) = known else { return self.admit(node, None) };
         let why = Why::new(known.layer, known.reason);
         match known.form {
@@ -48,7 +49,11 @@ impl ContextView {
     /// in the past (`due`), it goes again as soon as nothing protects it: a session may be opened
     /// at an earlier message, which is then the newest.
     fn admit(&mut self, mut node: Node, due: Option<Why>) -> Result<()> {
-        let claims = self.claims(&node.facts);
+        let mut claims = self.claims(&node.facts);
+        // It may not take a group along that was not dropped with it.
+        if due.is_some() && !claims.home.is_some_and(|home| self.is_due(home)) {
+            claims = Claims::default();
+        }
         if claims.ids.is_empty() && !node.facts.results.is_empty() && !node.facts.has_content {
             self.record_absent(node, Why::finish(NO_CALL));
             return Ok(());
@@ -90,6 +95,9 @@ impl ContextView {
     /// record each parallel call as a message of its own.
     fn begin_round(&mut self, role: &Role) {
         let answering = *role == Role::Assistant;
+        if !answering || !self.answering {
+            self.round += 1;
+        }
         if answering && !self.answering {
             for group in std::mem::take(&mut self.in_progress) {
                 let group = self.root(group);
@@ -98,6 +106,10 @@ impl ContextView {
             self.drop_what_is_due();
         }
         self.answering = answering;
+    }
+
+    fn is_due(&self, group: u32) -> bool {
+        self.due.iter().any(|due| self.root(due.group) == group)
     }
 
     fn drop_what_is_due(&mut self) {

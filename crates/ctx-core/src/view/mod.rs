@@ -72,6 +72,8 @@ pub struct ContextView {
     in_progress: Vec<u32>,
     /// Whether the last message that came was one of the assistant.
     answering: bool,
+    /// Counts the messages that came, those of one answer as one.
+    round: u32,
     due: Vec<Due>,
     forms: forms::Forms,
     sent: finish::Sent,
@@ -108,6 +110,7 @@ impl ContextView {
             newest_user: None,
             in_progress: Vec::new(),
             answering: false,
+            round: 0,
             due: Vec::new(),
             forms: forms::Forms::default(),
             sent: finish::Sent::default(),

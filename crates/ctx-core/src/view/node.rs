@@ -56,6 +56,8 @@ pub struct Node {
     pub(super) synthetic: bool,
     /// Nodes of one group are a tool call and its results.
     pub(super) group: u32,
+    /// Assistant messages of one round are one answer, recorded in pieces.
+    pub(super) round: u32,
     /// Tells this node from every other of the view.
     pub(super) key: u64,
     /// Orders the nodes, swept ones too: see [`Place`].
@@ -77,6 +79,7 @@ impl Node {
             source_tokens: tokens,
             synthetic: false,
             group: 0,
+            round: 0,
             key: place.key,
             seq: place.seq,
             why: None,

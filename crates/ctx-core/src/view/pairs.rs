@@ -6,7 +6,7 @@ use crate::{CallId, Facts, Message, Role};
 
 use super::group::Place;
 use super::node::Why;
-use super::{ContextView, Node, NodeState};
+use super::{ContextView, Node};
 
 /// The tool calls of a view, by what became of them.
 #[derive(Debug, Default)]
@@ -53,31 +53,20 @@ impl ContextView {
         Claims { ids, home: Some(newest), merge_from }
     }
 
-    /// Where the first of `groups` begins, if from there on the request holds nothing but one
-    /// answer's messages. What layers added or took out does not count: the outcome may not depend
-    /// on it.
+    /// Where the first of `groups` begins, if all of them belong to the answer right before the
+    /// message that is coming. What became of the messages in between does not count: the outcome
+    /// may depend on nothing but the session.
     fn answer_of(&self, groups: &HashSet<u32>) -> Option<usize> {
-        let mut missing = groups.clone();
-        for (at, node) in self.nodes.iter().enumerate().rev() {
-            if !node.is_of_answer() {
-                if node.is_live() && node.state != NodeState::Inserted {
-                    return None;
-                }
-                continue;
-            }
-            let group = &self.groups[node.group as usize];
-            if group.gave_up {
+        let mut start = None;
+        for &group in groups {
+            let of = &self.groups[group as usize];
+            let at = self.position(*of.members.first()?)?;
+            if of.gave_up || self.nodes[at].round + 1 != self.round {
                 return None;
             }
-            // The group is found where its first node is.
-            if group.members.first().is_some_and(|m| m.key == node.key) {
-                missing.remove(&node.group);
-            }
-            if missing.is_empty() {
-                return Some(at);
-            }
+            start = Some(start.map_or(at, |start: usize| start.min(at)));
         }
-        None
+        start
     }
 
     /// Closes the calls that were answered. Returns the group of the message that answers them: a

@@ -9,7 +9,9 @@ use ctx_core::{
 };
 use proptest::prelude::*;
 
-use crate::session::{Expected, Step, call, entry, ledger, result, steps, text};
+use crate::session::{
+    Expected, Step, assert_same, call, config, entry, ledger, result, steps, text,
+};
 
 /// Runs a session and checks every request it makes.
 struct Run {
@@ -137,7 +139,7 @@ impl Run {
     fn check_second_finish(&mut self, messages: &[Arc<Message>]) {
         let again = self.view.finish().unwrap();
         assert_eq!(again.edits, []);
-        assert_eq!(self.view.messages().unwrap(), messages);
+        assert_same(&self.view.messages().unwrap(), messages, "finished again");
     }
 
     fn check_output_as_input(&self, messages: &[Arc<Message>]) {
@@ -146,7 +148,7 @@ impl Run {
             view.append(entry(n, Message::clone(message))).unwrap();
         }
         assert_eq!(view.finish().unwrap().edits, []);
-        assert_eq!(view.messages().unwrap(), messages);
+        assert_same(&view.messages().unwrap(), messages, "its output as input");
     }
 
     /// Another process, with the same transcript and the stored forms, sends the same bytes. What
@@ -161,7 +163,8 @@ impl Run {
             other.append(Arc::new(Entry::held(entry.id().clone(), message))).unwrap();
         }
         other.finish().unwrap();
-        assert_eq!(other.messages().unwrap(), sent.collect::<Vec<_>>());
+        let sent: Vec<_> = sent.collect();
+        assert_same(&other.messages().unwrap(), &sent, "in another process");
         assert_eq!(other.take_projections(), []);
     }
 }
@@ -181,11 +184,6 @@ fn trimmed(message: &Message) -> Message {
         }
     }
     form
-}
-
-/// What was found becomes a test of its own, with a name.
-fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
 }
 
 proptest! {

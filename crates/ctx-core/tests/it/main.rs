@@ -2,5 +2,9 @@
 
 #![allow(clippy::unwrap_used)] // A test fails by panicking.
 
+mod counters;
+mod edits;
 mod finish;
+mod hostile;
+mod pairs;
 mod session;

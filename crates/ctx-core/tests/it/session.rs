@@ -28,11 +28,7 @@ pub(crate) enum Step {
 impl fmt::Debug for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Append(message) => {
-                write!(f, "{} [", message.role)?;
-                message.blocks.iter().try_for_each(|b| write!(f, " {}", outline(b)))?;
-                write!(f, " ]")
-            }
+            Self::Append(message) => f.write_str(&outline_of(message)),
             Self::Finish => write!(f, "finish"),
             Self::Calibrate(percent) => write!(f, "calibrate {percent} %"),
             Self::Drop(at) => write!(f, "drop {at}"),
@@ -41,6 +37,20 @@ impl fmt::Debug for Step {
             Self::Pin(at) => write!(f, "pin {at}"),
         }
     }
+}
+
+fn outline_of(message: &Message) -> String {
+    let blocks: Vec<String> = message.blocks.iter().map(outline).collect();
+    format!("{} [ {} ]", message.role, blocks.join(" "))
+}
+
+/// Fails with the outlines of both.
+pub(crate) fn assert_same(left: &[Arc<Message>], right: &[Arc<Message>], what: &str) {
+    let outlines = |messages: &[Arc<Message>]| {
+        let all: Vec<String> = messages.iter().map(|m| outline_of(m)).collect();
+        all.join("\n  ")
+    };
+    assert!(left == right, "{what}:\n  {}\nand\n  {}", outlines(left), outlines(right));
 }
 
 fn outline(block: &Block) -> String {
@@ -99,7 +109,7 @@ fn plain_block() -> impl Strategy<Value = Block> {
             data: "aGk=".into(),
             is_url: false,
         })),
-        1 => text().prop_map(|t| Block::Opaque { json: RawJson::from_text(format!("{t:?}")) }),
+        1 => text().prop_map(|t| Block::Opaque { json: RawJson::from_text(serde_json::json!(t).to_string()) }),
     ]
 }
 
@@ -236,4 +246,9 @@ impl Expected {
 
 pub(crate) fn entry(n: usize, message: Message) -> Arc<Entry> {
     Arc::new(Entry::held(format!("{n:08x}"), message))
+}
+
+/// What was found becomes a test of its own, with a name.
+pub(crate) fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
 }
