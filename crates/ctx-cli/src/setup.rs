@@ -142,7 +142,7 @@ pub(crate) fn resolve(
     if fit.model.is_some() && configured.is_none() && catalogued.is_none() {
         Catalogue::embedded().get(model.as_deref().unwrap_or_default(), profile)?;
     }
-    let native = catalogued.map(|m| m.window);
+    let native = transcript.window().map(Tokens).or_else(|| catalogued.map(|m| m.window));
     let window = window(&config, fit, model.as_deref(), native)?;
     let reserve = ctx_compaction::Config::resolve(&config)?.reserve(window.tokens);
     let engine = match &fit.engine {

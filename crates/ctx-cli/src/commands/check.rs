@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use ctx_core::EntryId;
 use ctx_eval::SessionReport;
-use ctx_session::Transcript;
+use ctx_session::{Severity, Transcript};
 use serde::Serialize;
 
 use crate::args::Check;
 use crate::files::{Existing, write_beside};
-use crate::out::{GREEN, Out, YELLOW};
+use crate::out::{DIM, GREEN, Out, YELLOW};
 use crate::setup;
 use crate::words::{counted, harmless, shortened};
 
@@ -20,6 +21,7 @@ const TEXT_CHARS: usize = 300;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
+    /// Whether nothing had to be repaired.
     ok: bool,
     session: SessionReport,
     problems: Vec<ProblemReport>,
@@ -31,7 +33,10 @@ struct Report {
 #[derive(Serialize)]
 struct ProblemReport {
     kind: String,
+    /// `repaired`: damage that was read around; `carried`: unusual, and kept as it is.
+    severity: Severity,
     line: Option<u64>,
+    entry: Option<EntryId>,
     text: String,
 }
 
@@ -39,12 +44,14 @@ pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::read(&args.session)?;
     let session = setup::session_report(&args.session, &transcript)?;
     let problems: Vec<_> = transcript
-        .problems()
-        .iter()
+        .inspect()?
+        .into_iter()
         .map(|p| ProblemReport {
             kind: p.kind.name().to_owned(),
+            severity: p.severity,
             line: p.line,
             text: p.to_string(),
+            entry: p.entry,
         })
         .collect();
     let repaired_copy = args.repair.then(|| args.output.unwrap_or_else(|| beside(&args.session)));
@@ -59,7 +66,7 @@ pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
         )?;
         unreadable = keep_aside(&args.session, &transcript, path, existing)?;
     }
-    let ok = problems.is_empty();
+    let ok = problems.iter().all(|p| p.severity == Severity::Carried);
     let report = Report { ok, session, problems, repaired_copy, unreadable };
     if args.json {
         out.json(&report)?;
@@ -96,12 +103,18 @@ fn beside(path: &Path) -> PathBuf {
 fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
     let session = &report.session;
     for problem in &report.problems {
-        out.line(format!("{YELLOW}{}{YELLOW:#}", shortened(&problem.text, TEXT_CHARS)))?;
+        let style = if problem.severity == Severity::Repaired { YELLOW } else { DIM };
+        out.line(format!("{style}{}{style:#}", shortened(&problem.text, TEXT_CHARS)))?;
     }
-    let verdict = match report.problems.len() {
+    let repaired = report.problems.iter().filter(|p| p.severity == Severity::Repaired).count();
+    let mut verdict = match repaired {
         0 => format!("{GREEN}ok{GREEN:#}"),
         n => format!("{}, read around", counted(n, "problem")),
     };
+    if repaired < report.problems.len() {
+        let unusual = counted(report.problems.len() - repaired, "unusual thing");
+        verdict.push_str(&format!(", {unusual} kept as found"));
+    }
     out.line(format!(
         "{verdict}: {}, {} read from {} ({})",
         counted(session.entries, "entry"),
