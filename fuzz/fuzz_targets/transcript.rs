@@ -13,6 +13,7 @@ fuzz_target!(|data: &[u8]| {
     }
     transcript.main_line().expect("a sound tree");
     transcript.stats().expect("bytes in memory do not change");
+    transcript.inspect().expect("bytes in memory do not change");
     let mut copy = Vec::new();
     transcript.repaired_copy(&mut copy).expect("memory can be written");
     for format in [Format::Pi, Format::OpenAiChat, Format::Anthropic, Format::PonyBunny] {

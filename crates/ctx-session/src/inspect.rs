@@ -201,7 +201,12 @@ impl Pass<'_> {
                 self.note(entry, ProblemKind::OrphanResult, text);
             }
             let before = self.results.insert(result.call_id.clone(), index);
-            if before.is_some_and(|before| self.branches.is_ancestor(before, index)) {
+            // Two beside each other are no two branches: those part at what a person says.
+            let parent = |index: usize| self.transcript.entries().get(index)?.parent();
+            let repeated = |before: usize| {
+                parent(before) == parent(index) || self.branches.is_ancestor(before, index)
+            };
+            if before.is_some_and(repeated) {
                 let text = format!("call '{}' has a result already", short(&result.call_id));
                 self.note(entry, ProblemKind::DuplicateResult, text);
             }

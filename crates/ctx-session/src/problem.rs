@@ -59,7 +59,7 @@ pub enum ProblemKind {
     Reordered,
     /// A tool result without a call before it.
     OrphanResult,
-    /// A second result of the same call on one branch.
+    /// A second result of the same call, on one branch or beside the first.
     DuplicateResult,
     /// A message of a role that no known agent writes.
     UnknownRole,

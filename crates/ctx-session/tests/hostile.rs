@@ -222,7 +222,7 @@ fn claude_code_lines() {
         line(uuid, &format!(r#","type":"assistant"{more}"#), &message)
     };
     let lines = [
-        user.clone(),
+        user,
         synthetic("e", r#","isApiErrorMessage":true"#, "Overloaded"),
         synthetic("n", r#","isApiErrorMessage":false"#, "No response requested."),
         text,
@@ -332,8 +332,9 @@ fn a_full_look() {
         ),
         pi("c", "\"b\"", result),
         pi("d", "\"c\"", result),
-        pi("e", "\"b\"", result),
-        pi("f", "\"e\"", &result.replace("\"c\"", "\"lost\"")),
+        pi("e", "\"b\"", r#"{"role":"user","content":"x"}"#),
+        pi("e2", "\"e\"", result),
+        pi("f", "\"e2\"", &result.replace("\"c\"", "\"lost\"")),
         pi("g", "\"f\"", r#"{"role":"oracle","content":[{"type":"vision"}]}"#),
         format!(
             r#"{{"type":"hologram","id":"h","parentId":"g","timestamp":"soon","data":{deep}}}"#

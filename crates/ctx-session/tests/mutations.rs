@@ -10,7 +10,7 @@ const SAMPLES: [&str; 6] = [
 {"type":"message","id":"a","parentId":null,"timestamp":"2026-01-01T00:00:01.000Z","message":{"role":"user","content":[{"type":"text","text":"h\u00e9 \ud83d\ude00"}]}}
 {"type":"message","id":"b","parentId":"a","timestamp":"2026-01-01T00:00:02.000Z","message":{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"n","arguments":{"x":[1,2.50]}}],"model":"m","provider":"p"}}
 {"type":"message","id":"c","parentId":"b","timestamp":"2026-01-01T00:00:03.000Z","message":{"role":"toolResult","toolCallId":"c","content":[{"type":"text","text":"r"}]}}
-{"type":"compaction","id":"d","parentId":"c","timestamp":"t","summary":"s","firstKeptEntryId":"b","tokensBefore":5}
+{"type":"compaction","id":"d","parentId":"c","timestamp":"2026-01-01T00:00:04.000Z","summary":"s","firstKeptEntryId":"b","tokensBefore":5}
 {"type":"context_edit","id":"e","parentId":"d","targetId":"c","replacement":{"content":"short"}}
 {"type":"label","id":"f","parentId":"e","targetId":"a","label":"L"}
 {"type":"leaf","id":"g","parentId":"f","targetId":"e"}
@@ -130,6 +130,8 @@ fn exercise(bytes: Vec<u8>) -> bool {
         item.entry.message().unwrap();
     }
     transcript.stats().unwrap();
+    transcript.inspect().unwrap();
+    transcript.unreadable(&mut std::io::sink()).unwrap();
     for format in [Format::Pi, Format::OpenAiChat, Format::Anthropic, Format::PonyBunny] {
         transcript.convert(format, &mut Vec::new()).unwrap();
     }
@@ -165,6 +167,7 @@ fn samples_are_sound() {
         assert!(exercise(sample.as_bytes().to_vec()));
         let transcript = Transcript::from_bytes(sample.as_bytes().to_vec()).unwrap();
         assert_eq!(transcript.problems(), [], "{sample}");
+        assert_eq!(transcript.inspect().unwrap(), [], "{sample}");
     }
 }
 
