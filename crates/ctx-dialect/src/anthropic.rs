@@ -122,7 +122,7 @@ impl Turn {
     }
 }
 
-/// Whether [`write`] has a place for a block: not for thinking that this provider did not sign.
+/// Whether [`write()`] has a place for a block: not for thinking that this provider did not sign.
 #[must_use]
 pub fn keeps(block: &Block) -> bool {
     match block {

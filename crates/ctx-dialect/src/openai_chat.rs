@@ -128,7 +128,7 @@ pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Vec<RawJson
     out
 }
 
-/// Whether [`write`] has a place for a block: thinking goes back only to those who named its field,
+/// Whether [`write()`] has a place for a block: thinking goes back only to those who named its field,
 /// and an answer holds no other provider's blocks.
 #[must_use]
 pub fn keeps(role: &Role, block: &Block) -> bool {
