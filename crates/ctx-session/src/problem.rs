@@ -125,7 +125,11 @@ impl ProblemKind {
     #[must_use]
     pub fn severity(self) -> Severity {
         match self {
-            Self::OrphanResult
+            Self::NoFinalNewline
+            | Self::EmptyLines
+            | Self::CarriageReturns
+            | Self::ByteOrderMark
+            | Self::OrphanResult
             | Self::DuplicateResult
             | Self::UnknownRole
             | Self::UnknownBlock
