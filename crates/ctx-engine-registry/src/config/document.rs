@@ -3,7 +3,10 @@
 use std::fmt;
 
 use ctx_core::{Error, ErrorKind, Result};
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::{Map, Value};
 
 /// Deeper nesting than any sensible configuration has; the JSON5 parser recurses.
@@ -11,14 +14,8 @@ const MAX_NESTING: usize = 200;
 
 /// The value that a text holds. One of nothing but blanks and comments is an empty object.
 pub(super) fn parse(text: &str) -> Result<Value> {
-    let nesting = text.bytes().filter(|b| matches!(b, b'{' | b'[')).count();
-    if nesting > MAX_NESTING && deepest(text) > MAX_NESTING {
-        return Err(Error::new(ErrorKind::Config, "the configuration is nested too deeply")
-            .with("most", MAX_NESTING)
-            .hint("no key of ctx needs such depth; see `ctx config schema`"));
-    }
     let mut fault = None;
-    let place = Place { path: "", fault: &mut fault };
+    let place = Place { path: "", depth: 0, fault: &mut fault };
     read(text, place).or_else(|e| match fault {
         Some(fault) => Err(at(fault, &e)),
         None if says_nothing(text) => Ok(Value::Object(Map::new())),
@@ -28,13 +25,23 @@ pub(super) fn parse(text: &str) -> Result<Value> {
 
 fn read(text: &str, place: Place<'_>) -> Result<Value, json5::Error> {
     let value = place.deserialize(&mut json5::Deserializer::from_str(text))?;
-    // The deserializer stops behind the value; only this asks whether more follows.
+    // The deserializer stops behind the value; only this asks whether more follows. The value is
+    // known not to be nested too deeply by now.
     json5::from_str::<IgnoredAny>(text).map(|_| value)
 }
 
 /// Whether a text holds nothing but blanks and comments: then it makes no element of a list.
 fn says_nothing(text: &str) -> bool {
-    json5::from_str::<Vec<IgnoredAny>>(&format!("[{text}\n]")).is_ok_and(|list| list.is_empty())
+    json5::from_str::<Vec<NoElement>>(&format!("[{text}\n]")).is_ok()
+}
+
+/// An element that is refused before it is read, however deep it goes.
+struct NoElement;
+
+impl<'de> Deserialize<'de> for NoElement {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(D::Error::custom("an element"))
+    }
 }
 
 fn malformed(error: &json5::Error) -> Error {
@@ -66,30 +73,26 @@ fn at(fault: Error, error: &json5::Error) -> Error {
     }
 }
 
-/// The deepest bracket nesting, strings included: an upper bound that is good enough to protect
-/// the parser.
-fn deepest(text: &str) -> usize {
-    let mut depth = 0usize;
-    let mut deepest = 0;
-    for b in text.bytes() {
-        match b {
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
-}
-
 /// Where a value stands, and what was found wrong with it beyond its syntax.
 struct Place<'a> {
     path: &'a str,
+    depth: usize,
     fault: &'a mut Option<Error>,
 }
 
 impl Place<'_> {
-    fn fail<E: serde::de::Error>(self, fault: Error) -> E {
+    /// The depth of what this place holds, unless it is too much.
+    fn inner_depth<E: serde::de::Error>(&mut self) -> Result<usize, E> {
+        if self.depth < MAX_NESTING {
+            return Ok(self.depth + 1);
+        }
+        let fault = Error::new(ErrorKind::Config, "the configuration is nested too deeply")
+            .with("most", MAX_NESTING)
+            .hint("no key of ctx needs such depth; see `ctx config schema`");
+        Err(self.fail(fault))
+    }
+
+    fn fail<E: serde::de::Error>(&mut self, fault: Error) -> E {
         *self.fault = Some(fault);
         E::custom("see the fault")
     }
@@ -126,7 +129,7 @@ impl<'de> Visitor<'de> for Place<'_> {
         Ok(value.into())
     }
 
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+    fn visit_f64<E: serde::de::Error>(mut self, value: f64) -> Result<Value, E> {
         if value.is_finite() {
             return Ok(value.into());
         }
@@ -144,26 +147,30 @@ impl<'de> Visitor<'de> for Place<'_> {
         Ok(Value::String(value))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
+        let depth = self.inner_depth()?;
         let mut list = Vec::new();
         loop {
             let path = format!("{}[{}]", self.path, list.len());
-            match items.next_element_seed(Place { path: &path, fault: &mut *self.fault })? {
+            let place = Place { path: &path, depth, fault: &mut *self.fault };
+            match items.next_element_seed(place)? {
                 Some(item) => list.push(item),
                 None => return Ok(Value::Array(list)),
             }
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut keys: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut keys: A) -> Result<Value, A::Error> {
+        let depth = self.inner_depth()?;
         let mut map = Map::new();
         loop {
-            let place = Place { path: self.path, fault: &mut *self.fault };
+            let place = Place { path: self.path, depth, fault: &mut *self.fault };
             let Some(key) = keys.next_key_seed(FreshKey { place, map: &map })? else {
                 return Ok(Value::Object(map));
             };
             let path = super::strict::below(self.path, &key);
-            let value = keys.next_value_seed(Place { path: &path, fault: &mut *self.fault })?;
+            let place = Place { path: &path, depth, fault: &mut *self.fault };
+            let value = keys.next_value_seed(place)?;
             map.insert(key, value);
         }
     }
@@ -191,7 +198,7 @@ impl Visitor<'_> for FreshKey<'_> {
         f.write_str("a key")
     }
 
-    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<String, E> {
+    fn visit_str<E: serde::de::Error>(mut self, key: &str) -> Result<String, E> {
         if !self.map.contains_key(key) {
             return Ok(key.to_owned());
         }
@@ -235,6 +242,27 @@ mod tests {
         assert!(text.contains("line: 2, column: 2"), "{text}");
         let text = refused("{ a: [{ b: 1 }, { b: 1, \"b\": 2 }] }");
         assert!(text.contains("'a[1].b' stands twice"), "{text}");
+    }
+
+    #[test]
+    fn depth_is_refused_however_it_is_hidden() {
+        let deep = |opening: &str| opening.repeat(100_000);
+        for text in [
+            deep("["),
+            deep("{a:"),
+            deep("[\"]\","),
+            deep("[/*]*/"),
+            deep("['\\']',"),
+            format!("{{ a: {} }}", deep("[\"]\",")),
+        ] {
+            let error = refused(&text);
+            assert!(error.contains("nested too deeply"), "{text:.20}: {error}");
+        }
+        // Never looked at: the value before it ends the text.
+        assert!(refused(&format!("0,{}", deep("["))).contains("something follows its end"));
+        assert!(parse(&format!("{}{}", "[".repeat(200), "]".repeat(200))).is_ok());
+        let wide = format!("[{}]", "[0],".repeat(1_000));
+        assert!(parse(&wide).is_ok());
     }
 
     #[test]
