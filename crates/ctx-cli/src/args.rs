@@ -88,7 +88,7 @@ pub(crate) struct Fit {
 
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// The transcript: pi, Claude Code, Codex, PonyBunny, OpenAI or Anthropic
+    /// The transcript (pi, Claude Code, Codex, PonyBunny, OpenAI or Anthropic), or - for stdin
     pub(crate) session: PathBuf,
     #[command(flatten)]
     pub(crate) fit: Fit,
@@ -105,7 +105,7 @@ pub(crate) struct Replay {
 
 #[derive(Debug, Args)]
 pub(crate) struct Status {
-    /// The transcript
+    /// The transcript, or - for stdin
     pub(crate) session: PathBuf,
     #[command(flatten)]
     pub(crate) fit: Fit,
@@ -116,7 +116,7 @@ pub(crate) struct Status {
 
 #[derive(Debug, Args)]
 pub(crate) struct Assemble {
-    /// The transcript
+    /// The transcript, or - for stdin
     pub(crate) session: PathBuf,
     #[command(flatten)]
     pub(crate) fit: Fit,
@@ -157,7 +157,7 @@ pub(crate) struct Sessions {
 
 #[derive(Debug, Args)]
 pub(crate) struct Convert {
-    /// The transcript
+    /// The transcript, or - for stdin
     pub(crate) session: PathBuf,
     /// The format to write: pi, openai, anthropic, ponybunny
     #[arg(long, value_name = "FORMAT")]
@@ -172,7 +172,7 @@ pub(crate) struct Convert {
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The transcript
+    /// The transcript, or - for stdin
     pub(crate) session: PathBuf,
     /// Write a repaired copy beside the transcript; the original is not touched
     #[arg(long)]

@@ -51,7 +51,11 @@ pub(crate) fn config(global: &Global) -> anyhow::Result<Config> {
         return Ok(Config::read(path)?);
     }
     let path = Home::from_env()?.config_file();
-    if path.try_exists()? { Ok(Config::read(&path)?) } else { Ok(Config::default()) }
+    // Where even that cannot be told, reading says why.
+    match path.try_exists() {
+        Ok(false) => Ok(Config::default()),
+        _ => Ok(Config::read(&path)?),
+    }
 }
 
 /// Opens a transcript, and says on stderr what was wrong with it.
@@ -69,9 +73,14 @@ pub(crate) fn open(path: &Path, out: &Out) -> anyhow::Result<Transcript> {
     Ok(transcript)
 }
 
+/// Whether a transcript comes from standard input, and so has no place of its own.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
 /// Reads a transcript from a file, or from standard input where the file is `-`.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Transcript> {
-    if path == Path::new("-") {
+    if is_stdin(path) {
         return Ok(Transcript::from_reader(std::io::stdin().lock())?);
     }
     Ok(Transcript::open(path)?)

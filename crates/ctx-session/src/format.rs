@@ -71,6 +71,7 @@ impl FromStr for Format {
                 ErrorKind::InvalidInput,
                 format!("unknown format '{s}' (known: {})", known.join(", ")),
             )
+            .hint("name one of the known formats")
         })
     }
 }

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use ctx_core::{
-    AssembleRequest, BlobStore, IdSource, Kept, Manifest, RawJson, SequentialIds, Timestamp,
-    TurnContext,
+    AssembleRequest, BlobStore, Error, ErrorKind, IdSource, Kept, Manifest, RawJson, SequentialIds,
+    Timestamp, TurnContext,
 };
 use ctx_session::blobs::{FileBlobs, MemoryBlobs};
 use ctx_session::key::FileId;
@@ -30,12 +30,20 @@ struct Assembled {
 }
 
 pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result<ExitCode> {
+    let is_stdin = setup::is_stdin(&args.session);
+    if is_stdin && args.record {
+        let error = Error::new(ErrorKind::InvalidInput, "standard input has no place for forms");
+        return Err(error.hint("write the transcript to a file, or leave --record out").into());
+    }
     let transcript = setup::open(&args.session, out)?;
     let home = Home::from_env()?;
     let (blobs, ids) = offloading(&home, args.record);
     let fitted = setup::fit(global, &args.fit, &transcript, blobs, out)?;
     let entries = setup::entries(&transcript, args.at.as_deref(), args.ignore_compactions)?;
-    let sent = ctx_session::sent_forms(&home, &args.session)?;
+    let sent = match is_stdin {
+        true => Vec::new(),
+        false => ctx_session::sent_forms(&home, &args.session)?,
+    };
     let mut view = ctx_core::ContextView::new(fitted.ledger).with_projections(sent);
     let last = entries.iter().rev().find_map(|e| e.timestamp());
     for entry in &entries {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ctx_core::EntryId;
+use ctx_core::{EntryId, Error, ErrorKind};
 use ctx_eval::SessionReport;
 use ctx_session::{Severity, Transcript};
 use serde::Serialize;
@@ -41,6 +41,10 @@ struct ProblemReport {
 }
 
 pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
+    if args.repair && args.output.is_none() && setup::is_stdin(&args.session) {
+        let error = Error::new(ErrorKind::InvalidInput, "nothing stands beside standard input");
+        return Err(error.hint("name the repaired copy with --output").into());
+    }
     let transcript = setup::read(&args.session)?;
     let session = setup::session_report(&args.session, &transcript)?;
     let problems: Vec<_> = transcript
@@ -124,9 +128,9 @@ fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
     ))?;
     match &report.repaired_copy {
         Some(path) => {
-            out.line(format!("repaired copy: {}", path.display()))?;
+            out.line(format!("repaired copy: {}", harmless(&path.to_string_lossy())))?;
             if let Some(path) = &report.unreadable {
-                out.line(format!("what could not be read: {}", path.display()))?;
+                out.line(format!("what could not be read: {}", harmless(&path.to_string_lossy())))?;
             }
         }
         None if !report.ok => {

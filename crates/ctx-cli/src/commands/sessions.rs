@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
+use ctx_core::{Error, ErrorKind};
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 use ctx_session::store::{SessionEntry, SessionStore};
@@ -68,7 +68,13 @@ fn agents(home: &Home) -> anyhow::Result<Vec<FileId>> {
     let listing = match std::fs::read_dir(&folder) {
         Ok(listing) => listing,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error).with_context(|| folder.display().to_string()),
+        Err(error) => {
+            return Err(Error::new(ErrorKind::Io, "the agents' folder cannot be listed")
+                .with("path", folder.display())
+                .hint("check that you may read it, or name an --agent")
+                .source(error)
+                .into());
+        }
     };
     let mut agents = Vec::new();
     for item in listing {

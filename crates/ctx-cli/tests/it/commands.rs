@@ -232,14 +232,27 @@ fn what_a_transcript_says_does_not_reach_the_terminal_raw() {
 fn a_transcript_can_come_from_standard_input() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(3)));
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_ctx"))
-        .args(["status", "-", "--json"])
-        .env("CTX_HOME", room.path("home"))
-        .stdin(std::fs::File::open(path).expect("it is there"))
-        .output()
-        .expect("the binary runs");
-    let status: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(status["session"]["messages"], 12);
+    let run = |args: &[&str]| {
+        std::process::Command::new(env!("CARGO_BIN_EXE_ctx"))
+            .args(args)
+            .env("CTX_HOME", room.path("home"))
+            .current_dir(room.path(""))
+            .stdin(std::fs::File::open(&path).expect("it is there"))
+            .output()
+            .expect("the binary runs")
+    };
+    let json = |args: &[&str]| -> serde_json::Value {
+        serde_json::from_slice(&run(args).stdout).expect("JSON")
+    };
+    assert_eq!(json(&["status", "-", "--json"])["session"]["messages"], 12);
+    let assembled = json(&["assemble", "-", "--window", "32000", "--json"]);
+    assert_eq!(assembled["messages"].as_array().map(Vec::len), Some(12));
+    // What would be written beside the transcript has no place here.
+    for args in [["assemble", "-", "--record"], ["check", "-", "--repair"]] {
+        let output = run(&args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("hint:"), "{args:?}");
+    }
 }
 
 #[test]
