@@ -90,7 +90,20 @@ fn schema_of<T: Section>() -> Value {
         s.inline_subschemas = true;
         s.meta_schema = None;
     });
-    settings.into_generator().into_root_schema_for::<T>().to_value()
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Some(schema) = schema.as_object_mut() {
+        // The name of a Rust type says nothing to the author of a configuration.
+        schema.remove("title");
+        if let Some(Value::String(description)) = schema.get_mut("description") {
+            *description = without_rust(description);
+        }
+    }
+    schema
+}
+
+/// A section's doc comment as the author of a configuration reads it: its example is Rust.
+fn without_rust(doc: &str) -> String {
+    doc.split("\n\n# Example").next().unwrap_or_default().replace("# Notes\n\n", "")
 }
 
 fn defaults_of<T: Section>(profile: Profile) -> Result<Value> {
@@ -233,7 +246,8 @@ impl Config {
     /// The JSON Schema of the whole configuration, as far as its crates are linked.
     #[must_use]
     pub fn schema() -> Value {
-        let mut root = strict::object("Configuration of ctx (ctx.json5). Unknown keys are errors.");
+        let mut root = strict::object();
+        root["description"] = "Configuration of ctx (ctx.json5). Unknown keys are errors.".into();
         root["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
         for section in sections_sorted() {
             strict::place(&mut root, section.path, (section.schema)());

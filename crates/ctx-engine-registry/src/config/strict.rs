@@ -12,10 +12,9 @@ pub(super) const SEE_SCHEMA: &str = "`ctx config schema` prints what each key ta
 const LONGEST_SHOWN: usize = 60;
 
 /// An object schema that allows no key yet.
-pub(super) fn object(description: &str) -> Value {
+pub(super) fn object() -> Value {
     json!({
         "type": "object",
-        "description": description,
         "properties": {},
         "additionalProperties": false,
     })
@@ -27,7 +26,7 @@ pub(super) fn place(root: &mut Value, path: &str, schema: Value) {
     for key in path.split('.') {
         let properties = at["properties"].as_object_mut();
         let Some(properties) = properties else { return };
-        at = properties.entry(key).or_insert_with(|| object(""));
+        at = properties.entry(key).or_insert_with(object);
     }
     if let (Some(old), Some(new)) = (at["properties"].as_object().cloned(), schema.as_object()) {
         let mut merged = new.clone();

@@ -101,3 +101,13 @@ fn nonsense_is_refused_without_a_crash() {
         assert_eq!(Config::parse(text).unwrap_err().kind(), ErrorKind::Config, "{text:.20}");
     }
 }
+
+#[test]
+fn the_schema_speaks_of_keys_and_not_of_rust() {
+    let text = Config::schema().to_string();
+    assert!(text.contains("agents.running"));
+    for rust in ["```", "# Notes", "\"title\"", "\"description\":\"\""] {
+        assert!(!text.contains(rust), "{rust}");
+    }
+    assert_eq!(without_rust("A.\n\n# Notes\n\nB.\n\n# Example\n\n```\nc\n```"), "A.\n\nB.");
+}
