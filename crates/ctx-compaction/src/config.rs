@@ -27,8 +27,8 @@ pub struct Config {
     /// Tokens of recent history that a compaction keeps verbatim. Default: 20000; at most 40 % of
     /// the budget. It waits for summaries: the hard prune goes by `maxHistoryShare`.
     pub keep_recent_tokens: u32,
-    /// The share of the window that history may take after a hard prune. Default: 0.8 (Pi engine,
-    /// 13.5.8). From 0.1 to 0.9.
+    /// The share of the window that history may take after a hard prune. Default: 0.8 (Pi engine).
+    /// From 0.1 to 0.9.
     #[schemars(range(min = 0.1, max = 0.9))]
     pub max_history_share: f64,
     /// The silent turn that saves what matters before a compaction. It waits for the outer loop.

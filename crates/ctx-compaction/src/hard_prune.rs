@@ -1,4 +1,4 @@
-//! Keeping the newest history by a token quota (Pi engine, 13.5.8).
+//! Keeping the newest history by a token quota (Pi engine).
 
 use std::collections::HashMap;
 

@@ -19,8 +19,8 @@ pub struct Limits {
     pub aggregate: Option<Tokens>,
 }
 
-/// What one result may measure, notice included. Both bind: characters are what the seeds count,
-/// tokens keep a text that is denser than they assumed inside its share.
+/// What one result may measure, notice included. Both bind: OpenClaw's cap counts characters, and
+/// tokens keep a text that is denser than it assumes inside its share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Single {
     /// In characters.

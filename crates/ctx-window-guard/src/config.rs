@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::ContextWindowSource;
 
-/// Windows under this are refused (OpenClaw 2026.4, Pi engine 13.3).
+/// Windows under this are refused (OpenClaw 2026.4, Pi engine).
 pub const CONTEXT_WINDOW_HARD_MIN_TOKENS: Tokens = Tokens(16_000);
 
-/// Windows under this are warned of (OpenClaw 2026.4, Pi engine 13.3).
+/// Windows under this are warned of (OpenClaw 2026.4, Pi engine).
 pub const CONTEXT_WINDOW_WARN_BELOW_TOKENS: Tokens = Tokens(32_000);
 
 /// Under the proportional rule, windows under this are refused (OpenClaw 2026.9).
@@ -58,7 +58,7 @@ pub struct Config {
     /// 131072 under `copaw`, where `agents.running.max_input_length` takes its place.
     #[schemars(with = "u32", range(min = 1))]
     pub default_tokens: Tokens,
-    /// Which statement wins. Default: `agentFirst` (Pi engine 13.3); `modelFirst` under
+    /// Which statement wins. Default: `agentFirst` (Pi engine); `modelFirst` under
     /// `ponybunny`.
     pub order: Order,
 }

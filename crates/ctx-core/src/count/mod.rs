@@ -25,7 +25,8 @@ pub enum CounterKind {
     /// providers report, and 2-4 times too low on Chinese.
     #[default]
     Chars4,
-    /// UTF-16 units / 3, rounded up per message: the memory-context seed's conservative middle.
+    /// UTF-16 units / 3, rounded up per message: the conservative middle that profile
+    /// `memory-context` counts by.
     Chars3,
     /// As `chars4`, but a common CJK character is one token and a rare one two or three.
     Cjk,

@@ -68,8 +68,8 @@ impl ContextView {
         positions
     }
 
-    /// Makes one group of all the answer's messages from `start` on. They are an answer that was recorded in
-    /// several messages, and one message answers calls of more than one of them.
+    /// Makes one group of all the answer's messages from `start` on. They are an answer that was
+    /// recorded in several messages, and one message answers calls of more than one of them.
     pub(super) fn merge_from(&mut self, start: usize) -> u32 {
         let into = self.nodes[start].group;
         let mut merged = std::mem::take(&mut self.groups[into as usize]);
