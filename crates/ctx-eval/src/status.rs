@@ -223,8 +223,23 @@ impl ReportedUsage {
     fn report(&self) -> Option<Reported> {
         let (total, counted) = self.last?;
         Some(Reported {
-            tokens: total + self.trailing.get(),
+            // A transcript may report any number.
+            tokens: total.saturating_add(self.trailing.get()),
             calibration: total as f64 / f64::from(counted.0.max(1)),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absurd_report_is_no_overflow() {
+        let seen = |reported, tokens| Measured { role: Role::User, tokens, reported };
+        let mut usage = ReportedUsage::default();
+        usage.see(&seen(Some(u64::MAX), Tokens(3)), Tokens(3));
+        usage.see(&seen(None, Tokens(2)), Tokens(5));
+        assert_eq!(usage.report().map(|r| r.tokens), Some(u64::MAX));
     }
 }
