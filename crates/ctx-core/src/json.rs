@@ -3,8 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use memchr::memchr2;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
+
+use crate::tokens::utf16_units;
 
 /// A JSON value kept as the text it came in, byte for byte.
 ///
@@ -64,19 +67,34 @@ fn stringified_chars(json: &str) -> u64 {
     let mut at = 0;
     let mut in_string = false;
     while let Some(&b) = bytes.get(at) {
-        at += 1;
-        match b {
-            b'"' => {
-                in_string = !in_string;
-                units += 1;
+        if in_string {
+            // Nearly all of the text is inside strings, between escapes: it is counted in stretches.
+            let rest = bytes.get(at..).unwrap_or_default();
+            let plain = memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
+            units += utf16_units(rest.get(..plain).unwrap_or_default());
+            at += plain + 1;
+            match rest.get(plain) {
+                Some(b'"') => {
+                    in_string = false;
+                    units += 1;
+                }
+                Some(_) => {
+                    let (length, printed) = escape(bytes.get(at..).unwrap_or_default());
+                    at += length;
+                    units += printed;
+                }
+                None => {}
             }
-            b'\\' if in_string => {
-                let (length, printed) = escape(bytes.get(at..).unwrap_or_default());
-                at += length;
-                units += printed;
+        } else {
+            at += 1;
+            match b {
+                b'"' => {
+                    in_string = true;
+                    units += 1;
+                }
+                b' ' | b'\t' | b'\n' | b'\r' => {}
+                _ => units += utf16_units(&[b]),
             }
-            b' ' | b'\t' | b'\n' | b'\r' if !in_string => {}
-            _ => units += u64::from(b & 0xC0 != 0x80) + u64::from(b >= 0xF0),
         }
     }
     units

@@ -85,14 +85,17 @@ impl Chars {
     /// The length of `text` in UTF-16 units.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        // Most text is ASCII, and finding out costs next to nothing.
-        if text.is_ascii() {
-            return Self(u32::try_from(text.len()).unwrap_or(u32::MAX));
-        }
-        let units: usize =
-            text.bytes().map(|b| usize::from(b & 0xC0 != 0x80) + usize::from(b >= 0xF0)).sum();
-        Self(u32::try_from(units).unwrap_or(u32::MAX))
+        Self(u32::try_from(utf16_units(text.as_bytes())).unwrap_or(u32::MAX))
     }
+}
+
+/// UTF-16 units of a stretch of UTF-8, whole characters or not: each is counted where it begins.
+pub(crate) fn utf16_units(bytes: &[u8]) -> u64 {
+    // Most text is ASCII, and finding out costs next to nothing.
+    if bytes.is_ascii() {
+        return bytes.len() as u64;
+    }
+    bytes.iter().map(|&b| u64::from(b & 0xC0 != 0x80) + u64::from(b >= 0xF0)).sum()
 }
 
 impl fmt::Display for Chars {
