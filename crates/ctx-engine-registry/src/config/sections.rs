@@ -12,6 +12,7 @@ use super::{ConfigSection, Section, wrong_value};
 /// `memory-context` or `pi`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(extend("enum" = Profile::ALL.map(Profile::name)))]
 pub struct ProfileKey(pub String);
 
 impl Section for ProfileKey {

@@ -56,7 +56,10 @@ fn nonsense_of_the_right_type_is_refused_with_key_value_and_range() {
         ("agents: { running: { memory_reserve_ratio: -1 } }", "from 0 to 1 (value: -1)"),
         ("agents: { running: { tool_result_compact_keep_n: 2.5 } }", "expected a whole number"),
         ("plugins: { slots: { contextEngine: 7 } }", "contextEngine': expected text (value: 7)"),
-        ("profile: 7", "'profile': expected text"),
+        (
+            "profile: 7",
+            "'profile': expected openclaw, ponybunny, copaw, memory-context or pi (value: 7)",
+        ),
     ] {
         let error = refused(&format!("{{ {text} }}"));
         assert!(error.contains(words), "{text}: {error}");

@@ -121,7 +121,9 @@ fn check(text: &str, most: usize) -> Result<()> {
 }
 
 fn refuse(text: &str, why: &'static str) -> Error {
-    Error::new(ErrorKind::InvalidInput, why).with("part", format!("'{text}'"))
+    Error::new(ErrorKind::InvalidInput, why)
+        .with("part", format!("'{text}'"))
+        .hint("parts of a session key are plain names, without ':', '/' or control characters")
 }
 
 macro_rules! text_type {

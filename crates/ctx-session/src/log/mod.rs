@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use entry::NewEntry;
 pub use ids::RandomIds;
 
-pub(crate) use entry::{iso, one_line};
+pub(crate) use entry::{UNDO_TYPE, iso, one_line};
 pub(crate) use file::LogFile;
 pub(crate) use shared::{SharedFile, System};
 

@@ -11,6 +11,7 @@ use super::{SYNTHETIC, SYSTEM_PROMPT, TOOLS, timestamp};
 use crate::builder::{Builder, Draft, Parent, Place};
 use crate::entry::{Audience, Detail, EntryKind};
 use crate::load::{Recipe, peek_role, place_in, text_of};
+use crate::log::UNDO_TYPE;
 use crate::problem::ProblemKind;
 
 /// The newest version that is known.
@@ -171,7 +172,7 @@ fn fill(out: &Builder, object: &Object<'_>, text: &str, ordinals: bool, draft: &
         }
         EntryKind::ContextEdit => draft.detail = Some(Detail::Edit { target: target() }),
         EntryKind::Leaf => draft.detail = Some(Detail::Leaf { target: target() }),
-        EntryKind::Custom if object.text("customType").is_some_and(|t| t == "ctx.undo") => {
+        EntryKind::Custom if object.text("customType").is_some_and(|t| t == UNDO_TYPE) => {
             let target = object.object("data").and_then(|data| data.id("targetId"));
             let target = target.and_then(|id| out.find(&id));
             draft.detail = Some(Detail::Undo { target });
