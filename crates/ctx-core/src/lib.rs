@@ -40,7 +40,7 @@ pub use layer::{Layer, Pending, Prepared, TurnContext};
 pub use ledger::{
     Calibration, KEEP_RECENT_MAX_SHARE, MIN_MESSAGE_TOKENS, RESERVE_MAX_SHARE, TokenLedger,
 };
-pub use manifest::{Action, Component, Edit, Kept, Manifest, ManifestEntry};
+pub use manifest::{Action, Component, Edit, Manifest, ManifestEntry};
 pub use message::{
     BashRun, Block, CallId, CallSpelling, Image, Message, Meta, Role, Timestamp, ToolCall,
     ToolResult, Usage,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{EntryId, Tokens};
+use crate::{EntryId, NodeState, Tokens};
 
 /// What an edit did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -50,20 +50,6 @@ pub struct Component {
     pub tokens: Tokens,
 }
 
-/// In which form an entry goes out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Kept {
-    /// As recorded.
-    Kept,
-    /// In a shorter form.
-    Replaced,
-    /// Not at all.
-    Dropped,
-    /// It was added.
-    Inserted,
-}
-
 /// One entry of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -73,7 +59,7 @@ pub struct ManifestEntry {
     /// Its role.
     pub role: String,
     /// In which form it goes out.
-    pub state: Kept,
+    pub state: NodeState,
     /// Tokens of the source.
     pub before: Tokens,
     /// Tokens that go out.

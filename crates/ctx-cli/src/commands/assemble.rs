@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use ctx_core::{
-    AssembleRequest, BlobStore, Error, ErrorKind, IdSource, Kept, Manifest, RawJson, SequentialIds,
-    Timestamp, TurnContext,
+    AssembleRequest, BlobStore, Error, ErrorKind, IdSource, Manifest, NodeState, RawJson,
+    SequentialIds, Timestamp, TurnContext,
 };
 use ctx_session::blobs::{FileBlobs, MemoryBlobs};
 use ctx_session::key::FileId;
@@ -118,10 +118,10 @@ fn print(manifest: &Manifest, out: &Out) -> anyhow::Result<()> {
     out.line(format!("{DIM}{}{DIM:#}\n", parts.join(", ")))?;
     let rows = manifest.entries.iter().map(|entry| {
         let state = match entry.state {
-            Kept::Kept => "kept",
-            Kept::Replaced => "shortened",
-            Kept::Dropped => "left out",
-            Kept::Inserted => "added",
+            NodeState::Kept => "kept",
+            NodeState::Replaced => "shortened",
+            NodeState::Dropped => "left out",
+            NodeState::Inserted => "added",
         };
         let why = match (&entry.layer, &entry.reason) {
             (Some(layer), Some(reason)) => format!("{layer}: {reason}"),

@@ -3,13 +3,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::{CallId, Counter, Entry, Facts, Kept, ManifestEntry, Message, Result, Role, Tokens};
+use serde::Serialize;
+
+use crate::{CallId, Counter, Entry, Facts, ManifestEntry, Message, Result, Role, Tokens};
 
 use super::FINISH;
 use super::group::Place;
 
 /// In which form a node goes out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum NodeState {
     /// As recorded.
     Kept,
@@ -191,16 +194,11 @@ impl Node {
     }
 
     pub(super) fn manifest_entry(&self) -> ManifestEntry {
-        let (state, tokens) = match self.state {
-            NodeState::Kept => (Kept::Kept, self.tokens),
-            NodeState::Replaced => (Kept::Replaced, self.tokens),
-            NodeState::Dropped => (Kept::Dropped, Tokens::ZERO),
-            NodeState::Inserted => (Kept::Inserted, self.tokens),
-        };
+        let tokens = if self.is_live() { self.tokens } else { Tokens::ZERO };
         ManifestEntry {
             entry: self.entry.id().clone(),
             role: self.facts.role.name().to_owned(),
-            state,
+            state: self.state,
             before: self.source_tokens,
             tokens,
             layer: self.why.as_ref().map(|why| why.layer.clone()),

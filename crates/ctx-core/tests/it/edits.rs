@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use ctx_core::{
-    Action, ContextView, Counter, Entry, ErrorKind, Kept, Message, Projection, Role, TokenLedger,
-    Tokens,
+    Action, ContextView, Counter, Entry, ErrorKind, Message, NodeState, Projection, Role,
+    TokenLedger, Tokens,
 };
 
 use crate::pairs::{message, sent, view};
@@ -52,7 +52,7 @@ fn an_edit_says_who_what_and_why() {
     assert_eq!(sent(&view), "u t + u");
     let fates: Vec<_> =
         view.manifest().entries.into_iter().map(|e| (e.state, e.tokens.0)).collect();
-    use Kept::{Dropped, Inserted, Kept as AsIs, Replaced};
+    use NodeState::{Dropped, Inserted, Kept as AsIs, Replaced};
     assert_eq!(
         fates,
         [(AsIs, 2), (Dropped, 0), (Dropped, 0), (Replaced, 1), (Inserted, 2), (AsIs, 2)]
