@@ -23,17 +23,10 @@ pub fn parse(json: &str) -> Result<Message> {
 /// Reads a message from a value that is known to be JSON.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
-    let Some(object) = Object::of(raw) else {
-        let json = RawJson::from(raw);
-        return Message::new(Role::from_name("unknown"), vec![Block::Opaque { json }]);
-    };
+    let Some(object) = Object::of(raw) else { return block::no_message(raw) };
     let role = object.text("role").unwrap_or_else(|| "unknown".into());
-    let mut role = Role::from_name(&role);
     let blocks = block::content(object.get("content"));
-    let results = blocks.iter().filter(|b| matches!(b, Block::ToolResult(_))).count();
-    if role == Role::User && results > 0 && results == blocks.len() {
-        role = Role::ToolResult;
-    }
+    let role = block::speaker(Role::from_name(&role), &blocks);
     Message { role, blocks, meta: meta(&object) }
 }
 

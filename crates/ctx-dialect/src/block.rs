@@ -5,10 +5,23 @@
 
 use std::borrow::Cow;
 
-use ctx_core::{Block, CallId, CallSpelling, Image, RawJson, ToolCall, ToolResult};
+use ctx_core::{Block, CallId, CallSpelling, Image, Message, RawJson, Role, ToolCall, ToolResult};
 use serde_json::value::RawValue;
 
 use crate::json::{Object, elements, identifier, string, unwrap_arguments};
+
+/// A value that stands where a message should, carried as one.
+pub(crate) fn no_message(raw: &RawValue) -> Message {
+    Message::new(Role::from_name("unknown"), vec![opaque(raw)])
+}
+
+/// Who speaks in a message of these blocks: providers that know no role for tools put results, and
+/// nothing else, into a message of the user.
+pub(crate) fn speaker(role: Role, blocks: &[Block]) -> Role {
+    let only_results =
+        !blocks.is_empty() && blocks.iter().all(|b| matches!(b, Block::ToolResult(_)));
+    if role == Role::User && only_results { Role::ToolResult } else { role }
+}
 
 /// Reads `content`: a string, an array of blocks, or a single block.
 pub(crate) fn content(raw: Option<&RawValue>) -> Vec<Block> {

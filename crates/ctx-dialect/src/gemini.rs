@@ -21,16 +21,10 @@ pub fn parse(json: &str) -> Result<Message> {
 /// Reads a content from a value that is known to be JSON.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
-    let Some(object) = Object::of(raw) else {
-        let json = RawJson::from(raw);
-        return Message::new(Role::from_name("unknown"), vec![Block::Opaque { json }]);
-    };
-    let mut role = Role::from_name(&object.text("role").unwrap_or("user".into()));
+    let Some(object) = Object::of(raw) else { return block::no_message(raw) };
+    let role = object.text("role").unwrap_or_else(|| "user".into());
     let blocks = block::content(object.get("parts").or_else(|| object.get("content")));
-    let results = blocks.iter().filter(|b| matches!(b, Block::ToolResult(_))).count();
-    if role == Role::User && results > 0 && results == blocks.len() {
-        role = Role::ToolResult;
-    }
+    let role = block::speaker(Role::from_name(&role), &blocks);
     Message::new(role, blocks)
 }
 

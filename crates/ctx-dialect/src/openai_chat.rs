@@ -33,10 +33,7 @@ pub fn parse(json: &str) -> Result<Message> {
 /// Reads a message from a value that is known to be JSON.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
-    let Some(object) = Object::of(raw) else {
-        let json = RawJson::from(raw);
-        return Message::new(Role::from_name("unknown"), vec![Block::Opaque { json }]);
-    };
+    let Some(object) = Object::of(raw) else { return block::no_message(raw) };
     let name = object.text("role").unwrap_or_else(|| "unknown".into());
     let role = Role::from_name(&name);
     let blocks = match role {
