@@ -1,10 +1,12 @@
 //! `agents.defaults.compaction`.
 
-use ctx_core::{Profile, Tokens};
+use std::collections::BTreeMap;
+
+use ctx_core::{IdentifierPolicy, Profile, Tokens};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// When history is compacted, and how much of it stays.
+/// When history is compacted, how much of it stays, and who writes the summary.
 ///
 /// The reserve is what is kept free of the window for the answer and for what must be done before
 /// a compaction. It is at most a quarter of the window, whatever is set here.
@@ -24,15 +26,133 @@ pub struct Config {
     /// From 0.1 to 1.
     #[schemars(range(min = 0.1, max = 1))]
     pub trigger_ratio: Option<f64>,
-    /// Tokens of recent history that a compaction keeps verbatim. Default: 20000; at most 40 % of
-    /// the budget. It waits for summaries: the hard prune goes by `maxHistoryShare`.
+    /// What the request may measure after a compaction, as a share of the window. Default: not
+    /// set, so that the size is that of what is kept and of the summary; 0.3 under `ponybunny`.
+    /// From 0.05 to 0.9.
+    #[schemars(range(min = 0.05, max = 0.9))]
+    pub target_ratio: Option<f64>,
+    /// Tokens of recent history that a compaction keeps verbatim; at most 40 % of the budget.
+    /// Default: 20000; under `copaw` `agents.running.memory_reserve_ratio` of the window.
     pub keep_recent_tokens: u32,
+    /// Keep this many of the newest turns instead, as far as they fit. Default: not set.
+    pub keep_recent_turns: Option<u32>,
+    /// Keep this many of the newest messages instead, as far as they fit. Default: not set;
+    /// `byWindow` under `ponybunny`.
+    pub keep_recent_messages: Option<KeepMessages>,
+    /// Whether a cut may lie inside a turn, so that one long turn can be compacted too. Where it
+    /// may not, a turn is split only when nothing else fits. Default: true; false under `copaw`,
+    /// which never parts a user message from its answer.
+    pub split_turns: bool,
+    /// How a model is asked. Default: `rolling`; `multiPart` under `ponybunny`, `single` under
+    /// `copaw` and `pi`.
+    pub strategy: Strategy,
+    /// In how many parts `multiPart` splits the history at least. Default: 2.
+    #[schemars(range(min = 1, max = 16))]
+    pub parts: u32,
+    /// With fewer messages than this, `multiPart` does not split. Default: 4.
+    pub min_messages_for_split: u32,
+    /// How the largest chunk sent to a model is found. Default: `pi`; `ponybunny` under
+    /// `ponybunny`.
+    pub chunk_ratio: ChunkRatio,
+    /// Whether the model's thinking is part of what is summarised. Default: false; true under `pi`.
+    pub serialize_thinking: bool,
+    /// The model that writes summaries, as `provider/model` or a name of the catalogue. Default:
+    /// not set: without a model, the built-in extractive summariser writes them.
+    pub model: Option<String>,
+    /// Which model follows when one fails: model to model. Default: that of PonyBunny, from
+    /// claude-opus-4-5 to claude-sonnet-3-5 to claude-haiku-3-5, and from gpt-4-turbo to
+    /// gpt-3.5-turbo.
+    pub fallback_models: BTreeMap<String, String>,
+    /// What summaries do with identifiers. Default: `preserve` (also `strict`).
+    #[schemars(with = "String", extend("enum" = ["preserve", "strict", "anonymize", "off", "custom"]))]
+    pub identifier_policy: IdentifierPolicy,
+    /// The instructions of `identifierPolicy: "custom"`.
+    pub identifier_instructions: Option<String>,
+    /// What every summary shall dwell on. Default: nothing in particular.
+    pub custom_instructions: Option<String>,
+    /// What becomes of identifiers and numbers that a model made up. Default: `remove`.
+    pub ungrounded: Ungrounded,
+    /// How long one compaction may take, all calls and waits together. Default: 300 s (Pi engine).
+    #[schemars(range(min = 1, max = 3600))]
+    pub timeout_seconds: u32,
+    /// What the calls of one compaction may cost, in USD. Default: not set: no limit.
+    pub max_spend_usd: Option<f64>,
+    /// How deep a compaction cuts when the provider refused the prompt all the same.
+    pub emergency: Emergency,
     /// The share of the window that history may take after a hard prune. Default: 0.8 (Pi engine).
     /// From 0.1 to 0.9.
     #[schemars(range(min = 0.1, max = 0.9))]
     pub max_history_share: f64,
     /// The silent turn that saves what matters before a compaction. It waits for the outer loop.
     pub memory_flush: MemoryFlush,
+}
+
+/// How many of the newest messages are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum KeepMessages {
+    /// That many.
+    Count(u32),
+    /// By the size of the window.
+    Table(ByWindow),
+}
+
+/// PonyBunny's table: 5 messages in a window under 32,000 tokens, 10 under 128,000, 20 under
+/// 200,000, 50 under 1,000,000, else 100.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ByWindow {
+    /// By the size of the window.
+    ByWindow,
+}
+
+/// How a model is asked for a summary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Strategy {
+    /// Chunk by chunk, each time with the summary so far (Pi engine).
+    #[default]
+    Rolling,
+    /// Parts in parallel, then one call that merges them (PonyBunny).
+    MultiPart,
+    /// All in one call; chunk by chunk where it does not fit.
+    Single,
+}
+
+/// How large a chunk may be, as a share of the model's window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ChunkRatio {
+    /// 0.4, less the average message's share of the window; 0.15 at least (Pi engine).
+    #[default]
+    Pi,
+    /// 0.4; where the average message with its margin is over a tenth of the window, less twice
+    /// that share; 0.15 at least (PonyBunny).
+    Ponybunny,
+}
+
+/// What becomes of identifiers and numbers in a summary that stand nowhere in its source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Ungrounded {
+    /// The line that holds them goes.
+    #[default]
+    Remove,
+    /// The line stays and says `[unverified]`.
+    Mark,
+}
+
+/// Compaction after the provider refused a prompt as too long.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Emergency {
+    /// What the request may measure afterwards, as a share of the window. Default: 0.2 (PonyBunny).
+    #[schemars(range(min = 0.05, max = 0.9))]
+    pub target_ratio: f64,
+    /// How many of the newest messages stay. Default: 2 (PonyBunny).
+    pub keep_messages: u32,
+    /// From which attempt on an overflow is an emergency. Default: 2; 1 under `ponybunny`.
+    pub from_attempt: u32,
 }
 
 /// The silent turn before a compaction. It is run by the outer loop.
@@ -55,6 +175,22 @@ impl Default for MemoryFlush {
     }
 }
 
+impl Default for Emergency {
+    fn default() -> Self {
+        Self { target_ratio: 0.2, keep_messages: 2, from_attempt: 2 }
+    }
+}
+
+/// FALLBACK_CHAIN of PonyBunny.
+fn default_fallbacks() -> BTreeMap<String, String> {
+    let chain = [
+        ("claude-opus-4-5", "claude-sonnet-3-5"),
+        ("claude-sonnet-3-5", "claude-haiku-3-5"),
+        ("gpt-4-turbo", "gpt-3.5-turbo"),
+    ];
+    chain.map(|(model, next)| (model.to_owned(), next.to_owned())).into()
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -62,7 +198,25 @@ impl Default for Config {
             reserve_tokens: 16_384,
             reserve_tokens_floor: 20_000,
             trigger_ratio: None,
+            target_ratio: None,
             keep_recent_tokens: 20_000,
+            keep_recent_turns: None,
+            keep_recent_messages: None,
+            split_turns: true,
+            strategy: Strategy::Rolling,
+            parts: 2,
+            min_messages_for_split: 4,
+            chunk_ratio: ChunkRatio::Pi,
+            serialize_thinking: false,
+            model: None,
+            fallback_models: default_fallbacks(),
+            identifier_policy: IdentifierPolicy::Preserve,
+            identifier_instructions: None,
+            custom_instructions: None,
+            ungrounded: Ungrounded::Remove,
+            timeout_seconds: 300,
+            max_spend_usd: None,
+            emergency: Emergency::default(),
             max_history_share: 0.8,
             memory_flush: MemoryFlush::default(),
         }
@@ -75,12 +229,26 @@ impl Config {
     pub fn for_profile(profile: Profile) -> Self {
         let base = Self::default();
         match profile {
-            Profile::Openclaw | Profile::Copaw => base,
-            Profile::Ponybunny => Self { trigger_ratio: Some(0.8), ..base },
+            Profile::Openclaw => base,
+            Profile::Ponybunny => Self {
+                trigger_ratio: Some(0.8),
+                target_ratio: Some(0.3),
+                keep_recent_messages: Some(KeepMessages::Table(ByWindow::ByWindow)),
+                strategy: Strategy::MultiPart,
+                chunk_ratio: ChunkRatio::Ponybunny,
+                emergency: Emergency { from_attempt: 1, ..Emergency::default() },
+                ..base
+            },
+            Profile::Copaw => Self { split_turns: false, strategy: Strategy::Single, ..base },
             Profile::MemoryContext => {
                 Self { reserve_tokens: 4_000, reserve_tokens_floor: 0, ..base }
             }
-            Profile::Pi => Self { reserve_tokens_floor: 0, ..base },
+            Profile::Pi => Self {
+                reserve_tokens_floor: 0,
+                strategy: Strategy::Single,
+                serialize_thinking: true,
+                ..base
+            },
         }
     }
 
@@ -92,6 +260,26 @@ impl Config {
             Some(ratio) => window - window.scale(ratio.clamp(0.0, 1.0)),
             None => Tokens(self.reserve_tokens.max(self.reserve_tokens_floor)),
         }
+    }
+}
+
+impl Config {
+    /// The models that may write a summary, `first` and then its fallbacks, each once.
+    #[must_use]
+    pub fn model_chain(&self, first: &str) -> Vec<String> {
+        let mut chain = vec![first.to_owned()];
+        while let Some(next) = chain.last().and_then(|last| self.fallback_of(last))
+            && !chain.contains(next)
+        {
+            chain.push(next.clone());
+        }
+        chain
+    }
+
+    /// A fallback is given for a name, with or without its provider.
+    fn fallback_of(&self, model: &str) -> Option<&String> {
+        let bare = model.rsplit('/').next().unwrap_or(model);
+        self.fallback_models.get(model).or_else(|| self.fallback_models.get(bare))
     }
 }
 

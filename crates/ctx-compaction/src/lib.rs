@@ -1,16 +1,27 @@
-//! Layer 3: replaces old history, so that a session of any length goes on.
+//! Layer 3: replaces old history by a verified summary, so that a session of any length goes on.
 //!
-//! What is here now is the last rung of the ladder, the *hard prune*: the newest history within a
-//! share of the window stays, the rest is left out without a summary. It needs no model and cannot
-//! fail.
+//! A compaction is a pipeline of plain values: [`History`] is what there is, a plan says what goes
+//! and what stays, a ladder of summarisers writes the text, the audit compares it with its source,
+//! repair adds what is missing, and the [`Receipt`] says what was done. The last rungs of the ladder
+//! need no model and cannot fail.
 
 #![forbid(unsafe_code)]
 
 mod config;
+mod fact;
+mod files;
 mod hard_prune;
+mod history;
+mod receipt;
 
-pub use config::{Config, MemoryFlush};
+pub use config::{
+    ByWindow, ChunkRatio, Config, Emergency, KeepMessages, MemoryFlush, Strategy, Ungrounded,
+};
+pub use fact::{Fact, FactKind};
+pub use files::FileLists;
 pub use hard_prune::{HardPrune, HardPrunePlan, SAFETY_MARGIN, plan_hard_prune};
+pub use history::{History, Item, PreviousSummary, Said};
+pub use receipt::{AuditReport, Call, KindCount, Receipt, Rung};
 
 #[cfg(feature = "register")]
 mod register;

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{ContextView, EntryId, Message, Result, Tokens, TurnContext};
+use crate::{
+    ContextView, EntryId, Message, Projection, Result, SummaryModels, Tokens, TurnContext,
+};
 
 /// Who an engine is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +95,32 @@ pub enum CompactionTrigger {
     Threshold,
 }
 
+/// What a summary does with identifiers: paths, ids, hashes, URLs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum IdentifierPolicy {
+    /// They stay exactly as they are, so that the summary can be traced back.
+    #[default]
+    #[serde(alias = "strict")]
+    Preserve,
+    /// They are replaced by neutral names: shorter, but nothing can be traced back.
+    Anonymize,
+    /// Nothing is asked of the model.
+    Off,
+    /// The instructions given say what to do.
+    Custom,
+}
+
+/// How a summary is to be written, where the caller has wishes of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct SummaryInstructions {
+    /// What to do with identifiers.
+    pub identifier_policy: Option<IdentifierPolicy>,
+    /// The instructions of [`IdentifierPolicy::Custom`].
+    pub identifier_instructions: Option<String>,
+}
+
 /// The session is to be compacted.
 #[derive(Debug)]
 pub struct CompactRequest {
@@ -102,14 +130,48 @@ pub struct CompactRequest {
     pub view: ContextView,
     /// The turn.
     pub turn: TurnContext,
-    /// What the session may measure afterwards; the ledger's budget when absent.
+    /// What the session may measure afterwards; the engine's own target when absent.
     pub token_budget: Option<Tokens>,
     /// Compact even if the session is small.
     pub force: bool,
     /// Why.
     pub trigger: CompactionTrigger,
+    /// Which attempt this is at getting one request through, from 1. Later ones cut deeper.
+    pub attempt: u32,
+    /// How many attempts there will be at most.
+    pub max_attempts: u32,
+    /// Other models than the engine's own, for this compaction.
+    pub models: Option<SummaryModels>,
     /// What the user wants the summary to dwell on. Untrusted.
     pub custom_instructions: Option<String>,
+    /// How the summary is to be written.
+    pub summary_instructions: SummaryInstructions,
+}
+
+impl CompactRequest {
+    /// A request with the engine's own target, models and instructions, the first attempt of
+    /// three.
+    #[must_use]
+    pub fn new(
+        session_id: impl Into<String>,
+        view: ContextView,
+        turn: TurnContext,
+        trigger: CompactionTrigger,
+    ) -> Self {
+        Self {
+            session_id: session_id.into(),
+            view,
+            turn,
+            token_budget: None,
+            force: false,
+            trigger,
+            attempt: 1,
+            max_attempts: 3,
+            models: None,
+            custom_instructions: None,
+            summary_instructions: SummaryInstructions::default(),
+        }
+    }
 }
 
 /// What a compaction achieved.
@@ -126,6 +188,9 @@ pub struct Compacted {
     pub tokens_after: Option<Tokens>,
     /// What the method has to say about itself.
     pub details: Option<serde_json::Value>,
+    /// Shorter forms of messages that are kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub projections: Vec<Projection>,
 }
 
 /// The outcome of [`ContextEngine::compact`].

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::time::Duration;
 
 /// Shorthand for results of this crate and of those above it.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -32,6 +33,13 @@ pub enum ErrorKind {
     Io,
     /// A model, an embedder or another remote service failed.
     Upstream,
+    /// A model refused a prompt as too long for its window.
+    Overflow,
+    /// A model cannot do what was asked, or may not be used: no such model, no right to it, a
+    /// feature it lacks. Another model may.
+    Capability,
+    /// What was asked took longer than it may.
+    Timeout,
     /// An engine broke its contract.
     Contract,
     /// The caller cancelled.
@@ -46,6 +54,7 @@ pub struct Error {
     context: Vec<(&'static str, String)>,
     hint: Option<String>,
     retry: bool,
+    retry_after: Option<Duration>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -58,6 +67,7 @@ impl Error {
             context: Vec::new(),
             hint: None,
             retry: false,
+            retry_after: None,
             source: None,
         }
     }
@@ -80,6 +90,14 @@ impl Error {
     #[must_use]
     pub fn retryable(mut self) -> Self {
         self.retry = true;
+        self
+    }
+
+    /// Marks the error as one that may pass when tried again after `wait`, as the other side said.
+    #[must_use]
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry = true;
+        self.retry_after = Some(wait);
         self
     }
 
@@ -106,6 +124,12 @@ impl Error {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.retry
+    }
+
+    /// How long the other side asks to wait before trying again.
+    #[must_use]
+    pub fn wait(&self) -> Option<Duration> {
+        self.retry_after
     }
 
     /// The named facts, in the order they were added.

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use crate::{ContextView, IdSource, Profile, Result, Timestamp};
+use crate::{CompactRequest, CompactResult, ContextView, IdSource, Profile, Result, Timestamp};
 
 /// What a layer knows of the turn it is called in.
 #[derive(Clone)]
@@ -38,6 +38,9 @@ pub type Prepared = Box<dyn Any + Send>;
 /// Work that must be awaited before a layer can be applied. It owns what it needs: no view is held
 /// across an await, because the future cannot borrow one.
 pub type Pending = Pin<Box<dyn Future<Output = Result<Prepared>> + Send>>;
+
+/// A compaction under way. Like [`Pending`] it owns what it needs.
+pub type PendingCompaction = Pin<Box<dyn Future<Output = Result<CompactResult>> + Send>>;
 
 /// One layer of defence.
 ///
@@ -85,4 +88,10 @@ pub trait Layer: Send + Sync {
         prepared: Option<Prepared>,
         turn: &TurnContext,
     ) -> Result<()>;
+
+    /// Makes the session smaller for good, or `None` where the layer does not do such things.
+    fn compact(&self, request: &CompactRequest) -> Option<PendingCompaction> {
+        let _ = request;
+        None
+    }
 }

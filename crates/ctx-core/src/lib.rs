@@ -22,6 +22,7 @@ mod message;
 mod profile;
 mod projection;
 mod services;
+mod summary;
 pub mod text;
 mod tokens;
 mod view;
@@ -29,14 +30,14 @@ mod view;
 pub use count::{Counter, CounterKind, IMAGE_TOKENS, PONYBUNNY_CALL_TOKENS};
 pub use engine::{
     AssembleRequest, Assembled, BootstrapRequest, BootstrapResult, CompactRequest, CompactResult,
-    Compacted, CompactionTrigger, ContextEngine, EngineInfo, IngestRequest, IngestResult,
-    SubagentEnd, SubagentSpawn,
+    Compacted, CompactionTrigger, ContextEngine, EngineInfo, IdentifierPolicy, IngestRequest,
+    IngestResult, SubagentEnd, SubagentSpawn, SummaryInstructions,
 };
 pub use entry::{Entry, EntryId, Facts, LoadMessage};
 pub use error::{Error, ErrorKind, Result};
 pub use hooks::{Installed, ToolHooks, ToolResultHook};
 pub use json::RawJson;
-pub use layer::{Layer, Pending, Prepared, TurnContext};
+pub use layer::{Layer, Pending, PendingCompaction, Prepared, TurnContext};
 pub use ledger::{
     Calibration, KEEP_RECENT_MAX_SHARE, MIN_MESSAGE_TOKENS, RESERVE_MAX_SHARE, TokenLedger,
 };
@@ -49,8 +50,9 @@ pub use profile::{Profile, UnknownProfile};
 pub use projection::{ContentHash, Projected, Projection, ProjectionKey};
 pub use services::{
     BlobStore, Embedder, IdSource, MemoryStore, ProjectionStore, Recalled, SequentialIds, Services,
-    Store, Summarizer, SummaryRequest,
+    Store,
 };
+pub use summary::{Summarizer, Summary, SummaryModels, SummaryRequest, Timer};
 pub use tokens::{Chars, Tokens};
 pub use view::{
     CONTEXT_LIMIT_TRUNCATION_NOTICE, ContextView, Finished, MIDDLE_OMITTED_NOTICE,

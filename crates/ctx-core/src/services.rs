@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 
-use crate::{Message, Projection, Result, Timestamp, Tokens};
+use crate::{Message, Projection, Result, SummaryModels, Timestamp};
 
 /// Small values an engine keeps between turns, by key.
 #[async_trait]
@@ -33,26 +33,6 @@ pub trait ProjectionStore: Send + Sync {
     fn load(&self) -> Result<Vec<Projection>>;
     /// Adds projections; a later one of the same key wins.
     fn save(&self, projections: &[Projection]) -> Result<()>;
-}
-
-/// One text to be summarised.
-#[derive(Clone, Debug)]
-pub struct SummaryRequest {
-    /// What the model is told it is.
-    pub system: String,
-    /// The conversation and the task.
-    pub prompt: String,
-    /// The longest answer wanted.
-    pub max_tokens: Tokens,
-}
-
-/// A model that writes summaries.
-#[async_trait]
-pub trait Summarizer: Send + Sync {
-    /// A name for receipts and logs, for example `anthropic/claude-haiku-4-5`.
-    fn name(&self) -> &str;
-    /// Writes one summary.
-    async fn summarize(&self, request: SummaryRequest) -> Result<String>;
 }
 
 /// Turns texts into vectors.
@@ -112,8 +92,8 @@ pub struct Services {
     pub blobs: Option<Arc<dyn BlobStore>>,
     /// Sticky projections.
     pub projections: Option<Arc<dyn ProjectionStore>>,
-    /// The model that writes summaries.
-    pub summarizer: Option<Arc<dyn Summarizer>>,
+    /// The models that write summaries.
+    pub summary_models: Option<SummaryModels>,
     /// The model that makes vectors.
     pub embedder: Option<Arc<dyn Embedder>>,
     /// Long-term memory.
@@ -126,7 +106,7 @@ impl std::fmt::Debug for Services {
             .field("store", &self.store.is_some())
             .field("blobs", &self.blobs.is_some())
             .field("projections", &self.projections.is_some())
-            .field("summarizer", &self.summarizer.as_ref().map(|s| s.name()))
+            .field("summary_models", &self.summary_models)
             .field("embedder", &self.embedder.as_ref().map(|e| e.name()))
             .field("memory", &self.memory.is_some())
             .finish()

@@ -68,9 +68,12 @@ impl ContextEngine for LayeredEngine {
         Ok(Assembled { view: request.view, system_prompt_addition: None })
     }
 
-    /// What the layers leave out when the request is assembled is all there is to compact so far:
-    /// `token_budget`, `force` and the instructions wait for summaries.
+    /// The first layer that can compact does. Where none can, what the layers leave out when the
+    /// request is assembled is all there is.
     async fn compact(&self, request: CompactRequest) -> Result<CompactResult> {
+        if let Some(pending) = self.layers.iter().find_map(|layer| layer.compact(&request)) {
+            return pending.await;
+        }
         let before = request.view.used();
         let (session_id, view, turn) = (request.session_id, request.view, request.turn);
         let assembled = self.assemble(AssembleRequest { session_id, view, turn }).await?;
@@ -94,6 +97,7 @@ impl ContextEngine for LayeredEngine {
                 tokens_before: before,
                 tokens_after: Some(finished.tokens),
                 details: None,
+                projections: Vec::new(),
             }),
         })
     }
@@ -145,15 +149,7 @@ mod tests {
             ids: Arc::new(SequentialIds::default()),
             profile: Default::default(),
         };
-        let request = CompactRequest {
-            session_id: "s".to_owned(),
-            view,
-            turn,
-            token_budget: None,
-            force: false,
-            trigger: CompactionTrigger::Manual,
-            custom_instructions: None,
-        };
+        let request = CompactRequest::new("s", view, turn, CompactionTrigger::Manual);
         let engine = LayeredEngine::new("t", "t", vec![Box::new(DropOldest)]);
         let mut compact = pin!(engine.compact(request));
         match compact.as_mut().poll(&mut Context::from_waker(Waker::noop())) {

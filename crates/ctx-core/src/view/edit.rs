@@ -35,11 +35,21 @@ impl ContextView {
         layer: impl Into<Cow<'static, str>>,
         reason: impl Into<Cow<'static, str>>,
     ) -> Result<()> {
-        let Some(node) = self.nodes.get(at) else {
+        if at >= self.nodes.len() {
             return Err(Error::new(ErrorKind::Contract, "no message at this position of the view")
                 .with("position", at)
                 .with("messages", self.nodes.len()));
-        };
+        }
+        self.check_form(at, &form)?;
+        if self.nodes[at].is_live() {
+            self.set_form(at, form, &Why::new(layer, reason));
+        }
+        Ok(())
+    }
+
+    /// Refuses a form of another role, or with other calls or results.
+    pub(super) fn check_form(&self, at: usize, form: &Message) -> Result<()> {
+        let node = &self.nodes[at];
         let same_calls = form.tool_calls().map(|c| &c.id).eq(node.facts.calls.iter());
         let same_results = form.tool_results().map(|r| &r.call_id).eq(node.facts.results.iter());
         if !same_calls || !same_results || form.role != node.facts.role {
@@ -48,9 +58,6 @@ impl ContextView {
                 "a replaced message must keep its role, its tool calls and its results",
             )
             .with("entry", node.entry.id()));
-        }
-        if node.is_live() {
-            self.set_form(at, form, &Why::new(layer, reason));
         }
         Ok(())
     }
@@ -133,17 +140,28 @@ impl ContextView {
     }
 
     pub(super) fn drop_node(&mut self, at: usize, why: &Why) -> Tokens {
+        let node = &self.nodes[at];
+        let in_transcript = node.is_live() && node.state != NodeState::Inserted;
+        let entry = node.entry.clone();
+        let freed = self.take_out(at, why);
+        if in_transcript {
+            self.forms.remember(&entry, why, Projected::Dropped);
+        }
+        freed
+    }
+
+    /// Takes a node out of the request without making that its form for good.
+    pub(super) fn take_out(&mut self, at: usize, why: &Why) -> Tokens {
         let node = &mut self.nodes[at];
         if !node.is_live() {
             return Tokens::ZERO;
         }
-        let in_transcript = node.state != NodeState::Inserted;
         node.state = NodeState::Dropped;
         node.why = Some(why.clone());
         if std::mem::take(&mut node.pinned) {
             self.groups[node.group as usize].pins -= 1;
         }
-        let (entry, freed, group) = (node.entry.clone(), node.tokens, node.group);
+        let (entry, freed, group) = (node.entry.id().clone(), node.tokens, node.group);
         let (calls, has_results) = (node.facts.calls.clone(), !node.facts.results.is_empty());
         for call in &calls {
             // The id may have been taken by a later call, which stays open.
@@ -153,11 +171,7 @@ impl ContextView {
         }
         self.subtract(freed, has_results);
         self.touch(at);
-        let id = entry.id().clone();
-        self.record(id, Action::Drop, freed, Tokens::ZERO, why.clone());
-        if in_transcript {
-            self.forms.remember(&entry, why, Projected::Dropped);
-        }
+        self.record(entry, Action::Drop, freed, Tokens::ZERO, why.clone());
         freed
     }
 

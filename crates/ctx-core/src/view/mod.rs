@@ -2,6 +2,7 @@
 
 mod append;
 mod arrange;
+mod compact;
 mod edit;
 mod finish;
 mod forms;
@@ -12,7 +13,7 @@ mod protected;
 mod report;
 mod shrink;
 
-use crate::{Edit, TokenLedger, Tokens};
+use crate::{Compacted, Edit, TokenLedger, Tokens};
 
 pub use arrange::MISSING_RESULT_NOTICE;
 pub use finish::Finished;
@@ -76,6 +77,7 @@ pub struct ContextView {
     round: u32,
     due: Vec<Due>,
     forms: forms::Forms,
+    compactions: Vec<Compacted>,
     sent: finish::Sent,
 }
 
@@ -113,6 +115,7 @@ impl ContextView {
             round: 0,
             due: Vec::new(),
             forms: forms::Forms::default(),
+            compactions: Vec::new(),
             sent: finish::Sent::default(),
         }
     }

@@ -70,11 +70,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node that goes out as recorded. Its group is given when it is put into the view.
+    /// A node that goes out as recorded: pinned, if nothing else in the request says what it says.
+    /// Its group is given when it is put into the view.
     pub(super) fn new(entry: Arc<Entry>, facts: Facts, tokens: Tokens, place: Place) -> Self {
         Self {
             entry,
-            pinned: facts.role == Role::System,
+            pinned: matches!(facts.role, Role::System | Role::CompactionSummary),
             facts,
             form: None,
             state: NodeState::Kept,

@@ -1,0 +1,113 @@
+//! What is to be compacted, as plain values.
+
+use std::sync::Arc;
+
+use ctx_core::{ContextView, Entry, EntryId, Message, Result, Role, TokenLedger, Tokens};
+
+use crate::FileLists;
+
+/// One message of the history, known without reading it.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Its entry.
+    pub entry: Arc<Entry>,
+    /// Who speaks.
+    pub role: Role,
+    /// Tokens of the form that goes out.
+    pub tokens: Tokens,
+    /// Items of one group are a tool call and its results. Groups have no order.
+    pub group: u32,
+    /// Whether it holds tool results.
+    pub has_results: bool,
+    /// Whether it is a message of the user and not only a carrier of tool results.
+    pub is_user: bool,
+    /// Whether it was pinned: it stays in this process's requests, and its text is kept by the
+    /// summary for the next one.
+    pub pinned: bool,
+}
+
+/// A message in full, with the entry it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The entry.
+    pub id: EntryId,
+    /// The message as recorded, whatever layers made of it since.
+    pub message: Arc<Message>,
+    /// Whether it was pinned.
+    pub pinned: bool,
+}
+
+/// The summary of an earlier compaction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PreviousSummary {
+    /// Its text.
+    pub text: String,
+    /// Files it says were read and modified.
+    pub files: FileLists,
+    /// Its tokens.
+    pub tokens: Tokens,
+}
+
+/// The messages of a request, system messages aside, and the budget.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// The messages, oldest first, without system messages and summaries of compactions.
+    pub items: Vec<Item>,
+    /// What stands for the history before them. Several summaries become one text.
+    pub previous: Option<PreviousSummary>,
+    /// The budget.
+    pub ledger: TokenLedger,
+    /// Tokens of the whole request as it is: messages, system prompt, tool schemas, pending input.
+    pub used: Tokens,
+}
+
+impl History {
+    /// The history of a view.
+    ///
+    /// # Errors
+    ///
+    /// What reading an earlier summary may give.
+    pub fn of(view: &ContextView) -> Result<Self> {
+        let mut items = Vec::with_capacity(view.len());
+        let mut previous: Option<PreviousSummary> = None;
+        for node in view.nodes().iter().filter(|node| node.is_live()) {
+            match node.role() {
+                Role::System => {}
+                Role::CompactionSummary => {
+                    let text = node.entry().message()?.plain_text();
+                    let all = previous.get_or_insert_default();
+                    if !all.text.is_empty() {
+                        all.text.push_str("\n\n");
+                    }
+                    all.text.push_str(&text);
+                    all.tokens += node.tokens();
+                }
+                role => items.push(Item {
+                    entry: node.entry().clone(),
+                    role: role.clone(),
+                    tokens: node.tokens(),
+                    group: node.group(),
+                    has_results: !node.results().is_empty(),
+                    is_user: node.is_user(),
+                    pinned: node.is_pinned(),
+                }),
+            }
+        }
+        if let Some(previous) = &mut previous {
+            previous.files = FileLists::in_summary(&previous.text);
+        }
+        Ok(Self { items, previous, ledger: view.ledger().clone(), used: view.used() })
+    }
+
+    /// Reads messages. One that cannot be read is passed over: a file that was damaged meanwhile is
+    /// no reason to keep all of it in the window.
+    #[must_use]
+    pub fn read(&self, range: std::ops::Range<usize>) -> Vec<Said> {
+        let items = self.items.get(range).unwrap_or_default().iter();
+        let read = items.filter_map(|item| {
+            let message = item.entry.message().ok()?;
+            Some(Said { id: item.entry.id().clone(), message, pinned: item.pinned })
+        });
+        read.collect()
+    }
+}
