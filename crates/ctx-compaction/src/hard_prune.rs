@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ctx_core::{ContextView, Layer, Prepared, Result, Tokens, TurnContext};
+use ctx_core::{ContextView, Layer, Prepared, Result, TokenLedger, Tokens, TurnContext};
 use serde::{Deserialize, Serialize};
 
 use crate::Config;
@@ -30,6 +30,15 @@ pub struct HardPrunePlan {
     pub budget_tokens: Tokens,
 }
 
+/// What a hard prune has to know of one message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prunable {
+    pub(crate) tokens: Tokens,
+    pub(crate) group: u32,
+    /// Whether it stays wherever it stands.
+    pub(crate) protected: bool,
+}
+
 /// Plans a hard prune: from the newest message back, messages are kept while their tokens, times
 /// [`SAFETY_MARGIN`], fit the quota and the ledger's budget. A tool call and its results fit together
 /// or not at all. It stops at the first that does not fit, so that what is kept is one unbroken
@@ -39,25 +48,38 @@ pub struct HardPrunePlan {
 /// many calls would go as a whole.
 #[must_use]
 pub fn plan_hard_prune(view: &ContextView, max_history_share: f64) -> HardPrunePlan {
+    let nodes = view.nodes().iter().enumerate();
+    let messages: Vec<Option<Prunable>> = nodes
+        .map(|(at, node)| {
+            let (tokens, group) = (node.tokens(), node.group());
+            node.is_live().then(|| Prunable { tokens, group, protected: view.is_protected(at) })
+        })
+        .collect();
+    plan_prune(&messages, view.ledger(), max_history_share)
+}
+
+/// [`plan_hard_prune`] over plain values; `None` stands for a message that is gone already.
+pub(crate) fn plan_prune(
+    messages: &[Option<Prunable>],
+    ledger: &TokenLedger,
+    max_history_share: f64,
+) -> HardPrunePlan {
     let share = max_history_share.clamp(0.1, 0.9);
-    let quota = view.ledger().window().scale(share);
-    let budget = Tokens((f64::from(quota.0) / SAFETY_MARGIN) as u32).min(view.ledger().budget());
-    let nodes = view.nodes();
+    let quota = ledger.window().scale(share);
+    let budget = Tokens((f64::from(quota.0) / SAFETY_MARGIN) as u32).min(ledger.budget());
     let mut kept = Tokens::ZERO;
     let mut groups: HashMap<u32, Tokens> = HashMap::new();
-    for (at, node) in nodes.iter().enumerate().filter(|(_, node)| node.is_live()) {
-        if view.is_protected(at) {
-            kept += node.tokens();
+    for message in messages.iter().flatten() {
+        if message.protected {
+            kept += message.tokens;
         } else {
-            *groups.entry(node.group()).or_default() += node.tokens();
+            *groups.entry(message.group).or_default() += message.tokens;
         }
     }
-    let mut first_kept = nodes.len();
-    for at in (0..nodes.len()).rev() {
-        // What is no longer in the map is dropped, protected, or of a group that has its place.
-        if nodes[at].is_live()
-            && let Some(size) = groups.remove(&nodes[at].group())
-        {
+    let mut first_kept = messages.len();
+    for (at, message) in messages.iter().enumerate().rev() {
+        // What is no longer in the map is protected, or of a group that has its place.
+        if let Some(size) = message.as_ref().and_then(|message| groups.remove(&message.group)) {
             if kept + size > budget {
                 break;
             }
@@ -74,14 +96,14 @@ pub fn plan_hard_prune(view: &ContextView, max_history_share: f64) -> HardPruneP
         budget_tokens: quota,
     };
     let mut in_chunk = false;
-    for (at, node) in nodes[..first_kept].iter().enumerate() {
-        let dropped = node.is_live() && !view.is_protected(at);
-        if dropped {
+    for message in &messages[..first_kept] {
+        let dropped = message.filter(|message| !message.protected);
+        if let Some(message) = dropped {
             plan.dropped_messages += 1;
-            plan.dropped_tokens += node.tokens();
+            plan.dropped_tokens += message.tokens;
             plan.dropped_chunks += u32::from(!in_chunk);
         }
-        in_chunk = dropped || (in_chunk && !node.is_live());
+        in_chunk = dropped.is_some() || (in_chunk && message.is_none());
     }
     plan
 }
@@ -153,9 +175,7 @@ impl Layer for HardPrune {
 mod tests {
     use std::sync::Arc;
 
-    use ctx_core::{
-        Action, Block, Counter, Entry, Message, RawJson, Role, TokenLedger, ToolCall, check_pairs,
-    };
+    use ctx_core::{Action, Block, Counter, Entry, Message, RawJson, Role, ToolCall, check_pairs};
 
     use super::*;
 

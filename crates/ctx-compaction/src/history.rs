@@ -57,8 +57,9 @@ pub struct History {
     pub previous: Option<PreviousSummary>,
     /// The budget.
     pub ledger: TokenLedger,
-    /// Tokens of the whole request as it is: messages, system prompt, tool schemas, pending input.
-    pub used: Tokens,
+    /// Tokens of the whole request as it is: messages, system prompt, tool schemas, pending input;
+    /// uncorrected.
+    pub counted: Tokens,
 }
 
 impl History {
@@ -96,7 +97,15 @@ impl History {
         if let Some(previous) = &mut previous {
             previous.files = FileLists::in_summary(&previous.text);
         }
-        Ok(Self { items, previous, ledger: view.ledger().clone(), used: view.used() })
+        let ledger = view.ledger().clone();
+        let counted = view.total() + ledger.fixed();
+        Ok(Self { items, previous, ledger, counted })
+    }
+
+    /// Tokens of the whole request as it is, corrected by the ledger's calibration.
+    #[must_use]
+    pub fn used(&self) -> Tokens {
+        self.ledger.corrected(self.counted)
     }
 
     /// Reads messages. One that cannot be read is passed over: a file that was damaged meanwhile is
