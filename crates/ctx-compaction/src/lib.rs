@@ -12,6 +12,8 @@ mod fact;
 mod files;
 mod hard_prune;
 mod history;
+mod job;
+mod ladder;
 mod receipt;
 
 pub use config::{
@@ -21,6 +23,8 @@ pub use fact::{Fact, FactKind};
 pub use files::FileLists;
 pub use hard_prune::{HardPrune, HardPrunePlan, SAFETY_MARGIN, plan_hard_prune};
 pub use history::{History, Item, PreviousSummary, Said};
+pub use job::{Draft, Job, Log};
+pub use ladder::{ladder, summary_unavailable};
 pub use receipt::{AuditReport, Call, KindCount, Receipt, Rung};
 
 #[cfg(feature = "register")]
