@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod extract;
 mod fact;
 mod files;
 mod hard_prune;
@@ -15,10 +16,12 @@ mod history;
 mod job;
 mod ladder;
 mod receipt;
+mod structured;
 
 pub use config::{
     ByWindow, ChunkRatio, Config, Emergency, KeepMessages, MemoryFlush, Strategy, Ungrounded,
 };
+pub use extract::{Extract, extract};
 pub use fact::{Fact, FactKind};
 pub use files::FileLists;
 pub use hard_prune::{HardPrune, HardPrunePlan, SAFETY_MARGIN, plan_hard_prune};
@@ -26,6 +29,7 @@ pub use history::{History, Item, PreviousSummary, Said};
 pub use job::{Draft, Job, Log};
 pub use ladder::{ladder, summary_unavailable};
 pub use receipt::{AuditReport, Call, KindCount, Receipt, Rung};
+pub use structured::{Field, Line, Progress, StructuredSummary, TURN_CONTEXT_HEADING, TurnPrefix};
 
 #[cfg(feature = "register")]
 mod register;

@@ -1,0 +1,87 @@
+//! One item of a summary, with the entries it rests on.
+
+use std::fmt;
+
+use ctx_core::EntryId;
+
+/// An item of a field.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// Its words, without list marker and citations. What stood indented below it follows on lines
+    /// of its own.
+    pub text: String,
+    /// The entries it cites, in order.
+    pub cites: Vec<EntryId>,
+}
+
+impl Line {
+    /// A line that cites one entry.
+    pub fn new(text: impl Into<String>, cite: impl Into<EntryId>) -> Self {
+        Self { text: text.into(), cites: vec![cite.into()] }
+    }
+
+    /// Reads the words and the citations at their end: `words [e:1] [e:2]`, also `[e:1, e:2]`.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let mut rest = text.trim_end();
+        let mut cites = Vec::new();
+        while let Some((before, inside)) = last_citation(rest) {
+            // They are met from the end.
+            cites.extend(inside.into_iter().rev());
+            rest = before.trim_end();
+        }
+        cites.reverse();
+        Self { text: rest.trim_start().to_owned(), cites }
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        for (n, cite) in self.cites.iter().enumerate() {
+            let blank = if n == 0 && self.text.is_empty() { "" } else { " " };
+            write!(f, "{blank}[e:{cite}]")?;
+        }
+        Ok(())
+    }
+}
+
+/// What precedes a citation at the end of `text`, and the ids it names.
+fn last_citation(text: &str) -> Option<(&str, Vec<EntryId>)> {
+    let inner = text.strip_suffix(']')?;
+    let open = inner.rfind('[')?;
+    let (before, inside) = (&inner[..open], &inner[open + 1..]);
+    let ids: Option<Vec<EntryId>> = inside
+        .split(',')
+        .map(|part| {
+            let id = part.trim().strip_prefix("e:")?.trim();
+            let plain = !id.is_empty() && !id.contains(char::is_whitespace);
+            plain.then(|| EntryId::from(id))
+        })
+        .collect();
+    Some((before, ids?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn citations_at_the_end_are_taken_off_and_put_back() {
+        for (text, words, cites, shown) in [
+            ("done [e:1]", "done", vec!["1"], "done [e:1]"),
+            ("a [e:1] [e:2]", "a", vec!["1", "2"], "a [e:1] [e:2]"),
+            ("a [e:1][e:2, e:3] ", "a", vec!["1", "2", "3"], "a [e:1] [e:2] [e:3]"),
+            ("a [e:1] b", "a [e:1] b", vec![], "a [e:1] b"),
+            ("array[0]", "array[0]", vec![], "array[0]"),
+            ("odd [e:]", "odd [e:]", vec![], "odd [e:]"),
+            ("[e:9]", "", vec!["9"], "[e:9]"),
+            ("完成 [e:0a]", "完成", vec!["0a"], "完成 [e:0a]"),
+        ] {
+            let line = Line::parse(text);
+            assert_eq!(line.text, words);
+            assert_eq!(line.cites.iter().map(|id| &**id).collect::<Vec<_>>(), cites, "{text}");
+            assert_eq!(line.to_string(), shown);
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Reads a summary of any form into the six fields.
+
+use super::headings::{Place, TurnPlace, place, plain};
+use super::{Field, Line, StructuredSummary, TurnPrefix};
+
+pub(super) fn parse(text: &str) -> StructuredSummary {
+    let mut reader = Reader { at: To::Field(Field::CriticalContext), ..Reader::default() };
+    for line in text.lines() {
+        reader.line(line);
+    }
+    reader.end_item();
+    reader.summary
+}
+
+/// Where items go at present.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum To {
+    #[default]
+    Unsaid,
+    Field(Field),
+    Progress,
+    Turn(TurnPlace),
+}
+
+#[derive(Default)]
+struct Reader {
+    summary: StructuredSummary,
+    at: To,
+    /// The level of the heading that led here; deeper headings that are not known stay inside.
+    level: usize,
+    /// Lines of the item being read.
+    item: String,
+    /// The check box of that item.
+    checked: Option<bool>,
+    /// Whether the line is inside of a code fence.
+    fenced: bool,
+    /// The closing tag of a block of files, which belongs to the file lists and not here.
+    files: Option<&'static str>,
+}
+
+impl Reader {
+    fn line(&mut self, line: &str) {
+        let bare = line.trim();
+        if let Some(close) = self.files {
+            if bare == close {
+                self.files = None;
+            }
+            return;
+        }
+        if bare.starts_with("```") {
+            self.fenced = !self.fenced;
+            return self.go_on(line);
+        }
+        if self.fenced {
+            return self.go_on(line);
+        }
+        if self.at == To::Turn(TurnPlace::Request) && bare.starts_with('>') {
+            let said = bare.strip_prefix("> ").or_else(|| bare.strip_prefix('>')).unwrap_or(bare);
+            return self.request(said);
+        }
+        match bare {
+            "<read-files>" => return self.skip_until("</read-files>"),
+            "<modified-files>" => return self.skip_until("</modified-files>"),
+            "" | "---" | "<summary>" | "</summary>" => return self.end_item(),
+            _ => {}
+        }
+        if self.heading(line, bare) {
+            return;
+        }
+        let indented = line.starts_with([' ', '\t']);
+        if indented && !self.item.is_empty() {
+            return self.go_on(line);
+        }
+        self.end_item();
+        let (words, checked) = without_marker(bare);
+        self.checked = checked;
+        self.item.push_str(words);
+    }
+
+    fn skip_until(&mut self, close: &'static str) {
+        self.end_item();
+        self.files = Some(close);
+    }
+
+    fn go_on(&mut self, line: &str) {
+        if !self.item.is_empty() {
+            self.item.push('\n');
+        }
+        self.item.push_str(line.trim_end());
+    }
+
+    /// Takes a heading. Returns false if the line is none.
+    fn heading(&mut self, line: &str, bare: &str) -> bool {
+        let level = bare.chars().take_while(|&c| c == '#').count();
+        if level > 0 && bare[level..].starts_with(' ') {
+            self.open(bare, level);
+            return true;
+        }
+        if line.starts_with([' ', '\t']) || bare.starts_with(['-', '+', '•', '>']) {
+            return false;
+        }
+        if place(bare).is_some() && !bare.starts_with("* ") {
+            self.open(bare, 2);
+            return true;
+        }
+        // `Goal: words` and `**Goal**: words`.
+        let colon = bare.char_indices().take(40).find(|(_, c)| matches!(c, ':' | '：'));
+        if let Some((at, colon)) = colon
+            && place(&bare[..at]).is_some()
+        {
+            self.open(&bare[..at], 2);
+            let words = &bare[at + colon.len_utf8()..];
+            // `**Goal:** words` closes its emphasis behind the colon.
+            let words = if bare.starts_with("**") { words.trim_start_matches('*') } else { words };
+            let words = words.trim();
+            if !words.is_empty() {
+                let (words, checked) = without_marker(words);
+                self.item.push_str(words);
+                self.checked = checked;
+            }
+            return true;
+        }
+        false
+    }
+
+    fn open(&mut self, heading: &str, level: usize) {
+        self.end_item();
+        match place(heading) {
+            Some(Place::Field(field)) => (self.at, self.level) = (To::Field(field), level),
+            Some(Place::Progress) => (self.at, self.level) = (To::Progress, level),
+            Some(Place::Turn(part)) => {
+                self.summary.turn.get_or_insert_default();
+                (self.at, self.level) = (To::Turn(part), level);
+            }
+            Some(Place::Frame) => {}
+            None => {
+                if level <= self.level {
+                    (self.at, self.level) = (To::Field(Field::CriticalContext), level);
+                }
+                let words = plain(heading);
+                if !words.is_empty() {
+                    self.item = format!("**{words}**");
+                    self.end_item();
+                }
+            }
+        }
+    }
+
+    fn end_item(&mut self) {
+        let item = std::mem::take(&mut self.item);
+        let checked = self.checked.take();
+        if is_nothing(&item) {
+            return;
+        }
+        let field = match (self.at, checked) {
+            (To::Turn(TurnPlace::Request), _) => {
+                for line in item.lines() {
+                    self.request(line);
+                }
+                return;
+            }
+            (To::Turn(part), _) => {
+                let line = Line::parse(&item);
+                let turn = self.turn();
+                return match part {
+                    TurnPlace::Early => turn.early_progress.push(line),
+                    _ => turn.context_for_suffix.push(line),
+                };
+            }
+            (To::Progress | To::Field(Field::InProgress), Some(true)) => Field::Done,
+            (To::Progress, _) | (To::Field(Field::Done), Some(false)) => Field::InProgress,
+            (To::Field(field), _) => field,
+            (To::Unsaid, _) => Field::CriticalContext,
+        };
+        self.summary.lines_mut(field).push(Line::parse(&item));
+    }
+
+    fn turn(&mut self) -> &mut TurnPrefix {
+        self.summary.turn.get_or_insert_default()
+    }
+
+    fn request(&mut self, line: &str) {
+        self.turn().original_request.push(line.trim_end().to_owned());
+    }
+}
+
+/// What models write where they have nothing to say.
+fn is_nothing(item: &str) -> bool {
+    let bare = item.trim().trim_matches(|c| matches!(c, '(' | ')' | '（' | '）' | '.' | '。'));
+    bare.is_empty()
+        || ["none", "n/a", "无", "暂无", "none yet"].contains(&bare.to_lowercase().as_str())
+}
+
+/// The words of a list item, and the state of its check box.
+fn without_marker(line: &str) -> (&str, Option<bool>) {
+    let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let numbered = (digits.len() < line.len())
+        .then(|| digits.strip_prefix(['.', ')', '、']))
+        .flatten()
+        .filter(|rest| rest.starts_with([' ', '\t']) || digits.starts_with('、'));
+    let bulleted = || line.strip_prefix(['-', '*', '+', '•']).filter(|rest| rest.starts_with(' '));
+    let words = numbered.or_else(bulleted).unwrap_or(line).trim_start();
+    for (mark, checked) in [("[x]", true), ("[X]", true), ("[ ]", false), ("[-]", false)] {
+        if let Some(rest) = words.strip_prefix(mark) {
+            return (rest.trim_start(), Some(checked));
+        }
+    }
+    (words, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(lines: &[Line]) -> Vec<&str> {
+        lines.iter().map(|line| line.text.as_str()).collect()
+    }
+
+    #[test]
+    fn pi_openclaw_copaw_and_claude_code_are_read_into_the_same_fields() {
+        let pi = "## Goal\nShip it\n\n## Constraints & Preferences\n- (none)\n\n## Progress\n\
+                  ### Done\n- [x] one\n\n### In Progress\n- [ ] two\n\n### Blocked\n- three\n\n\
+                  ## Key Decisions\n- **A**: because\n\n## Next Steps\n1. four\n\n\
+                  ## Critical Context\n- five\n\n<read-files>\na.rs\n</read-files>";
+        let openclaw = "## Decisions\n- **A**: because\n## Open TODOs\n- four\n\
+                        ## Constraints/Rules\nNone.\n## Pending user asks\n- Ship it\n\
+                        ## Exact identifiers\n- five";
+        let copaw = "目标：Ship it\n约束：无\n进度：\n- [x] one\n- [ ] two\n阻塞：three\n\
+                     关键决策：**A**: because\n下一步：\n1、four\n关键上下文：five";
+        let claude = "Summary:\n1. Primary Request and Intent:\n   Ship it\n\n8. Current Work:\n\
+                      - two\n7. Pending Tasks:\n- four\n9. Optional Next Step:\n- six";
+        for (text, goal, done, doing, next) in [
+            (pi, vec!["Ship it"], vec!["one"], vec!["two"], vec!["four"]),
+            (openclaw, vec![], vec![], vec![], vec!["four", "Ship it"]),
+            (copaw, vec!["Ship it"], vec!["one"], vec!["two"], vec!["four"]),
+            (claude, vec!["Ship it"], vec![], vec!["two"], vec!["four", "six"]),
+        ] {
+            let summary = StructuredSummary::parse(text);
+            assert_eq!(words(&summary.goal), goal, "{text}");
+            assert_eq!(words(&summary.progress.done), done, "{text}");
+            assert_eq!(words(&summary.progress.in_progress), doing, "{text}");
+            assert_eq!(words(&summary.next_steps), next, "{text}");
+            assert!(summary.constraints.is_empty(), "{text}");
+        }
+        for text in [pi, openclaw, copaw] {
+            let summary = StructuredSummary::parse(text);
+            assert_eq!(words(&summary.decisions), ["**A**: because"]);
+            assert_eq!(words(&summary.critical_context), ["five"]);
+        }
+    }
+
+    #[test]
+    fn text_without_headings_and_unknown_headings_become_critical_context() {
+        let summary = StructuredSummary::parse("The user fixed it.\n\n- port 8080\n## Notes\nx");
+        assert_eq!(
+            words(&summary.critical_context),
+            ["The user fixed it.", "port 8080", "**Notes**", "x"]
+        );
+        let inside = StructuredSummary::parse("## Goal\na\n### Phase 1\nb\n## Other\nc");
+        assert_eq!(words(&inside.goal), ["a", "**Phase 1**", "b"]);
+    }
+
+    #[test]
+    fn what_is_indented_or_fenced_stays_with_its_item() {
+        let text = "## Critical Context\n- run:\n  - a\n  - b\n```\n## Goal\n```\n- c";
+        let summary = StructuredSummary::parse(text);
+        assert_eq!(
+            words(&summary.critical_context),
+            ["run:\n  - a\n  - b\n```\n## Goal\n```", "c"]
+        );
+        assert!(summary.goal.is_empty());
+    }
+
+    #[test]
+    fn hostile_text_is_read_in_linear_time() {
+        for unit in ["#", "# ", "- [", "[e:1]", "```\n", "：", "\u{0}\n", "> ", "1. ", "**"] {
+            let text = unit.repeat(100_000);
+            let _ = StructuredSummary::parse(&text).render();
+        }
+    }
+}
