@@ -4,8 +4,9 @@
 
 #![forbid(unsafe_code)]
 
+/// Layer 3, for those who compact or audit by themselves.
 #[cfg(feature = "compaction")]
-use ctx_compaction as _;
+pub use ctx_compaction as compaction;
 #[cfg(feature = "pruning")]
 use ctx_pruning as _;
 #[cfg(feature = "tool-guard")]

@@ -32,16 +32,45 @@ const SCRIPTS: [&str; 5] = [
 /// Those of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
 pub fn write(report: &ReplayReport, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     let data = PageData { report, details: &report.details };
-    for part in PAGE.split("{{") {
+    fill(&Parts { page: PAGE, styles: &[STYLE], scripts: &SCRIPTS }, &data, out)
+}
+
+/// What a page is put together from.
+pub(crate) struct Parts<'a> {
+    /// The markup, with the slots `{{style}}`, `{{report}}` and `{{script}}`.
+    pub(crate) page: &'a str,
+    /// Style sheets, in order.
+    pub(crate) styles: &'a [&'a str],
+    /// Scripts, in order of use.
+    pub(crate) scripts: &'a [&'a str],
+}
+
+/// What pages share: the house style, and the script that reads the data and writes words and
+/// numbers.
+pub(crate) const SHARED_STYLE: &str = STYLE;
+/// See [`SHARED_STYLE`].
+pub(crate) const SHARED_SCRIPT: &str = SCRIPTS[0];
+
+/// Writes a page with its data in it.
+pub(crate) fn fill(
+    parts: &Parts<'_>,
+    data: &impl Serialize,
+    out: &mut (impl Write + ?Sized),
+) -> io::Result<()> {
+    for part in parts.page.split("{{") {
         let Some((slot, text)) = part.split_once("}}") else {
             out.write_all(part.as_bytes())?;
             continue;
         };
-        match slot {
-            "style" => out.write_all(STYLE.as_bytes())?,
-            "report" => write_data(&data, out)?,
-            _ => SCRIPTS.iter().try_for_each(|script| out.write_all(script.as_bytes()))?,
-        }
+        let pieces = match slot {
+            "style" => parts.styles,
+            "script" => parts.scripts,
+            _ => {
+                write_data(data, out)?;
+                &[]
+            }
+        };
+        pieces.iter().try_for_each(|piece| out.write_all(piece.as_bytes()))?;
         out.write_all(text.as_bytes())?;
     }
     out.flush()
@@ -55,7 +84,7 @@ struct PageData<'a> {
     details: &'a [RequestDetail],
 }
 
-fn write_data(data: &PageData<'_>, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
+fn write_data(data: &impl Serialize, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     let mut json = BufWriter::new(InScript { out });
     serde_json::to_writer(&mut json, data)?;
     json.flush()
