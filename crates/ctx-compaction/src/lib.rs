@@ -7,28 +7,38 @@
 
 #![forbid(unsafe_code)]
 
+mod audit;
 mod config;
 mod extract;
 mod fact;
+mod facts;
 mod files;
+mod grounds;
 mod hard_prune;
 mod history;
 mod job;
 mod ladder;
 mod receipt;
+mod repair;
 mod structured;
+#[allow(dead_code, unused_imports, reason = "shared with the extractive summariser")]
+mod text;
 
+pub use audit::{Audit, Invented, audit};
 pub use config::{
     ByWindow, ChunkRatio, Config, Emergency, KeepMessages, MemoryFlush, Strategy, Ungrounded,
 };
 pub use extract::{Extract, extract};
 pub use fact::{Fact, FactKind};
+pub use facts::facts;
 pub use files::FileLists;
+pub use grounds::Grounds;
 pub use hard_prune::{HardPrune, HardPrunePlan, SAFETY_MARGIN, plan_hard_prune};
 pub use history::{History, Item, PreviousSummary, Said};
 pub use job::{Draft, Job, Log};
 pub use ladder::{ladder, summary_unavailable};
 pub use receipt::{AuditReport, Call, KindCount, Receipt, Rung};
+pub use repair::{Repair, Repaired, repair};
 pub use structured::{Field, Line, Progress, StructuredSummary, TURN_CONTEXT_HEADING, TurnPrefix};
 
 #[cfg(feature = "register")]

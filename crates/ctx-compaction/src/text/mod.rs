@@ -1,0 +1,11 @@
+//! Reading text: sentences and what they say, code fences, identifiers.
+
+mod marks;
+mod sentences;
+mod spoken;
+mod token;
+
+pub(crate) use marks::{Marks, marks};
+pub(crate) use sentences::{Segment, clip, segments, sentences};
+pub(crate) use spoken::spoken;
+pub(crate) use token::{Token, tokens};

@@ -1,0 +1,191 @@
+//! Prose and code, and the sentences of the prose.
+
+use std::ops::Range;
+
+/// A stretch of a text: prose, or what stands in a code fence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// Where it stands; of a fence, the lines between its marks.
+    pub(crate) range: Range<usize>,
+    /// Whether it is code.
+    pub(crate) is_code: bool,
+}
+
+/// Splits a text at its code fences. A fence that is never closed reaches to the end.
+pub(crate) fn segments(text: &str) -> Vec<Segment> {
+    let mut out = Vec::new();
+    let mut fence: Option<(u8, usize)> = None;
+    let (mut start, mut at) = (0, 0);
+    let push = |out: &mut Vec<Segment>, range: Range<usize>, is_code| {
+        if !range.is_empty() {
+            out.push(Segment { range, is_code });
+        }
+    };
+    for line in text.split_inclusive('\n') {
+        let next = at + line.len();
+        let mark = fence_mark(line);
+        match (fence, mark) {
+            (None, Some(open)) => {
+                push(&mut out, start..at, false);
+                (fence, start) = (Some(open), next);
+            }
+            (Some((byte, width)), Some((closing, length)))
+                if byte == closing && length >= width && is_bare(line, closing) =>
+            {
+                push(&mut out, start..at, true);
+                (fence, start) = (None, next);
+            }
+            _ => {}
+        }
+        at = next;
+    }
+    push(&mut out, start..text.len(), fence.is_some());
+    out
+}
+
+/// The character and width of a fence that a line opens or closes.
+fn fence_mark(line: &str) -> Option<(u8, usize)> {
+    let line = line.trim_start();
+    let byte = *line.as_bytes().first().filter(|b| matches!(b, b'`' | b'~'))?;
+    let width = line.bytes().take_while(|&b| b == byte).count();
+    let rest = line.get(width..).unwrap_or_default();
+    (width >= 3 && !(byte == b'`' && rest.contains('`'))).then_some((byte, width))
+}
+
+fn is_bare(line: &str, mark: u8) -> bool {
+    line.trim().bytes().all(|b| b == mark)
+}
+
+/// The sentences of a stretch of prose, in order, trimmed, without bullets. Lines end a sentence,
+/// unless the next one plainly goes on with it.
+pub(crate) fn sentences(prose: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut start = 0;
+    for at in breaks(prose) {
+        push_sentence(&mut out, prose.get(start..at).unwrap_or_default());
+        start = at;
+    }
+    push_sentence(&mut out, prose.get(start..).unwrap_or_default());
+    out
+}
+
+fn push_sentence<'a>(out: &mut Vec<&'a str>, piece: &'a str) {
+    let piece = without_bullet(piece.trim());
+    if piece.chars().any(char::is_alphanumeric) {
+        out.push(piece);
+    }
+}
+
+/// A line without the mark of a list, a quotation or a heading.
+fn without_bullet(line: &str) -> &str {
+    let bare = line.trim_start_matches(['>', '#', '•', '·', ' ', '\t']);
+    let bare = ["- [ ] ", "- [x] ", "- [X] ", "- ", "* ", "+ "]
+        .iter()
+        .find_map(|mark| bare.strip_prefix(mark))
+        .unwrap_or(bare);
+    let digits = bare.bytes().take_while(u8::is_ascii_digit).count();
+    if (1..=3).contains(&digits)
+        && let Some(rest) = bare.get(digits..)
+        && let Some(rest) = [". ", ") ", "、", "．"].iter().find_map(|mark| rest.strip_prefix(mark))
+    {
+        return rest.trim();
+    }
+    bare.trim()
+}
+
+/// Where a sentence ends and the next one starts.
+fn breaks(text: &str) -> Vec<usize> {
+    let mut out = Vec::new();
+    let mut word_start = 0;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let next = chars.peek().map(|&(_, c)| c);
+        let end = at + c.len_utf8();
+        match c {
+            '\n' if !goes_on(text, at) => out.push(end),
+            '。' | '！' | '？' | '；' if !next.is_some_and(closes) => out.push(end),
+            '.' | '!' | '?' => {
+                let quoted = next.is_some_and(closes);
+                let after = if quoted {
+                    text.get(end..).and_then(|rest| rest.chars().nth(1))
+                } else {
+                    next
+                };
+                let ends = after.is_none_or(char::is_whitespace)
+                    && !(c == '.' && is_abbreviation(text.get(word_start..at).unwrap_or_default()));
+                if ends {
+                    out.push(end + if quoted { next.map_or(0, char::len_utf8) } else { 0 });
+                }
+            }
+            _ => {}
+        }
+        if c.is_whitespace() {
+            word_start = end;
+        }
+    }
+    out.dedup();
+    out
+}
+
+fn closes(c: char) -> bool {
+    matches!(c, '"' | '\'' | ')' | ']' | '”' | '’' | '」' | '』' | '）' | '*' | '`')
+}
+
+/// `e.g.`, `vs.`, initials and the numbers of a list.
+fn is_abbreviation(word: &str) -> bool {
+    let word = word.trim_start_matches(['(', '[', '"', '*']);
+    let short = word.chars().count() <= 1 && word.chars().all(char::is_alphanumeric);
+    short
+        || (word.len() <= 3 && word.bytes().all(|b| b.is_ascii_digit()))
+        || matches!(
+            word.to_ascii_lowercase().as_str(),
+            "e.g"
+                | "i.e"
+                | "eg"
+                | "ie"
+                | "vs"
+                | "cf"
+                | "approx"
+                | "incl"
+                | "mr"
+                | "mrs"
+                | "dr"
+                | "no"
+                | "nr"
+                | "fig"
+                | "al"
+        )
+}
+
+/// Whether the line after the break at `at` goes on with the sentence: text wrapped by hand.
+fn goes_on(text: &str, at: usize) -> bool {
+    let before = text.get(..at).unwrap_or_default().chars().next_back();
+    let after = text.get(at + 1..).unwrap_or_default();
+    let line_long = text.get(..at).is_some_and(|t| {
+        // Only a line that fills its measure was wrapped; looked at from its end, a little way.
+        let tail = t.len().saturating_sub(400);
+        let tail = (tail..t.len()).find(|&i| t.is_char_boundary(i)).unwrap_or(t.len());
+        let last = t.get(tail..).unwrap_or_default();
+        last.len() - last.rfind('\n').map_or(0, |i| i + 1) >= 50
+    });
+    line_long
+        && before.is_some_and(|c| c.is_alphanumeric() || matches!(c, ',' | '`' | ')'))
+        && after.chars().next().is_some_and(|c| c.is_lowercase() || matches!(c, '`' | '('))
+}
+
+/// The beginning of a sentence of at most `max` characters, cut where a clause or else a word ends.
+pub(crate) fn clip(sentence: &str, max: usize) -> &str {
+    let Some((limit, _)) = sentence.char_indices().nth(max) else { return sentence };
+    let head = sentence.get(..limit).unwrap_or(sentence);
+    let clause = |c: char| matches!(c, ',' | ';' | ':' | '，' | '；' | '：' | '、' | '。');
+    let (mut at_clause, mut at_word) = (None, None);
+    for (at, c) in head.char_indices() {
+        if clause(c) {
+            at_clause = Some(at);
+        } else if c.is_whitespace() {
+            at_word = Some(at);
+        }
+    }
+    let end = at_clause.filter(|&at| at * 2 > limit).or(at_word.filter(|&at| at * 2 > limit));
+    head.get(..end.unwrap_or(limit)).unwrap_or(head).trim_end()
+}
