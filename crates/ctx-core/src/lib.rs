@@ -56,5 +56,5 @@ pub use summary::{Summarizer, Summary, SummaryModels, SummaryRequest, Timer};
 pub use tokens::{Chars, Tokens};
 pub use view::{
     CONTEXT_LIMIT_TRUNCATION_NOTICE, ContextView, Finished, MIDDLE_OMITTED_NOTICE,
-    MISSING_RESULT_NOTICE, Node, NodeState, check_pairs,
+    MISSING_RESULT_NOTICE, Node, NodeState, check_pairs, common_cap, shortened,
 };

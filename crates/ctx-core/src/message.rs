@@ -220,6 +220,29 @@ pub struct BashRun {
     pub exclude_from_context: bool,
 }
 
+impl BashRun {
+    /// The command and its output in the words in which pi gives them to the model.
+    #[must_use]
+    pub fn as_text(&self) -> String {
+        let mut text = format!("Ran `{}`\n", self.command);
+        match self.output.as_str() {
+            "" => text.push_str("(no output)"),
+            output => text.push_str(&format!("```\n{output}\n```")),
+        }
+        match self.exit_code {
+            _ if self.cancelled => text.push_str("\n\n(command cancelled)"),
+            Some(code) if code != 0 => {
+                text.push_str(&format!("\n\nCommand exited with code {code}"));
+            }
+            _ => {}
+        }
+        if let (true, Some(path)) = (self.truncated, &self.full_output_path) {
+            text.push_str(&format!("\n\n[Output truncated. Full output: {path}]"));
+        }
+        text
+    }
+}
+
 /// One block of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", try_from = "crate::block_json::BlockFields")]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use ctx_core::{BashRun, Block, CallId, Message, Role};
+use ctx_core::{Block, CallId, Message, Role};
 
 /// A message as messages of at most one tool result each, results first, the rest after them.
 /// A message without results, or with nothing but one, comes back as it is.
@@ -128,7 +128,7 @@ pub(crate) fn block_text(block: &Block) -> String {
             format!("[image: {}]", image.mime_type)
         }
         Block::Image(_) => "[image]".to_owned(),
-        Block::Bash(run) => bash_text(run),
+        Block::Bash(run) => run.as_text(),
         Block::Opaque { json } => json.as_str().to_owned(),
     }
 }
@@ -146,28 +146,10 @@ pub(crate) fn texts(blocks: &[Block]) -> String {
     parts.join("\n")
 }
 
-/// A command and its output in the words pi uses for it.
-fn bash_text(run: &BashRun) -> String {
-    let mut text = format!("Ran `{}`\n", run.command);
-    match run.output.as_str() {
-        "" => text.push_str("(no output)"),
-        output => text.push_str(&format!("```\n{output}\n```")),
-    }
-    match run.exit_code {
-        _ if run.cancelled => text.push_str("\n\n(command cancelled)"),
-        Some(code) if code != 0 => {
-            text.push_str(&format!("\n\nCommand exited with code {code}"));
-        }
-        _ => {}
-    }
-    if let (true, Some(path)) = (run.truncated, &run.full_output_path) {
-        text.push_str(&format!("\n\n[Output truncated. Full output: {path}]"));
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
+    use ctx_core::BashRun;
+
     use super::*;
 
     #[test]

@@ -19,7 +19,8 @@ pub use arrange::MISSING_RESULT_NOTICE;
 pub use finish::Finished;
 pub use node::{Node, NodeState};
 pub use pairs::check_pairs;
-pub use shrink::{CONTEXT_LIMIT_TRUNCATION_NOTICE, MIDDLE_OMITTED_NOTICE};
+pub use protected::common_cap;
+pub use shrink::{CONTEXT_LIMIT_TRUNCATION_NOTICE, MIDDLE_OMITTED_NOTICE, shortened};
 
 /// The name under which the view's own edits stand in the manifest.
 pub(crate) const FINISH: &str = "finish";

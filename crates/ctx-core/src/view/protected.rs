@@ -215,7 +215,8 @@ impl ContextView {
 }
 
 /// The cap `c` for which the sum of `min(size, c)` is at most `target` and as large as can be.
-pub(super) fn common_cap(sizes: &[Tokens], target: Tokens) -> Tokens {
+#[must_use]
+pub fn common_cap(sizes: &[Tokens], target: Tokens) -> Tokens {
     let mut sorted: Vec<u64> = sizes.iter().map(|t| t.get()).collect();
     sorted.sort_unstable();
     let mut left = target.get();

@@ -24,6 +24,15 @@ pub(super) enum Part {
     Call,
 }
 
+/// A form of `message` of at most `max` tokens, as far as its structure allows: the middle of its
+/// texts goes, and a notice stands there. What else may go, and in what order, is as in
+/// [`ContextView::finish`](crate::ContextView::finish). Role, calls and the ids of results stay.
+#[must_use]
+pub fn shortened(message: &Message, max: Tokens, counter: &Counter) -> Message {
+    let results = message.tool_results().next().is_some();
+    shrink(message, max, if results { Part::Results } else { Part::Newest }, counter)
+}
+
 /// A form of `message` of at most `max` tokens, as far as its structure allows: calls keep their
 /// ids and names, results their ids, and every message and result something.
 ///
