@@ -24,6 +24,9 @@ pub struct Item {
     /// Whether it was pinned: it stays in this process's requests, and its text is kept by the
     /// summary for the next one.
     pub pinned: bool,
+    /// Whether it stays in this process's requests wherever the cut is: it is pinned, the newest
+    /// message of the user, or of the tool calls in progress, or of one group with such a message.
+    pub stays: bool,
 }
 
 /// A message in full, with the entry it came from.
@@ -71,7 +74,7 @@ impl History {
     pub fn of(view: &ContextView) -> Result<Self> {
         let mut items = Vec::with_capacity(view.len());
         let mut previous: Option<PreviousSummary> = None;
-        for node in view.nodes().iter().filter(|node| node.is_live()) {
+        for (at, node) in view.nodes().iter().enumerate().filter(|(_, node)| node.is_live()) {
             match node.role() {
                 Role::System => {}
                 Role::CompactionSummary => {
@@ -91,6 +94,7 @@ impl History {
                     has_results: !node.results().is_empty(),
                     is_user: node.is_user(),
                     pinned: node.is_pinned(),
+                    stays: view.is_protected(at),
                 }),
             }
         }
