@@ -97,13 +97,31 @@ pub enum KeepMessages {
     Table(ByWindow),
 }
 
-/// PonyBunny's table: 5 messages in a window under 32,000 tokens, 10 under 128,000, 20 under
-/// 200,000, 50 under 1,000,000, else 100.
+/// PonyBunny's table: 5 messages in a window of 16,000 tokens, 10 from 32,000 on, 20 from 64,000,
+/// 50 from 128,000, 100 from 200,000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ByWindow {
     /// By the size of the window.
     ByWindow,
+}
+
+impl KeepMessages {
+    /// The rows of PonyBunny's table: from which window on, and how many messages.
+    const TABLE: [(Tokens, u32); 4] =
+        [(Tokens(200_000), 100), (Tokens(128_000), 50), (Tokens(64_000), 20), (Tokens(32_000), 10)];
+
+    /// How many that is in a window of that size.
+    #[must_use]
+    pub fn count(self, window: Tokens) -> u32 {
+        match self {
+            Self::Count(count) => count,
+            Self::Table(ByWindow::ByWindow) => {
+                let row = Self::TABLE.iter().find(|(from, _)| window >= *from);
+                row.map_or(5, |&(_, count)| count)
+            }
+        }
+    }
 }
 
 /// How a model is asked for a summary.
@@ -286,6 +304,24 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_number_of_messages_kept_grows_with_the_window() {
+        let table = KeepMessages::Table(ByWindow::ByWindow);
+        for (window, count) in [
+            (4_000, 5),
+            (16_384, 5),
+            (32_000, 10),
+            (64_000, 20),
+            (80_000, 20),
+            (128_000, 50),
+            (200_000, 100),
+            (1_000_000, 100),
+        ] {
+            assert_eq!(table.count(Tokens(window)), count, "{window}");
+        }
+        assert_eq!(KeepMessages::Count(7).count(Tokens(200_000)), 7);
+    }
 
     #[test]
     fn the_reserve_is_raised_to_its_floor_unless_the_floor_is_off() {

@@ -29,6 +29,22 @@ pub struct Item {
     pub stays: bool,
 }
 
+impl Item {
+    /// Whether a turn begins here: a message of the user, a command of theirs, a message of an
+    /// extension, or the summary of a branch, which the model sees as the user's.
+    #[must_use]
+    pub fn begins_turn(&self) -> bool {
+        self.is_user
+            || matches!(self.role, Role::BashExecution | Role::Custom | Role::BranchSummary)
+    }
+
+    /// Whether it is tool results and nothing else.
+    #[must_use]
+    pub fn is_results(&self) -> bool {
+        self.role == Role::ToolResult || (self.has_results && !self.is_user)
+    }
+}
+
 /// A message in full, with the entry it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {

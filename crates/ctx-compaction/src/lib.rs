@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod chunk;
 mod config;
 mod extract;
 mod fact;
@@ -18,6 +19,7 @@ mod hard_prune;
 mod history;
 mod job;
 mod ladder;
+mod plan;
 mod receipt;
 mod repair;
 mod structured;
@@ -25,6 +27,10 @@ mod structured;
 mod text;
 
 pub use audit::{Audit, Invented, audit};
+pub use chunk::{
+    BASE_CHUNK_RATIO, MIN_CHUNK_RATIO, OVERSIZED_SHARE, SUMMARIZATION_OVERHEAD_TOKENS,
+    chunk_by_max_tokens, is_oversized_for_summary, split_by_token_share,
+};
 pub use config::{
     ByWindow, ChunkRatio, Config, Emergency, KeepMessages, MemoryFlush, Strategy, Ungrounded,
 };
@@ -37,6 +43,7 @@ pub use hard_prune::{HardPrune, HardPrunePlan, SAFETY_MARGIN, plan_hard_prune};
 pub use history::{History, Item, PreviousSummary, Said};
 pub use job::{Draft, Job, Log};
 pub use ladder::{ladder, summary_unavailable};
+pub use plan::{Limits, Plan, Planned, Shortened, plan};
 pub use receipt::{AuditReport, Call, KindCount, Receipt, Rung};
 pub use repair::{Repair, Repaired, repair};
 pub use structured::{Field, Line, Progress, StructuredSummary, TURN_CONTEXT_HEADING, TurnPrefix};
