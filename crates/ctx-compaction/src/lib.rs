@@ -22,6 +22,7 @@ mod ladder;
 mod plan;
 mod receipt;
 mod repair;
+mod serialize;
 mod structured;
 #[allow(dead_code, unused_imports, reason = "shared with the extractive summariser")]
 mod text;
@@ -46,6 +47,7 @@ pub use ladder::{ladder, summary_unavailable};
 pub use plan::{Limits, Plan, Planned, Shortened, plan};
 pub use receipt::{AuditReport, Call, KindCount, Receipt, Rung};
 pub use repair::{Repair, Repaired, repair};
+pub use serialize::{SerializeOptions, TOOL_RESULT_MAX_CHARS, oversized_note, serialize};
 pub use structured::{Field, Line, Progress, StructuredSummary, TURN_CONTEXT_HEADING, TurnPrefix};
 
 #[cfg(feature = "register")]
