@@ -1,0 +1,7 @@
+//! What crosses the modules of the crate.
+
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod data;
+mod golden;
