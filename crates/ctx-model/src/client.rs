@@ -1,0 +1,318 @@
+//! Bytes out, a stream of bytes back: what chat, embeddings and the proxy are built on.
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ctx_core::{Error, ErrorKind, Result};
+use reqwest::header::{HeaderMap, LOCATION};
+use reqwest::{Method, StatusCode, Url, redirect};
+use tokio::time::{Instant, timeout_at};
+
+use crate::endpoint::{is_loopback, shown};
+
+/// How often a request is sent on to another path of the same server.
+const REDIRECTS: usize = 3;
+
+/// How long a server may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// To be reached. Default: 10 s.
+    pub connect: Duration,
+    /// To begin its answer. Default: 120 s, because a local model reads a long prompt slowly.
+    pub first_byte: Duration,
+    /// Between two pieces of the answer. Default: 120 s, because some models think in silence.
+    pub idle: Duration,
+    /// For all of it. Default: 300 s, as long as a compaction may take.
+    pub whole: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_byte: Duration::from_secs(120),
+            idle: Duration::from_secs(120),
+            whole: Duration::from_secs(300),
+        }
+    }
+}
+
+/// A request.
+#[derive(Clone)]
+pub struct Request {
+    /// Usually `POST`.
+    pub method: Method,
+    /// Where to.
+    pub url: Url,
+    /// Values that are secret must be marked as sensitive.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("method", &self.method)
+            .field("url", &shown(&self.url))
+            .field("headers", &self.headers)
+            .field("bytes", &self.body.len())
+            .finish()
+    }
+}
+
+/// What came back, whatever its status.
+#[derive(Debug)]
+pub struct Response {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, not yet read.
+    pub body: Body,
+}
+
+/// A body that is read piece by piece, each within its time.
+pub struct Body {
+    inner: reqwest::Response,
+    idle: Duration,
+    whole: Duration,
+    deadline: Instant,
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Body").field("idle", &self.idle).finish_non_exhaustive()
+    }
+}
+
+/// Sends requests. One client serves all providers; its connections are kept and shared.
+///
+/// A redirect is followed only to the same server, and only if it keeps method and body; so a key
+/// never goes to another host. Requests to this machine never pass a proxy; others use the one of
+/// the environment (`HTTPS_PROXY`, `NO_PROXY`).
+///
+/// Its calls need a tokio runtime with time and I/O enabled.
+#[derive(Debug, Default)]
+pub struct Client {
+    timeouts: Timeouts,
+    here: OnceLock<reqwest::Client>,
+    elsewhere: OnceLock<reqwest::Client>,
+}
+
+impl Client {
+    /// A client with these timeouts. Nothing is opened yet.
+    #[must_use]
+    pub fn new(timeouts: Timeouts) -> Self {
+        Self { timeouts, ..Self::default() }
+    }
+
+    /// Its timeouts.
+    #[must_use]
+    pub fn timeouts(&self) -> Timeouts {
+        self.timeouts
+    }
+
+    /// Sends a request and waits for the beginning of the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Timeout`] and, where the server is not reached, [`ErrorKind::Upstream`]; both
+    /// may pass. A refusal of the server is no error here: see [`Response::status`].
+    pub async fn send(&self, request: Request) -> Result<Response> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(Error::new(ErrorKind::Contract, "a model was called outside of a runtime")
+                .hint("call it from within a tokio runtime with time and I/O enabled"));
+        }
+        let server = server(&request.url);
+        let began = Instant::now();
+        let deadline = after(began, self.timeouts.whole);
+        let client = self.client_for(&request.url)?;
+        let sent = client
+            .request(request.method, request.url)
+            .headers(request.headers)
+            .body(request.body)
+            .send();
+        let first = after(began, self.timeouts.first_byte).min(deadline);
+        let response = match timeout_at(first, sent).await {
+            Err(_) => return Err(late("to begin its answer", first - began).with("server", server)),
+            Ok(Err(error)) => return Err(unreached(error, self.timeouts.connect, &server)),
+            Ok(Ok(response)) => response,
+        };
+        if response.status().is_redirection() {
+            return Err(redirected(&response, &server));
+        }
+        Ok(Response {
+            status: response.status(),
+            headers: response.headers().clone(),
+            body: Body {
+                inner: response,
+                idle: self.timeouts.idle,
+                whole: self.timeouts.whole,
+                deadline,
+            },
+        })
+    }
+
+    fn client_for(&self, url: &Url) -> Result<&reqwest::Client> {
+        let here = is_loopback(url);
+        let cell = if here { &self.here } else { &self.elsewhere };
+        if let Some(client) = cell.get() {
+            return Ok(client);
+        }
+        use_ring();
+        let builder = reqwest::Client::builder()
+            .connect_timeout(self.timeouts.connect)
+            .redirect(redirect::Policy::custom(within_server))
+            .referer(false)
+            .user_agent(concat!("ctx/", env!("CARGO_PKG_VERSION")));
+        let builder = if here { builder.no_proxy() } else { builder };
+        let client = builder.build().map_err(|e| {
+            Error::new(ErrorKind::Io, "the HTTP client cannot be set up")
+                .hint("check that this machine has root certificates, and the proxy variables")
+                .source(e.without_url())
+        })?;
+        Ok(cell.get_or_init(|| client))
+    }
+}
+
+impl Body {
+    /// The next piece; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Timeout`], or [`ErrorKind::Upstream`] if the connection breaks; both may pass.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
+        let idle = after(Instant::now(), self.idle);
+        let until = idle.min(self.deadline);
+        match timeout_at(until, self.inner.chunk()).await {
+            Err(_) if idle < self.deadline => {
+                Err(late("between two pieces of its answer", self.idle))
+            }
+            Err(_) => Err(late("for its whole answer", self.whole)),
+            Ok(Err(error)) => Err(Error::new(ErrorKind::Upstream, "the connection broke off")
+                .retryable()
+                .hint("try again")
+                .source(error.without_url())),
+            Ok(Ok(chunk)) => Ok(chunk),
+        }
+    }
+
+    /// Waits this long between two pieces from now on.
+    pub fn set_idle(&mut self, idle: Duration) {
+        self.idle = idle;
+    }
+
+    /// All of it, or its first `limit` bytes. What follows is not read.
+    ///
+    /// # Errors
+    ///
+    /// As [`chunk`](Self::chunk).
+    pub async fn read_up_to(&mut self, limit: usize) -> Result<Vec<u8>> {
+        let mut all = Vec::new();
+        while let Some(chunk) = self.chunk().await? {
+            let room = limit - all.len();
+            all.extend_from_slice(&chunk[..chunk.len().min(room)]);
+            if all.len() == limit {
+                break;
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// `wait` after `start`, or as late as can be told.
+fn after(start: Instant, wait: Duration) -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    start.checked_add(wait.min(YEAR)).unwrap_or(start)
+}
+
+/// TLS needs a provider of cryptography, which is one for the whole process. A host that has
+/// chosen one keeps it.
+fn use_ring() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // It fails if another thread was faster, and then there is one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+}
+
+fn within_server(attempt: redirect::Attempt<'_>) -> redirect::Action {
+    let origin = |url: &Url| (url.scheme().to_owned(), server(url));
+    let same = attempt.previous().last().is_some_and(|last| origin(last) == origin(attempt.url()));
+    let keeps_body =
+        matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+    if same && keeps_body && attempt.previous().len() <= REDIRECTS {
+        attempt.follow()
+    } else {
+        attempt.stop()
+    }
+}
+
+/// Host and port.
+fn server(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port_or_known_default() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+fn late(what: &str, waited: Duration) -> Error {
+    Error::new(ErrorKind::Timeout, format!("the server took too long {what}"))
+        .with("waited", format!("{:.1} s", waited.as_secs_f64()))
+        .retryable()
+        .hint("try again, or give it more time")
+}
+
+fn unreached(error: reqwest::Error, connect: Duration, server: &str) -> Error {
+    let error = error.without_url();
+    if error.is_connect() && error.is_timeout() {
+        return late("to be reached", connect).with("server", server).source(error);
+    }
+    if error.is_builder() {
+        return Error::new(ErrorKind::InvalidInput, "a request cannot be sent as it is")
+            .with("server", server)
+            .hint("check the base URL and the headers of the provider")
+            .source(error);
+    }
+    let (what, hint) = if error.is_connect() {
+        ("the server cannot be reached", "check that it runs, its base URL, and the network")
+    } else {
+        ("the connection broke off before an answer", "try again")
+    };
+    let cause = root_cause(&error);
+    Error::new(ErrorKind::Upstream, what)
+        .with("server", server)
+        .with("cause", cause)
+        .retryable()
+        .hint(hint)
+        .source(error)
+}
+
+/// What lies at the bottom: `connection refused` says more than `error sending request`.
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut deepest: &dyn std::error::Error = error;
+    while let Some(source) = deepest.source() {
+        deepest = source;
+    }
+    deepest.to_string()
+}
+
+fn redirected(response: &reqwest::Response, from: &str) -> Error {
+    let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+    let to = location.and_then(|text| response.url().join(text).ok());
+    let error = Error::new(
+        ErrorKind::Upstream,
+        "the server sends the request elsewhere, where no key goes",
+    )
+    .with("server", from)
+    .with("status", response.status().as_u16());
+    match to {
+        Some(to) => {
+            error.with("to", shown(&to)).hint("set the provider's base URL to where its API is")
+        }
+        None => error.hint("check the provider's base URL"),
+    }
+}

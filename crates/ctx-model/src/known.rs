@@ -1,0 +1,116 @@
+//! Providers and facts that need no configuration.
+
+use crate::Api;
+use crate::name::normal;
+
+/// A built-in provider.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) id: &'static str,
+    pub(crate) base_url: &'static str,
+    pub(crate) api: Api,
+    /// The environment variable of its key; `None` where none is needed.
+    pub(crate) key: Option<&'static str>,
+}
+
+const fn known(
+    id: &'static str,
+    base_url: &'static str,
+    api: Api,
+    key: Option<&'static str>,
+) -> Known {
+    Known { id, base_url, api, key }
+}
+
+/// The makers of the catalogue's models under their ids there, who serve others' models, and local
+/// servers at their usual ports.
+pub(crate) const PROVIDERS: [Known; 15] = {
+    use Api::{AnthropicMessages, OpenAiCompletions, OpenAiResponses};
+    [
+        known("openai", "https://api.openai.com/v1", OpenAiResponses, Some("OPENAI_API_KEY")),
+        known(
+            "anthropic",
+            "https://api.anthropic.com",
+            AnthropicMessages,
+            Some("ANTHROPIC_API_KEY"),
+        ),
+        known(
+            "openrouter",
+            "https://openrouter.ai/api/v1",
+            OpenAiCompletions,
+            Some("OPENROUTER_API_KEY"),
+        ),
+        known("ollama", "http://127.0.0.1:11434", OpenAiCompletions, None),
+        known(
+            "google",
+            "https://generativelanguage.googleapis.com/v1beta/openai",
+            OpenAiCompletions,
+            Some("GEMINI_API_KEY"),
+        ),
+        known("mistral", "https://api.mistral.ai/v1", OpenAiCompletions, Some("MISTRAL_API_KEY")),
+        known(
+            "deepseek",
+            "https://api.deepseek.com/v1",
+            OpenAiCompletions,
+            Some("DEEPSEEK_API_KEY"),
+        ),
+        known("xai", "https://api.x.ai/v1", OpenAiCompletions, Some("XAI_API_KEY")),
+        known(
+            "moonshot",
+            "https://api.moonshot.ai/v1",
+            OpenAiCompletions,
+            Some("MOONSHOT_API_KEY"),
+        ),
+        known("zai", "https://api.z.ai/api/paas/v4", OpenAiCompletions, Some("ZAI_API_KEY")),
+        known(
+            "qwen",
+            "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+            OpenAiCompletions,
+            Some("DASHSCOPE_API_KEY"),
+        ),
+        known("groq", "https://api.groq.com/openai/v1", OpenAiCompletions, Some("GROQ_API_KEY")),
+        known("lmstudio", "http://127.0.0.1:1234/v1", OpenAiCompletions, None),
+        known("vllm", "http://127.0.0.1:8000/v1", OpenAiCompletions, None),
+        known("llamacpp", "http://127.0.0.1:8080/v1", OpenAiCompletions, None),
+    ]
+};
+
+/// The built-in provider of that id.
+pub(crate) fn provider(id: &str) -> Option<&'static Known> {
+    PROVIDERS.iter().find(|known| known.id.eq_ignore_ascii_case(id))
+}
+
+/// The length of the vectors of models that are known by name.
+pub(crate) fn dimensions(model: &str) -> Option<usize> {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let name = name.split_once(':').map_or(name, |(name, _)| name).to_lowercase();
+    let lengths = [
+        ("text-embedding-3-small", 1_536),
+        ("text-embedding-3-large", 3_072),
+        ("text-embedding-ada-002", 1_536),
+        ("nomic-embed-text", 768),
+        ("mxbai-embed-large", 1_024),
+        ("all-minilm", 384),
+        ("bge-m3", 1_024),
+        ("embeddinggemma", 768),
+        ("snowflake-arctic-embed2", 1_024),
+        ("mistral-embed", 1_024),
+    ];
+    lengths.iter().find(|(known, _)| *known == name).map(|(_, length)| *length)
+}
+
+/// Whether two names are one but for case, dots and dashes.
+pub(crate) fn same_name(a: &str, b: &str) -> bool {
+    normal(a) == normal(b)
+}
+
+/// Whether a model thinks before it answers, as far as its name tells: OpenAI's do, from o1 on, but
+/// for those made for chat.
+pub(crate) fn thinks(model: &str) -> bool {
+    let name = normal(model);
+    let family = ["o1", "o3", "o4", "gpt-5", "gpt-6", "gpt-oss"];
+    let is_of = |family: &str| {
+        name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
+    family.into_iter().any(is_of) && !name.contains("-chat")
+}

@@ -1,0 +1,196 @@
+//! Prompts that were too long for the model, as each provider says so.
+//!
+//! The wordings are data: `data/overflow.json`, every row with its source. A row matches by a
+//! pattern over the error's texts, by a code or by the status alone; the first that matches names
+//! the provider, and the numbers come from the first that has them.
+
+use std::sync::LazyLock;
+
+use ctx_core::Usage;
+use regex::{Captures, Regex, RegexBuilder};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::provider_error::{self, ErrorText};
+
+/// Statuses that speak of the key, the account or the pace, whatever their text says.
+const NEVER: [u16; 4] = [401, 402, 403, 429];
+
+/// A prompt that was too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overflow {
+    /// Tokens of the request, with the answer's share where the provider counts it in.
+    pub used: Option<u64>,
+    /// Tokens the model takes.
+    pub limit: Option<u64>,
+    /// The row of the table that recognised it, for example `anthropic-prompt`.
+    pub pattern: &'static str,
+    /// Who words it so.
+    pub provider: &'static str,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RowText {
+    id: String,
+    provider: String,
+    pattern: Option<String>,
+    #[serde(default)]
+    codes: Vec<String>,
+    #[serde(default)]
+    statuses: Vec<u16>,
+    #[serde(default)]
+    no_body: bool,
+    used_field: Option<String>,
+    limit_field: Option<String>,
+    source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct TableText {
+    overflow: Vec<RowText>,
+    not_overflow: Vec<RowText>,
+}
+
+struct Row {
+    text: RowText,
+    pattern: Option<Regex>,
+}
+
+struct Table {
+    overflow: Vec<Row>,
+    not_overflow: Vec<Row>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    table(include_str!("../data/overflow.json"))
+        .expect("the embedded table is the one the tests of this crate read")
+});
+
+fn table(json: &str) -> Result<Table, Box<dyn std::error::Error>> {
+    let text: TableText = serde_json::from_str(json)?;
+    let rows = |rows: Vec<RowText>| -> Result<Vec<Row>, Box<dyn std::error::Error>> {
+        rows.into_iter()
+            .map(|text| {
+                if text.source.is_empty() {
+                    return Err(format!("{}: no source", text.id).into());
+                }
+                let build = |p: &str| {
+                    RegexBuilder::new(p).case_insensitive(true).dot_matches_new_line(true).build()
+                };
+                let pattern = text.pattern.as_deref().map(build).transpose()?;
+                Ok(Row { text, pattern })
+            })
+            .collect()
+    };
+    Ok(Table { overflow: rows(text.overflow)?, not_overflow: rows(text.not_overflow)? })
+}
+
+/// Whether an error says that the prompt was too long, from the answer's status and body. For an
+/// error inside a stream, which has no status of its own, give 0.
+///
+/// What only sounds like it is not one: limits of pace (`tokens per minute`), quotas, and limits on
+/// the length of the answer.
+///
+/// # Example
+///
+/// ```
+/// let body = r#"{"type":"error","error":{"type":"invalid_request_error",
+///     "message":"prompt is too long: 208310 tokens > 200000 maximum"}}"#;
+/// let overflow = ctx_model::overflow(400, body).unwrap();
+/// assert_eq!((overflow.used, overflow.limit), (Some(208_310), Some(200_000)));
+///
+/// let body = r#"{"error":{"message":"Rate limit reached: tokens per minute (TPM): Limit 6000"}}"#;
+/// assert_eq!(ctx_model::overflow(413, body), None);
+/// ```
+#[must_use]
+pub fn overflow(status: u16, body: &str) -> Option<Overflow> {
+    overflow_of(status, &provider_error::read(body))
+}
+
+pub(crate) fn overflow_of(status: u16, error: &ErrorText) -> Option<Overflow> {
+    if NEVER.contains(&status) {
+        return None;
+    }
+    let said =
+        |row: &Row| row.pattern.as_ref().is_some_and(|p| error.texts().any(|t| p.is_match(t)));
+    if TABLE.not_overflow.iter().any(said) {
+        return None;
+    }
+    let mut found: Option<Overflow> = None;
+    for row in &TABLE.overflow {
+        let Some((used, limit)) = row.read(status, error) else { continue };
+        let so_far = found.get_or_insert(Overflow {
+            used: None,
+            limit: None,
+            pattern: &row.text.id,
+            provider: &row.text.provider,
+        });
+        if so_far.used.is_none() && so_far.limit.is_none() {
+            (so_far.used, so_far.limit) = (used, limit);
+        }
+        if so_far.used.is_some() {
+            break;
+        }
+    }
+    found
+}
+
+/// Whether an answer that came without an error shows that the prompt did not fit: some providers
+/// (z.ai) take what is too long and say nothing, and some (Xiaomi) fill the window and answer
+/// nothing.
+#[must_use]
+pub fn silent_overflow(usage: &Usage, window: u64, answer_is_empty: bool) -> Option<Overflow> {
+    let used = usage.prompt();
+    let full = used > window || (answer_is_empty && used >= window.saturating_mul(99) / 100);
+    (window > 0 && full).then_some(Overflow {
+        used: Some(used),
+        limit: Some(window),
+        pattern: "silent",
+        provider: "any",
+    })
+}
+
+impl Row {
+    /// `None` if the row does not match; else used and limit as far as they are given.
+    fn read(&self, status: u16, error: &ErrorText) -> Option<(Option<u64>, Option<u64>)> {
+        let row = &self.text;
+        if !row.statuses.is_empty() && !row.statuses.contains(&status) {
+            return None;
+        }
+        if row.no_body && !error.is_empty() {
+            return None;
+        }
+        let field = |name: &Option<String>| error.number(name.as_deref()?);
+        let fields = || (field(&row.used_field), field(&row.limit_field));
+        if let Some(pattern) = &self.pattern {
+            let found = error.texts().find_map(|text| pattern.captures(text))?;
+            let (used, limit) = numbers(&found);
+            let (used_field, limit_field) = fields();
+            return Some((used.or(used_field), limit.or(limit_field)));
+        }
+        if !row.codes.is_empty() && !row.codes.iter().any(|code| error.has_code(code)) {
+            return None;
+        }
+        Some(fields())
+    }
+}
+
+fn numbers(found: &Captures<'_>) -> (Option<u64>, Option<u64>) {
+    let number =
+        |name: &str| -> Option<u64> { found.name(name)?.as_str().replace(',', "").parse().ok() };
+    let used = number("used").map(|used| used.saturating_add(number("extra").unwrap_or(0)));
+    (used, number("limit"))
+}
+
+/// The rows' ids, for tests of the whole table.
+#[cfg(test)]
+pub(crate) fn ids() -> Vec<&'static str> {
+    TABLE.overflow.iter().chain(&TABLE.not_overflow).map(|row| row.text.id.as_str()).collect()
+}
+
+/// A number of a JSON object, also where it is written as a string.
+pub(crate) fn as_number(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+}

@@ -1,0 +1,52 @@
+//! The clock of the running program.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ctx_core::Timer;
+use tokio::time::Instant;
+
+/// Time as tokio measures it: the real one, or that of a test which has paused it. Its `sleep`
+/// needs a tokio runtime with time enabled.
+#[derive(Clone, Copy, Debug)]
+pub struct TokioTimer {
+    began: Instant,
+}
+
+impl TokioTimer {
+    /// A clock that begins now.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { began: Instant::now() }
+    }
+}
+
+impl Default for TokioTimer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Timer for TokioTimer {
+    fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_measures_what_it_waits() {
+        let timer = TokioTimer::new();
+        timer.sleep(Duration::from_secs(90)).await;
+        assert!(timer.elapsed() >= Duration::from_secs(90));
+        assert!(timer.elapsed() < Duration::from_secs(91));
+    }
+}
