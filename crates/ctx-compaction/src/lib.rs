@@ -9,6 +9,7 @@
 
 mod audit;
 mod chunk;
+mod answer;
 mod config;
 mod extract;
 mod fact;
@@ -20,6 +21,10 @@ mod history;
 mod job;
 mod ladder;
 mod plan;
+mod prompts;
+mod retry;
+mod spend;
+mod trim;
 mod receipt;
 mod repair;
 mod serialize;

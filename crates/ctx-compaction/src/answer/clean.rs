@@ -1,0 +1,285 @@
+//! Taking out of an answer what is not summary, and the force out of what looks like markup.
+
+use crate::prompts::{escaped, is_invisible};
+
+/// Tags in which models think aloud before they answer.
+const THINKING: [&str; 6] = ["think", "thinking", "thought", "reasoning", "analysis", "scratchpad"];
+
+/// Tags that mean something to us, to providers or to agents.
+const TAGS: [&str; 22] = [
+    "summary",
+    "conversation",
+    "previous-summary",
+    "partial-summary",
+    "focus",
+    "instructions",
+    "system",
+    "system-reminder",
+    "tool_use",
+    "tool_call",
+    "tool_calls",
+    "tool_code",
+    "tool_result",
+    "function",
+    "function_call",
+    "function_calls",
+    "function_results",
+    "invoke",
+    "parameter",
+    "antml:invoke",
+    "antml:function_calls",
+    "antml:parameter",
+];
+
+/// Blocks that the file lists of a summary stand in. The lists are made from the transcript, so
+/// what a model writes there is no list.
+const LISTS: [&str; 2] = ["read-files", "modified-files"];
+
+/// The summary within an answer, safe to be stored and to be sent to a model again: without thinking
+/// aloud, without a wrapping, control characters and invisible ones, and with tags and tool calls
+/// written so that nobody takes them for real.
+pub(crate) fn cleaned(answer: &str) -> String {
+    let text = visible(answer);
+    let text = without_thinking(&text);
+    let text = unwrapped(text.trim());
+    let text = without_lists(text);
+    let text = escaped(&text, &TAGS);
+    let text = escaped(&text, &LISTS);
+    let text = text.replace("[TOOL_CALLS]", "\\[TOOL_CALLS]");
+    without_calls(&text).trim().to_owned()
+}
+
+/// Without control characters, terminal sequences and characters that are not seen; line breaks
+/// are `\n`.
+pub(crate) fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\r' => {
+                let _ = chars.next_if_eq(&'\n');
+                out.push('\n');
+            }
+            // A terminal sequence: parameters, then one letter.
+            '\u{1b}' if chars.next_if_eq(&'[').is_some() => {
+                while chars.next_if(|c| matches!(c, ' '..='?')).is_some() {}
+                let _ = chars.next_if(|c| matches!(c, '@'..='~'));
+            }
+            '\u{85}' | '\u{2028}' | '\u{2029}' => out.push('\n'),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() || is_invisible(c) => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Only a tag at the beginning of a line opens or closes a block of thinking: a summary may well
+/// speak of such tags.
+fn without_thinking(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut inside: Option<&str> = None;
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_start();
+        let opened = THINKING.into_iter().find(|tag| starts_with_tag(bare, "<", tag));
+        if inside.is_none() && opened.is_some() {
+            inside = opened;
+        }
+        // A template that opens the block itself lets the answer begin inside.
+        let closed = inside.into_iter().chain(THINKING.into_iter().filter(|_| inside.is_none()));
+        let end = closed
+            .filter(|tag| inside.is_some() || starts_with_tag(bare, "</", tag))
+            .find_map(|tag| {
+                let close = format!("</{tag}>");
+                find_ignoring_case(line, &close).map(|at| at + close.len())
+            });
+        match (inside, end) {
+            (Some(_), Some(end)) => {
+                inside = None;
+                out.push_str(line.get(end..).unwrap_or_default().trim_start());
+            }
+            (None, Some(end)) => {
+                out.clear();
+                out.push_str(line.get(end..).unwrap_or_default().trim_start());
+            }
+            (Some(_), None) => {}
+            (None, None) => out.push_str(line),
+        }
+    }
+    out
+}
+
+fn starts_with_tag(line: &str, open: &str, tag: &str) -> bool {
+    let Some(rest) = line.strip_prefix(open) else { return false };
+    rest.get(..tag.len()).is_some_and(|name| name.eq_ignore_ascii_case(tag))
+        && rest.get(tag.len()..).is_some_and(|rest| rest.starts_with('>'))
+}
+
+fn find_ignoring_case(text: &str, needle: &str) -> Option<usize> {
+    text.match_indices('<')
+        .map(|(at, _)| at)
+        .find(|&at| text.get(at..at + needle.len()).is_some_and(|t| t.eq_ignore_ascii_case(needle)))
+}
+
+/// What a `<summary>` or a fence around all of the answer holds.
+fn unwrapped(text: &str) -> &str {
+    let mut text = text;
+    if let Some(start) = find_ignoring_case(text, "<summary>") {
+        let lead = text.get(..start).unwrap_or_default();
+        let inside = text.get(start + "<summary>".len()..).unwrap_or_default();
+        // A remark may stand before it; a summary that only mentions the tag is left alone.
+        if lead.trim().is_empty() || lead.trim_end().ends_with(':') || lead.ends_with('\n') {
+            let end = inside.match_indices('<').map(|(at, _)| at).rfind(|&at| {
+                let close = inside.get(at..at + "</summary>".len());
+                close.is_some_and(|tag| tag.eq_ignore_ascii_case("</summary>"))
+            });
+            let (held, trail) = inside.split_at(end.unwrap_or(inside.len()));
+            // What stands behind, but for a remark, is summary too.
+            if trail.len() < 400 && !lead.contains("##") {
+                text = held.trim();
+            }
+        }
+    }
+    let fence = text.strip_prefix("```").and_then(|rest| rest.split_once('\n'));
+    if let Some((language, rest)) = fence
+        && matches!(language.trim(), "" | "markdown" | "md" | "text")
+        && let Some(inside) = rest.trim_end().strip_suffix("```")
+        && !inside.contains("```")
+    {
+        text = inside.trim();
+    }
+    text
+}
+
+/// Takes out whole blocks of file lists.
+fn without_lists(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut inside: Option<&str> = None;
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim();
+        match inside {
+            Some(tag) if starts_with_tag(bare, "</", tag) => inside = None,
+            // The list never ended: what follows a heading is summary again.
+            Some(_) if bare.starts_with('#') => {
+                inside = None;
+                out.push_str(line);
+            }
+            Some(_) => {}
+            None => match LISTS.into_iter().find(|tag| starts_with_tag(bare, "<", tag)) {
+                Some(tag) if bare.len() == tag.len() + 2 => inside = Some(tag),
+                _ => out.push_str(line),
+            },
+        }
+    }
+    out
+}
+
+/// Writes the first brace of a tool call in JSON as `&#123;`.
+fn without_calls(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        let brace = line.find(['{', '[']).filter(|&at| {
+            let lead = line.get(..at).unwrap_or_default();
+            lead.chars().all(|c| c.is_whitespace() || "-*+`>".contains(c))
+        });
+        let Some(at) = brace else {
+            out.push_str(line);
+            continue;
+        };
+        let rest = line.get(at..).unwrap_or_default();
+        // The object may be spread over lines; its first key is on this one or the next.
+        let next = lines.peek().copied().unwrap_or_default();
+        if has_call_key(rest) || (rest.trim().len() <= 2 && has_call_key(next)) {
+            out.push_str(line.get(..at).unwrap_or_default());
+            out.push_str(&rest.replacen('{', "&#123;", 1).replacen('[', "&#91;", 1));
+        } else {
+            out.push_str(line);
+        }
+    }
+    out
+}
+
+fn has_call_key(json: &str) -> bool {
+    const KEYS: [&str; 8] = [
+        "tool",
+        "tool_name",
+        "tool_use",
+        "tool_calls",
+        "function",
+        "function_call",
+        "arguments",
+        "parameters",
+    ];
+    let quoted = |key: &str| {
+        json.match_indices('"').any(|(at, _)| {
+            let rest = json.get(at + 1..).and_then(|rest| rest.strip_prefix(key));
+            rest.is_some_and(|rest| {
+                rest.strip_prefix('"').is_some_and(|rest| rest.trim_start().starts_with(':'))
+            })
+        })
+    };
+    KEYS.into_iter().any(quoted) || json.contains("\"type\": \"tool_use\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_summary_is_taken_out() {
+        let cases = [
+            ("<think>\nhm\n</think>\n## Goal\n- x", "## Goal\n- x"),
+            ("<thinking>hm</thinking>## Goal\n- x", "## Goal\n- x"),
+            ("let me see\n</think>\n\n## Goal\n- x", "## Goal\n- x"),
+            ("<think>\nnever closed", ""),
+            ("- the parser takes </think> as text\n- x", "- the parser takes </think> as text\n- x"),
+            ("<analysis>a</analysis>\n<summary>\n## Goal\n- x\n</summary>", "## Goal\n- x"),
+            ("Here it is:\n<SUMMARY>## Goal\n- x</SUMMARY>\nTell me more!", "## Goal\n- x"),
+            ("<summary>\n## Goal\n- cut", "## Goal\n- cut"),
+            ("```markdown\n## Goal\n- x\n```", "## Goal\n- x"),
+            ("```\na\n```\nand\n```\nb\n```", "```\na\n```\nand\n```\nb\n```"),
+            ("## Goal\r\n- x\u{0}\u{1b}[31mred\u{1b}[0m\u{202e}", "## Goal\n- xred"),
+            ("- a\n<read-files>\n/etc/shadow\n</read-files>\n- b", "- a\n- b"),
+            ("- a\n<modified-files>\n/x\n## Next Steps\n- b", "- a\n## Next Steps\n- b"),
+        ];
+        for (answer, expected) in cases {
+            assert_eq!(cleaned(answer), expected, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn markup_and_tool_calls_lose_their_force() {
+        let cases = [
+            ("- a </summary> b", "- a &lt;/summary> b"),
+            ("- a <summary> b", "- a &lt;summary> b"),
+            ("- </conversation>", "- &lt;/conversation>"),
+            ("- <tool_use id=\"1\">", "- &lt;tool_use id=\"1\">"),
+            ("- < / Function_Calls >", "- &lt; / Function_Calls >"),
+            ("- <|im_start|>system", "- &lt;|im_start|>system"),
+            ("- see <read-files>", "- see &lt;read-files>"),
+            ("```json\n{\"tool\": \"bash\"}\n```", "```json\n&#123;\"tool\": \"bash\"}\n```"),
+            ("{\n  \"tool\": \"x\"\n}", "&#123;\n  \"tool\": \"x\"\n}"),
+            (
+                "- `{\"name\": \"bash\", \"arguments\": {}}`",
+                "- `&#123;\"name\": \"bash\", \"arguments\": {}}`",
+            ),
+            ("[{\"function\": {}}]", "&#91;&#123;\"function\": {}}]"),
+            ("- set {\"port\": 80}", "- set {\"port\": 80}"),
+            ("{\"port\": 80}", "{\"port\": 80}"),
+            ("- Vec<Summary> and HashMap<K, V>", "- Vec<Summary> and HashMap<K, V>"),
+        ];
+        for (answer, expected) in cases {
+            let clean = cleaned(answer);
+            assert_eq!(clean, expected, "{answer:?}");
+            assert_eq!(cleaned(&clean), clean, "cleaning twice changes nothing: {answer:?}");
+        }
+    }
+
+    #[test]
+    fn hostile_answers_take_linear_time() {
+        for unit in ["<", "</", "<think>", "{", "\"", "```", "\u{1b}[", "[[", "{\"tool\"", "<summary>"] {
+            let _ = cleaned(&unit.repeat(200_000));
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Whether an answer is a summary at all.
+
+use std::collections::HashSet;
+
+use ctx_core::Summary;
+
+use super::cleaned;
+use crate::retry::hash;
+
+/// Why an answer cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    /// It holds nothing but white space, markup or headings.
+    Empty,
+    /// It ended at its length limit: what is missing is what a summary has last, its next steps.
+    CutOff,
+    /// The model declined.
+    Refusal,
+    /// It says the same thing over and over.
+    Repetition,
+    /// It has nothing in common with what was to be summarised.
+    Unrelated,
+}
+
+impl Flaw {
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Empty => "the answer is empty",
+            Self::CutOff => "the answer was cut off at its length limit",
+            Self::Refusal => "the model declined to summarise",
+            Self::Repetition => "the answer repeats itself",
+            Self::Unrelated => "the answer has nothing to do with the conversation",
+        }
+    }
+}
+
+/// The cleaned text of an answer to `prompt`, if it can be used. How long it is, is not asked here.
+pub(crate) fn checked(answer: &Summary, prompt: &str) -> Result<String, Flaw> {
+    let text = cleaned(&answer.text);
+    let flaw = if !says_something(&text) {
+        Some(Flaw::Empty)
+    } else if answer.cut_off {
+        Some(Flaw::CutOff)
+    } else if is_refusal(&text) {
+        Some(Flaw::Refusal)
+    } else if is_repetition(&text) {
+        Some(Flaw::Repetition)
+    } else if is_unrelated(&text, prompt) {
+        Some(Flaw::Unrelated)
+    } else {
+        None
+    };
+    flaw.map_or(Ok(text), Err)
+}
+
+/// Whether anything stands beside headings and "(none)".
+fn says_something(text: &str) -> bool {
+    text.lines().map(str::trim).any(|line| {
+        let bare = line.trim_start_matches(|c: char| !c.is_alphanumeric());
+        let bare = bare.trim_end_matches(|c: char| !c.is_alphanumeric());
+        let is_mark = matches!(bare, "x" | "X") || bare.eq_ignore_ascii_case("none");
+        !line.starts_with('#') && !bare.is_empty() && !is_mark && !bare.chars().all(char::is_numeric)
+    })
+}
+
+/// A short text without headings that begins as models do when they decline.
+fn is_refusal(text: &str) -> bool {
+    const BEGINNINGS: [&str; 22] = [
+        "i'm sorry",
+        "i’m sorry",
+        "i am sorry",
+        "sorry,",
+        "i cannot",
+        "i can't",
+        "i can’t",
+        "i am unable",
+        "i'm unable",
+        "i don't see",
+        "as an ai",
+        "unable to",
+        "there is no conversation",
+        "there's no conversation",
+        "no conversation",
+        "please provide",
+        "could you please",
+        "抱歉",
+        "对不起",
+        "我无法",
+        "作为一个ai",
+        "请提供",
+    ];
+    let short = text.char_indices().nth(600).is_none();
+    let begins = |line: &str| {
+        let line: String = line.chars().take(40).collect::<String>().to_lowercase();
+        BEGINNINGS.iter().any(|beginning| line.starts_with(beginning))
+    };
+    short && !text.lines().any(|line| line.starts_with('#')) && begins(text)
+}
+
+/// Whether a long text is made of very few words, or of one very long one.
+fn is_repetition(text: &str) -> bool {
+    let all = Words::of(text).count();
+    let longest = text.split_whitespace().map(str::len).max().unwrap_or(0);
+    if all == 0 {
+        return longest > 2_000;
+    }
+    let different: HashSet<u64> = Words::of(text).collect();
+    all >= 60 && different.len() * 20 < all
+}
+
+/// Whether hardly one word of the answer stands in the prompt. A summary speaks of the same things
+/// as its source; even one in another language shares names with it.
+fn is_unrelated(text: &str, prompt: &str) -> bool {
+    const COMMON: &str = "about above after also been before being between both could does done \
+        during each every from have having here into just more most much must none only other over \
+        same should since some such than that their them then there these they this those through \
+        under until very were what when where which while will with within without would your \
+        goal constraints preferences progress blocked decisions next steps critical context \
+        original request early suffix summary conversation user assistant agent work";
+    let common: HashSet<u64> = Words::of(COMMON).collect();
+    let mut missing: HashSet<u64> = Words::of(text).filter(|word| !common.contains(word)).collect();
+    let all = missing.len();
+    // The beginning of the prompt is the material; our own words stand behind it.
+    let source = prompt.rfind("\n</").and_then(|end| prompt.get(..end)).unwrap_or(prompt);
+    if all < 3 {
+        return source.len() > 4_000;
+    }
+    let enough = all.div_ceil(20);
+    for word in Words::of(source) {
+        missing.remove(&word);
+        if all - missing.len() >= enough {
+            return false;
+        }
+    }
+    true
+}
+
+/// Words of at least four letters and pairs of CJK characters, hashed without regard to case.
+struct Words<'a> {
+    chars: std::iter::Peekable<std::str::CharIndices<'a>>,
+    text: &'a str,
+}
+
+impl<'a> Words<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { chars: text.char_indices().peekable(), text }
+    }
+}
+
+impl Iterator for Words<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        loop {
+            let (start, first) = self.chars.next()?;
+            if is_cjk(first) {
+                if let Some(&(_, second)) = self.chars.peek()
+                    && is_cjk(second)
+                {
+                    let pair = [u32::from(first).to_le_bytes(), u32::from(second).to_le_bytes()];
+                    return Some(hash(&[&pair[0], &pair[1]]));
+                }
+                continue;
+            }
+            if !first.is_alphanumeric() {
+                continue;
+            }
+            let (mut end, mut letters) = (start + first.len_utf8(), 1);
+            while let Some((at, c)) = self.chars.next_if(|&(_, c)| c.is_alphanumeric() && !is_cjk(c))
+            {
+                (end, letters) = (at + c.len_utf8(), letters + 1);
+            }
+            if letters >= 4 {
+                let word = self.text.get(start..end).unwrap_or_default().to_lowercase();
+                return Some(hash(&[word.as_bytes()]));
+            }
+        }
+    }
+}
+
+fn is_cjk(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}'
+        | '\u{20000}'..='\u{3ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROMPT: &str = "<conversation>\n[e:1] [User]: fix the retry loop in src/http.rs, never \
+        touch the cache\n\n[e:2] [Assistant]: 已经修复重试循环\n</conversation>\n\nSummarise it.";
+
+    fn flaw(text: &str, cut_off: bool) -> Option<Flaw> {
+        let answer = Summary { text: text.to_owned(), cut_off, usage: None };
+        checked(&answer, PROMPT).err()
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_told_apart() {
+        let same = "the work goes on and on as before ".repeat(60);
+        let cases = [
+            ("", Some(Flaw::Empty)),
+            (" \n\t\u{200b}", Some(Flaw::Empty)),
+            ("...!?", Some(Flaw::Empty)),
+            ("<think>the retry loop</think>", Some(Flaw::Empty)),
+            ("## Goal\n- (none)\n\n## Next Steps\n1. \n- [x]", Some(Flaw::Empty)),
+            ("I'm sorry, but I can't help with that.", Some(Flaw::Refusal)),
+            ("抱歉,我无法总结这段对话。", Some(Flaw::Refusal)),
+            ("Please provide the retry loop you want me to summarise.", Some(Flaw::Refusal)),
+            (same.as_str(), Some(Flaw::Repetition)),
+            ("Lorem ipsum dolor sit amet, consectetur adipiscing", Some(Flaw::Unrelated)),
+            ("Bananas are yellow, and bread comes from wheat.", Some(Flaw::Unrelated)),
+            ("## Goal\n- Fix the retry loop in src/http.rs [e:1]", None),
+            ("## Goal\n- 修复重试循环", None),
+            ("Sorry state of the retry loop: it never ends", None),
+            ("## Goal\n- I cannot touch the cache; retry loop fixed", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(flaw(text, false), expected, "{text}");
+        }
+        assert_eq!(flaw("## Goal\n- Fix the retry loop", true), Some(Flaw::CutOff));
+        assert_eq!(flaw("", true), Some(Flaw::Empty));
+        assert_eq!(flaw(&"a".repeat(50_000), false), Some(Flaw::Unrelated));
+    }
+
+    #[test]
+    fn a_summary_in_another_language_passes_by_its_names() {
+        assert_eq!(flaw("## Goal\n- 用户要修改 src/http.rs 里的 retry", false), None);
+    }
+}

@@ -1,0 +1,7 @@
+//! What a model answered: made harmless, and judged.
+
+mod clean;
+mod judge;
+
+pub(crate) use clean::cleaned;
+pub(crate) use judge::{Flaw, checked};

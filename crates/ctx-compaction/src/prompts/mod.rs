@@ -1,0 +1,167 @@
+//! What a model is told. The texts stand in files beside this one.
+
+mod fence;
+
+use ctx_core::{IdentifierPolicy, SummaryRequest, Tokens};
+
+use crate::Job;
+
+pub(crate) use fence::{escaped, fenced, is_invisible, without_markers};
+
+/// The longest focus that is passed on, in code points (OpenClaw).
+pub const MAX_FOCUS_CHARS: usize = 800;
+
+/// The longest instructions taken from the configuration, in code points.
+const MAX_INSTRUCTION_CHARS: usize = 2_000;
+
+const SYSTEM: &str = include_str!("system.md");
+const INITIAL: &str = include_str!("initial.md");
+const UPDATE: &str = include_str!("update.md");
+const TURN_PREFIX: &str = include_str!("turn_prefix.md");
+const TURN_PREFIX_UPDATE: &str = include_str!("turn_prefix_update.md");
+const BRANCH: &str = include_str!("branch.md");
+const MERGE: &str = include_str!("merge.md");
+const CONDENSE: &str = include_str!("condense.md");
+const SECTIONS: &str = include_str!("sections.md");
+const CRITICAL_CONTEXT: &str = include_str!("critical_context.md");
+const KEEP: &str = include_str!("keep.md");
+const PRESERVE: &str = include_str!("identifiers_preserve.md");
+const ANONYMIZE: &str = include_str!("identifiers_anonymize.md");
+const CITATIONS: &str = include_str!("citations.md");
+
+/// What a text is a summary of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// The history of a session.
+    History,
+    /// The beginning of a turn whose end is kept.
+    TurnPrefix,
+    /// A branch that was left.
+    Branch,
+}
+
+/// The prompts of one job.
+pub(crate) struct Prompts {
+    /// What holds for every summary of the job: identifiers, citations, the user's focus.
+    wishes: String,
+}
+
+impl Prompts {
+    pub(crate) fn of(job: &Job) -> Self {
+        let mut wishes = String::new();
+        for text in [identifiers(job), Some(CITATIONS.trim_end().to_owned()), focus(job)] {
+            if let Some(text) = text {
+                wishes.push_str("\n\n");
+                wishes.push_str(&text);
+            }
+        }
+        Self { wishes }
+    }
+
+    /// A request for a summary of `conversation`, together with what `previous` says.
+    pub(crate) fn summary(
+        &self,
+        subject: Subject,
+        conversation: &str,
+        previous: Option<&str>,
+        max: Tokens,
+    ) -> SummaryRequest {
+        let mut prompt = fenced("conversation", conversation);
+        if let Some(previous) = previous {
+            prompt.push_str(&fenced("previous-summary", previous));
+        }
+        let task = match (subject, previous) {
+            (Subject::History, None) => {
+                [INITIAL, "\n", SECTIONS, "\n", CRITICAL_CONTEXT, "\n", KEEP].concat()
+            }
+            (Subject::History, Some(_)) => {
+                [UPDATE, "\n", SECTIONS, "\n", CRITICAL_CONTEXT, "\n", KEEP].concat()
+            }
+            (Subject::Branch, None) => [BRANCH, "\n", SECTIONS, "\n", KEEP].concat(),
+            (Subject::Branch, Some(_)) => {
+                [BRANCH, "\n", UPDATE, "\n", SECTIONS, "\n", KEEP].concat()
+            }
+            (Subject::TurnPrefix, None) => TURN_PREFIX.to_owned(),
+            (Subject::TurnPrefix, Some(_)) => [TURN_PREFIX, "\n", TURN_PREFIX_UPDATE].concat(),
+        };
+        self.request(prompt, &task, max)
+    }
+
+    /// A request to make one summary of several.
+    pub(crate) fn merge(&self, parts: &[String], max: Tokens) -> SummaryRequest {
+        let prompt: String = parts.iter().map(|part| fenced("partial-summary", part)).collect();
+        let task = [MERGE, "\n", SECTIONS, "\n", CRITICAL_CONTEXT].concat();
+        self.request(prompt, &task, max)
+    }
+
+    /// A request to shorten a summary.
+    pub(crate) fn condense(&self, summary: &str, max: Tokens) -> SummaryRequest {
+        self.request(fenced("previous-summary", summary), CONDENSE, max)
+    }
+
+    /// The largest prompt without its material.
+    pub(crate) fn longest(&self) -> String {
+        let request = self.summary(Subject::Branch, "", Some(""), Tokens(u32::MAX));
+        let mut text = request.system + &request.prompt;
+        text.push_str(CRITICAL_CONTEXT);
+        text
+    }
+
+    fn request(&self, mut prompt: String, task: &str, max: Tokens) -> SummaryRequest {
+        prompt.push_str(task.trim_end());
+        prompt.push_str(&self.wishes);
+        // Models overshoot what they are told; what they may write at most is a bound of its own.
+        let wanted = max.scale(0.8);
+        prompt.push_str(&format!("\n\nWrite at most {wanted} tokens."));
+        SummaryRequest { system: SYSTEM.trim_end().to_owned(), prompt, max_tokens: max }
+    }
+}
+
+/// What the summary shall do with identifiers. The caller's wishes come before the configuration's.
+fn identifiers(job: &Job) -> Option<String> {
+    let policy = job.instructions.identifier_policy.unwrap_or(job.config.identifier_policy);
+    let given = job
+        .instructions
+        .identifier_instructions
+        .as_deref()
+        .or(job.config.identifier_instructions.as_deref())
+        .filter(|text| !text.trim().is_empty())
+        .map(|text| {
+            let text = fence::wish("instructions", text, MAX_INSTRUCTION_CHARS);
+            format!("On identifiers the user asks for this, in the summary's text only: {text}")
+        });
+    let own = match policy {
+        IdentifierPolicy::Off => return None,
+        IdentifierPolicy::Anonymize => Some(ANONYMIZE),
+        IdentifierPolicy::Preserve => Some(PRESERVE),
+        // Without instructions the safe choice is to lose nothing.
+        IdentifierPolicy::Custom if given.is_none() => Some(PRESERVE),
+        IdentifierPolicy::Custom => None,
+    };
+    let parts: Vec<_> = own.map(|text| text.trim_end().to_owned()).into_iter().chain(given).collect();
+    Some(parts.join("\n\n"))
+}
+
+/// What the summary shall dwell on: the wish of this call, then that of the configuration.
+fn focus(job: &Job) -> Option<String> {
+    let wishes = [
+        (job.focus.as_deref(), MAX_FOCUS_CHARS),
+        (job.config.custom_instructions.as_deref(), MAX_INSTRUCTION_CHARS),
+    ];
+    let given: Vec<_> = wishes
+        .into_iter()
+        .filter_map(|(text, max)| Some((text?, max)))
+        .filter(|(text, _)| !text.trim().is_empty())
+        .map(|(text, max)| fence::wish("focus", text, max))
+        .collect();
+    (!given.is_empty()).then(|| {
+        format!(
+            "Dwell on what is asked for here, as far as the conversation holds it; it changes \
+             nothing else of the task:\n{}",
+            given.join("\n")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;
