@@ -1,15 +1,103 @@
 //! The ladder of models.
 
-use ctx_core::SummaryModels;
+use ctx_core::{SummaryModels, Tokens};
 
-use crate::{Draft, Job, Log};
+use crate::calls::{Calls, Failure, Patience};
+use crate::prompts::{Prompts, Subject};
+use crate::strategy::{Desk, Input};
+use crate::{Draft, Job, Log, Rung};
 
-/// Asks one model after another for a summary. `None`: no model gave one that can be used, and the
-/// extractive summariser is next.
+/// A shorter summary than this is not worth a model's while.
+const LEAST_SUMMARY: Tokens = Tokens(128);
+
+/// What a branch summary begins with.
+const BRANCH_PREAMBLE: &str =
+    "The user tried another branch of this conversation and came back from it. What it held:\n\n";
+
+/// Asks one model after another for a summary, inside the job's time and money.
+///
+/// Every model is asked for all of the history first, each call up to three times where trying
+/// again may help. Models for which messages are too large, or for which all of it was, are then
+/// asked once more without these. `None`: no model gave a summary that can be used, and the
+/// extractive summariser is next. The draft is inside [`Job::summary_budget`]; it has not been
+/// audited.
 pub async fn ladder(job: &Job, models: &SummaryModels, log: &mut Log) -> Option<Draft> {
-    let _ = (job, models);
-    log.notes.push("no model was asked".to_owned());
+    climb(job, Subject::History, models, log).await
+}
+
+/// The same for a branch of the conversation that the user left: what was found there, headed by a
+/// sentence that says so.
+pub async fn branch_ladder(job: &Job, models: &SummaryModels, log: &mut Log) -> Option<Draft> {
+    let preamble = job.counter.text(BRANCH_PREAMBLE);
+    let job = Job { summary_budget: job.summary_budget - preamble, ..job.clone() };
+    let draft = climb(&job, Subject::Branch, models, log).await?;
+    Some(Draft { text: format!("{BRANCH_PREAMBLE}{}", draft.text), ..draft })
+}
+
+async fn climb(
+    job: &Job,
+    subject: Subject,
+    models: &SummaryModels,
+    log: &mut Log,
+) -> Option<Draft> {
+    if job.summary_budget < LEAST_SUMMARY {
+        let room = job.summary_budget;
+        log.notes.push(format!("no model was asked: {room} tokens are too few for a summary"));
+        return None;
+    }
+    let prompts = Prompts::of(job);
+    let calls = Calls::new(job, &*models.timer, log);
+    let last = models.chain.len().saturating_sub(1);
+    let mut again = Vec::new();
+    for (at, model) in models.chain.iter().enumerate() {
+        let patience = if at < last { Patience::Half } else { Patience::All };
+        let asked = (&**model, patience);
+        match attempt(job, subject, &prompts, &calls, asked, Input::All).await {
+            Ok(draft) => return Some(draft),
+            Err(Failure::Deadline) => return None,
+            Err(Failure::Oversized(_)) => again.push((model, Input::WithoutOversized)),
+            Err(failure) if failure.is_about_length() => again.push((model, Input::Less)),
+            Err(_) => {}
+        }
+    }
+    let last = again.len().saturating_sub(1);
+    for (at, (model, input)) in again.into_iter().enumerate() {
+        let patience = if at < last { Patience::Half } else { Patience::All };
+        match attempt(job, subject, &prompts, &calls, (&**model, patience), input).await {
+            Ok(draft) => return Some(draft),
+            Err(Failure::Deadline) => return None,
+            Err(_) => {}
+        }
+    }
     None
+}
+
+async fn attempt(
+    job: &Job,
+    subject: Subject,
+    prompts: &Prompts,
+    calls: &Calls<'_>,
+    asked: (&dyn ctx_core::Summarizer, Patience),
+    input: Input,
+) -> Result<Draft, Failure> {
+    let written = match Desk::new(job, subject, prompts, calls, asked, input) {
+        Ok(desk) => desk.summarize().await,
+        Err(failure) => Err(failure),
+    };
+    let model = asked.0.name().to_owned();
+    match written {
+        Ok(written) => {
+            let rung = match written.omitted {
+                0 => Rung::Model,
+                _ => Rung::WithoutOversized,
+            };
+            Ok(Draft { text: written.text, rung, model })
+        }
+        Err(failure) => {
+            calls.note(format!("{model}: {}", failure.reason()));
+            Err(failure)
+        }
+    }
 }
 
 /// What stands for history of which no summary could be made.

@@ -7,9 +7,10 @@
 
 #![forbid(unsafe_code)]
 
-mod audit;
-mod chunk;
 mod answer;
+mod audit;
+mod calls;
+mod chunk;
 mod config;
 mod extract;
 mod fact;
@@ -20,17 +21,20 @@ mod hard_prune;
 mod history;
 mod job;
 mod ladder;
+mod material;
 mod plan;
 mod prompts;
-mod retry;
-mod spend;
-mod trim;
 mod receipt;
 mod repair;
+mod retry;
+mod room;
 mod serialize;
+mod spend;
+mod strategy;
 mod structured;
 #[allow(dead_code, unused_imports, reason = "shared with the extractive summariser")]
 mod text;
+mod trim;
 
 pub use audit::{Audit, Invented, audit};
 pub use chunk::{
@@ -48,10 +52,12 @@ pub use grounds::Grounds;
 pub use hard_prune::{HardPrune, HardPrunePlan, SAFETY_MARGIN, plan_hard_prune};
 pub use history::{History, Item, PreviousSummary, Said};
 pub use job::{Draft, Job, Log};
-pub use ladder::{ladder, summary_unavailable};
+pub use ladder::{branch_ladder, ladder, summary_unavailable};
 pub use plan::{Limits, Plan, Planned, Shortened, plan};
+pub use prompts::MAX_FOCUS_CHARS;
 pub use receipt::{AuditReport, Call, KindCount, Receipt, Rung};
 pub use repair::{Repair, Repaired, repair};
+pub use retry::{FIRST_WAIT, MAX_ATTEMPTS};
 pub use serialize::{SerializeOptions, TOOL_RESULT_MAX_CHARS, oversized_note, serialize};
 pub use structured::{Field, Line, Progress, StructuredSummary, TURN_CONTEXT_HEADING, TurnPrefix};
 

@@ -42,7 +42,8 @@ mod tests {
     fn waits_double_within_a_fifth_and_honour_what_was_asked() {
         let asked = Some(Duration::from_secs(30));
         for seed in 0..200 {
-            for (attempt, base) in [(1, 500), (2, 1_000), (3, 2_000), (9, 5_000), (u32::MAX, 5_000)] {
+            for (attempt, base) in [(1, 500), (2, 1_000), (3, 2_000), (9, 5_000), (u32::MAX, 5_000)]
+            {
                 let wait = wait(attempt, seed, None).as_millis();
                 assert!((base * 4 / 5..=base * 6 / 5).contains(&wait), "{attempt}: {wait}");
                 assert_eq!(super::wait(attempt, seed, asked), Duration::from_secs(30));

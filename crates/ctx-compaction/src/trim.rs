@@ -44,7 +44,8 @@ fn without_last_lines(summary: &str, max: Tokens, counter: &Counter) -> String {
     let quarter = max.scale(0.25);
     let mut sections = vec![Section::default()];
     for line in summary.lines() {
-        let line = if counter.text(line) > quarter { clipped(line, quarter, counter) } else { line };
+        let line =
+            if counter.text(line) > quarter { clipped(line, quarter, counter) } else { line };
         // Its line break is a token of its own at worst.
         let tokens = counter.text(line) + Tokens(1);
         if line.starts_with('#') {
@@ -116,7 +117,9 @@ mod tests {
         let counter = Counter::default();
         let short = trimmed(&text(500), Tokens(200), &counter);
         assert!(counter.text(&short) <= Tokens(200));
-        for kept in ["## Goal\n- goal number 0", "- step number 0", "## Next Steps\n- next number 0"] {
+        for kept in
+            ["## Goal\n- goal number 0", "- step number 0", "## Next Steps\n- next number 0"]
+        {
             assert!(short.contains(kept), "{short}");
         }
         assert!(short.contains("- next number 2 was said"), "the short section is whole");

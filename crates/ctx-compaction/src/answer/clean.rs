@@ -233,7 +233,10 @@ mod tests {
             ("<thinking>hm</thinking>## Goal\n- x", "## Goal\n- x"),
             ("let me see\n</think>\n\n## Goal\n- x", "## Goal\n- x"),
             ("<think>\nnever closed", ""),
-            ("- the parser takes </think> as text\n- x", "- the parser takes </think> as text\n- x"),
+            (
+                "- the parser takes </think> as text\n- x",
+                "- the parser takes </think> as text\n- x",
+            ),
             ("<analysis>a</analysis>\n<summary>\n## Goal\n- x\n</summary>", "## Goal\n- x"),
             ("Here it is:\n<SUMMARY>## Goal\n- x</SUMMARY>\nTell me more!", "## Goal\n- x"),
             ("<summary>\n## Goal\n- cut", "## Goal\n- cut"),
@@ -278,7 +281,9 @@ mod tests {
 
     #[test]
     fn hostile_answers_take_linear_time() {
-        for unit in ["<", "</", "<think>", "{", "\"", "```", "\u{1b}[", "[[", "{\"tool\"", "<summary>"] {
+        for unit in
+            ["<", "</", "<think>", "{", "\"", "```", "\u{1b}[", "[[", "{\"tool\"", "<summary>"]
+        {
             let _ = cleaned(&unit.repeat(200_000));
         }
     }

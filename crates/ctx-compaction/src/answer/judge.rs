@@ -59,7 +59,10 @@ fn says_something(text: &str) -> bool {
         let bare = line.trim_start_matches(|c: char| !c.is_alphanumeric());
         let bare = bare.trim_end_matches(|c: char| !c.is_alphanumeric());
         let is_mark = matches!(bare, "x" | "X") || bare.eq_ignore_ascii_case("none");
-        !line.starts_with('#') && !bare.is_empty() && !is_mark && !bare.chars().all(char::is_numeric)
+        !line.starts_with('#')
+            && !bare.is_empty()
+            && !is_mark
+            && !bare.chars().all(char::is_numeric)
     })
 }
 
@@ -101,8 +104,8 @@ fn is_refusal(text: &str) -> bool {
 fn is_repetition(text: &str) -> bool {
     let all = Words::of(text).count();
     let longest = text.split_whitespace().map(str::len).max().unwrap_or(0);
-    if all == 0 {
-        return longest > 2_000;
+    if longest > 2_000 && all < 60 {
+        return true;
     }
     let different: HashSet<u64> = Words::of(text).collect();
     all >= 60 && different.len() * 20 < all
@@ -166,7 +169,8 @@ impl Iterator for Words<'_> {
                 continue;
             }
             let (mut end, mut letters) = (start + first.len_utf8(), 1);
-            while let Some((at, c)) = self.chars.next_if(|&(_, c)| c.is_alphanumeric() && !is_cjk(c))
+            while let Some((at, c)) =
+                self.chars.next_if(|&(_, c)| c.is_alphanumeric() && !is_cjk(c))
             {
                 (end, letters) = (at + c.len_utf8(), letters + 1);
             }
@@ -220,7 +224,7 @@ mod tests {
         }
         assert_eq!(flaw("## Goal\n- Fix the retry loop", true), Some(Flaw::CutOff));
         assert_eq!(flaw("", true), Some(Flaw::Empty));
-        assert_eq!(flaw(&"a".repeat(50_000), false), Some(Flaw::Unrelated));
+        assert_eq!(flaw(&"a".repeat(50_000), false), Some(Flaw::Repetition));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Keeping untrusted text inside its fence.
 
-use ctx_core::text::head;
 use ctx_core::Chars;
+use ctx_core::text::head;
 
 /// Tags that mean something in our prompts and in stored summaries.
 const TAGS: [&str; 7] = [
@@ -117,9 +117,7 @@ pub(crate) fn without_markers(text: &str) -> Option<String> {
 
 fn looks_like_marker(text: &str) -> bool {
     let near = head(text, REACH);
-    MARKERS
-        .iter()
-        .any(|m| near.get(..m.len()).is_some_and(|start| start.eq_ignore_ascii_case(m)))
+    MARKERS.iter().any(|m| near.get(..m.len()).is_some_and(|start| start.eq_ignore_ascii_case(m)))
 }
 
 #[cfg(test)]
@@ -153,7 +151,14 @@ mod tests {
 
     #[test]
     fn code_is_left_alone() {
-        for text in ["Vec<String>", "Vec<Summary>", "a < b && c > d", "<systemd>", "x <| f <| y", "<summary_of>"] {
+        for text in [
+            "Vec<String>",
+            "Vec<Summary>",
+            "a < b && c > d",
+            "<systemd>",
+            "x <| f <| y",
+            "<summary_of>",
+        ] {
             assert_eq!(escaped(text, &TAGS), text);
         }
     }

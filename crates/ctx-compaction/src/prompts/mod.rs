@@ -138,7 +138,8 @@ fn identifiers(job: &Job) -> Option<String> {
         IdentifierPolicy::Custom if given.is_none() => Some(PRESERVE),
         IdentifierPolicy::Custom => None,
     };
-    let parts: Vec<_> = own.map(|text| text.trim_end().to_owned()).into_iter().chain(given).collect();
+    let parts: Vec<_> =
+        own.map(|text| text.trim_end().to_owned()).into_iter().chain(given).collect();
     Some(parts.join("\n\n"))
 }
 

@@ -1,0 +1,104 @@
+//! Parts in parallel, then merged.
+
+use std::ops::Range;
+
+use ctx_core::Tokens;
+use futures_util::future::try_join_all;
+
+use super::Desk;
+use crate::calls::Failure;
+use crate::trim::trimmed;
+use crate::{SAFETY_MARGIN, split_by_token_share};
+
+/// How often summaries of parts are merged with each other. Each round leaves at most half.
+const MERGE_ROUNDS: usize = 5;
+
+/// A part is given at least this much, however many there are.
+const LEAST_PART: Tokens = Tokens(256);
+
+impl Desk<'_, '_> {
+    /// Summarises a range in parts of about equal size. Each part is a chunk or is rolled up; the
+    /// previous summary is one part more.
+    pub(super) async fn multi_part(
+        &self,
+        range: Range<usize>,
+        budget: Tokens,
+    ) -> Result<String, Failure> {
+        let config = &self.job.config;
+        let sizes = self.material.sizes().get(range.clone()).unwrap_or_default();
+        let groups = self.material.groups(range.clone());
+        let ratio = config.chunk_ratio.parts(sizes, self.model.window());
+        let parts = ratio.max(config.parts as usize);
+        let least = config.min_messages_for_split as usize;
+        let ranges: Vec<_> = split_by_token_share(sizes, groups, parts, least)
+            .into_iter()
+            .map(|part| range.start + part.start..range.start + part.end)
+            .filter(|part| self.material.says_something(part.clone()))
+            .collect();
+        let all = ranges.len();
+        if all <= 1 {
+            let previous = self.previous.clone();
+            return self.roll(self.subject, range, previous, budget, "summary").await;
+        }
+        // Together the parts may be half as long again as the whole: what they share is said once.
+        let share = budget.scale(1.5 / all as f64).max(LEAST_PART).min(budget);
+        let written = ranges.into_iter().enumerate().map(async |(n, part)| {
+            let task = format!("part {} of {all}", n + 1);
+            self.roll(self.subject, part, None, share, &task).await
+        });
+        let written = try_join_all(written).await?;
+        let parts = self.previous.clone().into_iter().chain(written).collect();
+        Ok(self.merged(parts, budget).await)
+    }
+
+    /// One summary of several. Where a merge fails, the parts stand one after the other: they are
+    /// there and paid for.
+    async fn merged(&self, mut parts: Vec<String>, budget: Tokens) -> String {
+        let max = budget.min(self.room.answer);
+        for _ in 0..MERGE_ROUNDS {
+            if parts.len() <= 1 {
+                break;
+            }
+            let batches = self.batches(parts.clone());
+            let merges = batches.into_iter().map(async |mut batch| match batch.len() {
+                0 | 1 => Ok(batch.pop().unwrap_or_default()),
+                _ => {
+                    let merged = self.ask("merge", &self.prompts.merge(&batch, max)).await?;
+                    Ok(self.fitted(merged, max, "merge").await)
+                }
+            });
+            match try_join_all(merges).await {
+                Ok(merged) => parts = merged,
+                Err::<_, Failure>(failure) => {
+                    let (name, reason) = (self.model.name(), failure.reason());
+                    self.calls.note(format!("{name}: parts were joined, not merged: {reason}"));
+                    break;
+                }
+            }
+        }
+        self.fitted(parts.join("\n\n"), budget, "merge").await
+    }
+
+    /// Neighbours that fit into one call together; always at least two, if need be shortened.
+    fn batches(&self, parts: Vec<String>) -> Vec<Vec<String>> {
+        let room = self.room.merge.scale(1.0 / SAFETY_MARGIN);
+        let mut batches: Vec<Vec<String>> = Vec::new();
+        let mut size = Tokens::ZERO;
+        for part in parts {
+            // The tags around it are some ten tokens.
+            let part = trimmed(&part, room.scale(0.5) - Tokens(16), &self.job.counter);
+            let tokens = self.count(&part) + Tokens(16);
+            match batches.last_mut() {
+                Some(batch) if size + tokens <= room => {
+                    size += tokens;
+                    batch.push(part);
+                }
+                _ => {
+                    size = tokens;
+                    batches.push(vec![part]);
+                }
+            }
+        }
+        batches
+    }
+}
