@@ -1,0 +1,211 @@
+//! From a request and a step to what goes over the wire.
+
+use ctx_core::{Chars, Tokens, Usage, text};
+use serde_json::{Value, json};
+
+use super::api::{Api, embeddings};
+use super::delivery::Events;
+use super::failure::{Failure, FailureKind, Sizes, openai_error, worded};
+use super::prompt::tokens_of;
+use super::request::Request;
+use super::script::{Answer, Reply, Report};
+use super::speech::Speech;
+use super::step::Step;
+use super::summary;
+use super::words::Words;
+
+/// What an answer may hold unless the request says otherwise.
+const ANSWER_TOKENS: u64 = 4_096;
+
+/// A response before it is delivered.
+pub(super) struct Response {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) events: Events,
+    /// What the answer costs, where something was said.
+    pub(super) usage: Usage,
+}
+
+/// How a provider is set up, as far as answers depend on it.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub(super) models: Vec<String>,
+    pub(super) window: Option<Tokens>,
+    pub(super) words: Option<Words>,
+    pub(super) dimensions: usize,
+}
+
+impl Setup {
+    /// What the model of that window says to a prompt that is too long, before anything else.
+    pub(super) fn overflow(&self, request: &Request) -> Option<Step> {
+        let sizes = self.sizes(request);
+        let full = sizes.window > 0 && sizes.prompt.saturating_add(sizes.answer) > sizes.window;
+        full.then(Step::overflow)
+    }
+
+    fn sizes(&self, request: &Request) -> Sizes {
+        Sizes {
+            prompt: request.prompt.tokens(),
+            answer: request.max_tokens().unwrap_or(0),
+            window: self.window.map_or(0, Tokens::get),
+        }
+    }
+
+    /// The response that a step makes to a request.
+    pub(super) fn respond(&self, request: &Request, api: Api, step: &Step) -> Response {
+        let answer = match &step.reply {
+            Reply::Error(failure) => return self.fail(request, api, failure, step),
+            Reply::Raw(raw) => {
+                let events = Events::whole(raw.body.clone());
+                return Response { events, ..json_response(raw.status, raw.headers.clone()) };
+            }
+            Reply::Garbage => return json_response(200, Vec::new()),
+            _ if !api.is_completion() => return self.plain(request, api),
+            Reply::Summary => {
+                let prompt = request.prompt.last_user();
+                text_answer(summary::of_prompt(prompt, longest(request)))
+            }
+            Reply::Echo => {
+                let most = u32::try_from(longest(request)).unwrap_or(u32::MAX);
+                text_answer(text::head(request.prompt.last_user(), Chars(most)).to_owned())
+            }
+            Reply::Text(text) => text_answer(text.clone()),
+            Reply::Answer(answer) => (**answer).clone(),
+        };
+        let report = answer.usage;
+        let speech = self.speech(request, step, answer);
+        let spent = Usage { output: tokens_of(speech.chars()).max(1), ..request.usage };
+        let usage = match report {
+            Report::Computed => Some(spent),
+            Report::Given(usage) => Some(usage),
+            Report::Nothing => None,
+        };
+        let speech = Speech { usage, ..speech };
+        let events = match request.stream() {
+            true => speech.stream(api, step.crlf),
+            false => speech.whole(api),
+        };
+        let headers = if request.stream() { stream_headers(api) } else { Vec::new() };
+        Response { events, usage: usage.unwrap_or_default(), ..json_response(200, headers) }
+    }
+
+    /// What is answered to requests that no model reads.
+    pub(super) fn plain(&self, request: &Request, api: Api) -> Response {
+        let body = match api {
+            Api::Models => self.models(),
+            Api::CountTokens => json!({ "input_tokens": request.prompt.tokens() }),
+            _ => self.embed(request, api),
+        };
+        Response { events: Events::whole(body.to_string()), ..json_response(200, Vec::new()) }
+    }
+
+    fn models(&self) -> Value {
+        let window = self.window.map(Tokens::get);
+        let models = self.models.iter().map(|id| {
+            json!({
+                "id": id, "object": "model", "created": super::CREATED, "owned_by": "fake",
+                "type": "model", "display_name": id, "created_at": "2026-01-05T08:00:00Z",
+                "context_length": window, "max_model_len": window,
+            })
+        });
+        let data: Vec<_> = models.collect();
+        json!({ "object": "list", "data": data, "has_more": false, "first_id": null, "last_id": null })
+    }
+
+    fn embed(&self, request: &Request, api: Api) -> Value {
+        let inputs = embeddings::inputs(&request.json);
+        let chars = inputs.iter().map(|text| text.chars().count() as u64).sum();
+        let asked = request.json.get("dimensions").and_then(Value::as_u64);
+        let most = |n| usize::try_from(n).unwrap_or(usize::MAX).min(16_384);
+        let dimensions = asked.map_or(self.dimensions, most);
+        let vectors: Vec<_> =
+            inputs.iter().map(|text| embeddings::embedding(text, dimensions)).collect();
+        match api.is_ollama() {
+            true => embeddings::ollama(&request.json, &vectors, chars),
+            false => embeddings::openai(&request.json, &vectors, chars),
+        }
+    }
+
+    fn fail(&self, request: &Request, api: Api, failure: &Failure, step: &Step) -> Response {
+        let words = failure.words.or(self.words);
+        let failure = Failure { words, ..failure.clone() };
+        let mut sizes = self.sizes(request);
+        if sizes.window == 0 {
+            // Scripted without a window: the numbers shall say that the prompt is too long.
+            sizes.window = sizes.prompt.saturating_sub(1);
+        }
+        let worded = worded(&failure, api, request.model(), sizes);
+        let after = failure.after_events.filter(|_| request.stream() && api.is_completion());
+        if let Some(after) = after {
+            let error: Value = serde_json::from_str(&worded.body).unwrap_or_default();
+            let words = summary::of_prompt(request.prompt.last_user(), longest(request));
+            let speech = self.speech(request, step, text_answer(words));
+            let events = speech.failing(api, &error, after, step.crlf);
+            return Response { events, ..json_response(200, stream_headers(api)) };
+        }
+        let mut headers = failure.headers();
+        headers.push(header("content-type", worded.content_type));
+        Response { events: Events::whole(worded.body), ..json_response(worded.status, headers) }
+    }
+
+    fn speech(&self, request: &Request, step: &Step, answer: Answer) -> Speech {
+        let asked = request.json.pointer("/stream_options/include_usage");
+        Speech {
+            delta_chars: step.delta_chars,
+            include_usage: asked.and_then(Value::as_bool).unwrap_or(false),
+            ..Speech::new(request.number, request.model(), answer)
+        }
+    }
+}
+
+/// What is answered where there is nothing.
+pub(super) fn not_found(request: &Request) -> Response {
+    let message = format!("Invalid URL ({} {})", request.method, request.path);
+    let body = openai_error("invalid_request_error", None, &message);
+    Response { events: Events::whole(body.to_string()), ..json_response(404, Vec::new()) }
+}
+
+/// What is answered to a body that is not JSON.
+pub(super) fn not_json(api: Api) -> Response {
+    let message = "We could not parse the JSON body of your request.";
+    let body = match api.is_anthropic() {
+        true => super::failure::anthropic_error("invalid_request_error", message),
+        false => openai_error("invalid_request_error", None, message),
+    };
+    Response { events: Events::whole(body.to_string()), ..json_response(400, Vec::new()) }
+}
+
+/// What is answered to a wrong key.
+pub(super) fn wrong_key() -> Step {
+    Step::error(FailureKind::Unauthorized)
+}
+
+fn text_answer(text: String) -> Answer {
+    Answer { text, ..Answer::default() }
+}
+
+/// The characters that an answer may have.
+fn longest(request: &Request) -> usize {
+    let tokens = request.max_tokens().unwrap_or(ANSWER_TOKENS).min(1 << 24);
+    usize::try_from(tokens.saturating_mul(4)).unwrap_or(usize::MAX)
+}
+
+fn header(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+fn stream_headers(api: Api) -> Vec<(String, String)> {
+    match api.is_ollama() {
+        true => vec![header("content-type", "application/x-ndjson")],
+        false => {
+            vec![header("content-type", "text/event-stream"), header("cache-control", "no-cache")]
+        }
+    }
+}
+
+fn json_response(status: u16, mut headers: Vec<(String, String)>) -> Response {
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+        headers.push(header("content-type", "application/json"));
+    }
+    Response { status, headers, events: Events::default(), usage: Usage::default() }
+}

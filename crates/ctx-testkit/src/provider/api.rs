@@ -1,0 +1,69 @@
+//! The wire protocols spoken, and which path means which.
+
+use serde::{Deserialize, Serialize};
+
+pub(super) mod anthropic;
+pub(super) mod chat;
+pub(super) mod embeddings;
+pub(super) mod ollama;
+pub(super) mod responses;
+
+/// What a request asks for, told from its method and the end of its path. What stands before that
+/// is of no matter, so that any base URL works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum Api {
+    /// `POST .../chat/completions`: OpenAI and all that are compatible.
+    Chat,
+    /// `POST .../responses`: OpenAI.
+    Responses,
+    /// `POST .../messages`: Anthropic.
+    Messages,
+    /// `POST .../api/chat`: Ollama.
+    OllamaChat,
+    /// `POST .../messages/count_tokens`: Anthropic.
+    CountTokens,
+    /// `POST .../embeddings`: OpenAI and all that are compatible.
+    Embeddings,
+    /// `POST .../api/embed`: Ollama.
+    OllamaEmbed,
+    /// `GET .../models`.
+    Models,
+}
+
+impl Api {
+    /// What that method and path ask for.
+    #[must_use]
+    pub fn of(method: &str, path: &str) -> Option<Self> {
+        let path = path.trim_end_matches('/');
+        let ends = [
+            ("POST", "/chat/completions", Self::Chat),
+            ("POST", "/responses", Self::Responses),
+            ("POST", "/messages", Self::Messages),
+            ("POST", "/api/chat", Self::OllamaChat),
+            ("POST", "/messages/count_tokens", Self::CountTokens),
+            ("POST", "/embeddings", Self::Embeddings),
+            ("POST", "/api/embed", Self::OllamaEmbed),
+            ("GET", "/models", Self::Models),
+        ];
+        ends.iter().find(|(m, end, _)| *m == method && path.ends_with(end)).map(|row| row.2)
+    }
+
+    /// Whether a model is to write something. Only these take steps of a script, unless a step
+    /// names another API.
+    #[must_use]
+    pub fn is_completion(self) -> bool {
+        matches!(self, Self::Chat | Self::Responses | Self::Messages | Self::OllamaChat)
+    }
+
+    /// Whether errors come in Anthropic's form.
+    pub(super) fn is_anthropic(self) -> bool {
+        matches!(self, Self::Messages | Self::CountTokens)
+    }
+
+    /// Whether errors come in Ollama's form.
+    pub(super) fn is_ollama(self) -> bool {
+        matches!(self, Self::OllamaChat | Self::OllamaEmbed)
+    }
+}

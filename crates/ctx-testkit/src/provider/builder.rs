@@ -1,0 +1,191 @@
+//! How a fake provider is set up.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::thread;
+
+use ctx_core::{Error, ErrorKind, Result, Tokens};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Semaphore, oneshot};
+
+use super::FakeProvider;
+use super::answer::Setup;
+use super::ledger::Ledger;
+use super::playbook::{Playbook, Respond};
+use super::request::Request;
+use super::server::{Shared, serve};
+use super::step::Step;
+use super::words::Words;
+
+/// A fake provider as data: what a script file holds.
+///
+/// ```json
+/// {
+///   "window": 8000,
+///   "models": ["fake-model"],
+///   "script": [
+///     { "reply": { "error": { "kind": "overloaded" } }, "times": 2 },
+///     { "reply": { "text": "hello" }, "wait": { "millis": 500 } },
+///     { "reply": "summary", "times": null }
+///   ]
+/// }
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Scenario {
+    /// Tokens of the model's window: a completion whose prompt and answer do not fit is refused.
+    /// Default: no window.
+    pub window: Option<Tokens>,
+    /// Whose words such a refusal is put in. Default: those of the API.
+    pub words: Option<Words>,
+    /// The key without which nothing is answered. Default: none.
+    pub key: Option<String>,
+    /// Names that `/v1/models` lists. Default: `fake-model`. Requests may name any model.
+    pub models: Vec<String>,
+    /// Dimensions of embeddings. Default: 64.
+    pub dimensions: usize,
+    /// The steps. When they are used up, a summary of the prompt is answered.
+    pub script: Vec<Step>,
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Self {
+            window: None,
+            words: None,
+            key: None,
+            models: vec!["fake-model".to_owned()],
+            dimensions: 64,
+            script: Vec::new(),
+        }
+    }
+}
+
+impl Scenario {
+    /// Reads it from JSON.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`], with the line and what was expected there.
+    pub fn from_json(json: &str) -> Result<Self> {
+        serde_json::from_str(json).map_err(|error| {
+            Error::new(ErrorKind::InvalidInput, "the script cannot be read")
+                .with("line", error.line())
+                .with("column", error.column())
+                .with("reason", &error)
+                .hint("a script looks like {\"script\": [{\"reply\": {\"text\": \"hello\"}}]}")
+        })
+    }
+}
+
+/// Sets up a [`FakeProvider`].
+#[derive(Clone, Default)]
+#[must_use]
+pub struct Builder {
+    scenario: Scenario,
+    respond: Option<Respond>,
+    port: u16,
+}
+
+impl From<Scenario> for Builder {
+    fn from(scenario: Scenario) -> Self {
+        Self { scenario, ..Self::default() }
+    }
+}
+
+impl Builder {
+    /// Adds steps to the script.
+    pub fn script(mut self, steps: impl IntoIterator<Item = Step>) -> Self {
+        self.scenario.script.extend(steps);
+        self
+    }
+
+    /// Answers completions that no step of the script takes. It runs on the provider's thread, so
+    /// it must not wait for another request.
+    pub fn respond(self, with: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Self {
+        Self { respond: Some(Arc::new(with)), ..self }
+    }
+
+    /// Gives the model a window, which a prompt together with the answer asked for may not exceed.
+    pub fn window(mut self, window: Tokens) -> Self {
+        self.scenario.window = Some(window);
+        self
+    }
+
+    /// Puts overflows in the words of that provider.
+    pub fn words(mut self, words: Words) -> Self {
+        self.scenario.words = Some(words);
+        self
+    }
+
+    /// Refuses requests without this key with 401.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.scenario.key = Some(key.into());
+        self
+    }
+
+    /// Names that `/v1/models` lists.
+    pub fn models<S: Into<String>>(mut self, models: impl IntoIterator<Item = S>) -> Self {
+        self.scenario.models = models.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Dimensions of embeddings.
+    pub fn dimensions(mut self, dimensions: usize) -> Self {
+        self.scenario.dimensions = dimensions;
+        self
+    }
+
+    /// The port on loopback; 0, the default, is any that is free.
+    pub fn port(self, port: u16) -> Self {
+        Self { port, ..self }
+    }
+
+    /// Starts the provider on a thread of its own. When this returns, it listens. It may be called
+    /// with or without an async runtime around.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] where the port is taken or no thread can be had.
+    pub fn start(self) -> Result<FakeProvider> {
+        let Self { scenario, respond, port } = self;
+        let failed = |what: &'static str| {
+            move |error: std::io::Error| {
+                Error::new(ErrorKind::Io, what).with("port", port).source(error)
+            }
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .map_err(failed("the fake provider cannot listen"))?;
+        let address = listener.local_addr().map_err(failed("the fake provider has no address"))?;
+        listener.set_nonblocking(true).map_err(failed("the fake provider cannot listen"))?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(failed("the fake provider gets no runtime"))?;
+        let listener = {
+            let _inside = runtime.enter();
+            tokio::net::TcpListener::from_std(listener)
+                .map_err(failed("the fake provider cannot listen"))?
+        };
+        let setup = Setup {
+            models: scenario.models,
+            window: scenario.window,
+            words: scenario.words,
+            dimensions: scenario.dimensions,
+        };
+        let shared = Arc::new(Shared {
+            setup,
+            key: scenario.key,
+            playbook: Playbook::new(scenario.script, respond),
+            ledger: Arc::new(Ledger::default()),
+            releases: Arc::new(Semaphore::new(0)),
+        });
+        let (stop, stopped) = oneshot::channel();
+        let served = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("fake-provider".to_owned())
+            .spawn(move || runtime.block_on(serve(listener, served, stopped)))
+            .map_err(failed("the fake provider gets no thread"))?;
+        Ok(FakeProvider { address, shared, stop: Some(stop), thread: Some(thread) })
+    }
+}

@@ -1,0 +1,318 @@
+//! Errors as real providers word them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::api::Api;
+use super::words::Words;
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FailureKind {
+    /// 429: too many requests.
+    RateLimited,
+    /// 429: too many tokens a minute. It speaks of tokens and limits, and is no overflow.
+    TokensPerMinute,
+    /// 429 (Anthropic: 400): nothing left to spend.
+    QuotaExhausted,
+    /// 401: the key is wrong.
+    Unauthorized,
+    /// 403: the key may not do this.
+    Forbidden,
+    /// 404: no such model.
+    NoSuchModel,
+    /// 400: a parameter that the model does not take.
+    UnsupportedParameter,
+    /// 400, in some APIs 413 or 500: the prompt does not fit into the window.
+    Overflow,
+    /// 413: the body is too large in bytes.
+    TooLarge,
+    /// 500.
+    ServerError,
+    /// 502, with a page of a gateway for a body.
+    BadGateway,
+    /// 529 (Anthropic), else 503.
+    Overloaded,
+    /// 504.
+    GatewayTimeout,
+}
+
+impl FailureKind {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::RateLimited,
+        Self::TokensPerMinute,
+        Self::QuotaExhausted,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::NoSuchModel,
+        Self::UnsupportedParameter,
+        Self::Overflow,
+        Self::TooLarge,
+        Self::ServerError,
+        Self::BadGateway,
+        Self::Overloaded,
+        Self::GatewayTimeout,
+    ];
+}
+
+/// An error, and how it comes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Failure {
+    /// What goes wrong.
+    pub kind: FailureKind,
+    /// Its HTTP status. Default: that of the kind.
+    #[serde(default)]
+    pub status: Option<u16>,
+    /// The `retry-after` header. Default: none.
+    #[serde(default)]
+    pub retry_after: Option<RetryAfter>,
+    /// Where a stream is asked for: the error comes in it, after so many events of an answer.
+    /// Default: the error is the HTTP response.
+    #[serde(default)]
+    pub after_events: Option<usize>,
+    /// Whose words an overflow is put in. Default: [`FakeProvider`](super::FakeProvider)'s own
+    /// setting, else those of OpenAI, Anthropic or Ollama, as the API is.
+    #[serde(default)]
+    pub words: Option<Words>,
+}
+
+/// When to try again, as the header says it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RetryAfter {
+    /// `retry-after: 2`
+    Seconds(u64),
+    /// `retry-after-ms: 1500`, besides the seconds rounded up
+    Millis(u64),
+    /// `retry-after: Wed, 21 Oct 2026 07:28:00 GMT`
+    Date(String),
+}
+
+impl From<FailureKind> for Failure {
+    fn from(kind: FailureKind) -> Self {
+        Self { kind, status: None, retry_after: None, after_events: None, words: None }
+    }
+}
+
+impl Failure {
+    /// An error of that kind, as the HTTP response.
+    #[must_use]
+    pub fn new(kind: FailureKind) -> Self {
+        kind.into()
+    }
+
+    /// With that status.
+    #[must_use]
+    pub fn status(self, status: u16) -> Self {
+        Self { status: Some(status), ..self }
+    }
+
+    /// With that `retry-after`.
+    #[must_use]
+    pub fn retry_after(self, retry_after: RetryAfter) -> Self {
+        Self { retry_after: Some(retry_after), ..self }
+    }
+
+    /// Within the stream, after so many events.
+    #[must_use]
+    pub fn in_stream(self, after_events: usize) -> Self {
+        Self { after_events: Some(after_events), ..self }
+    }
+
+    /// An overflow in these words.
+    #[must_use]
+    pub fn words(self, words: Words) -> Self {
+        Self { words: Some(words), ..self }
+    }
+
+    /// The headers that it brings.
+    pub(super) fn headers(&self) -> Vec<(String, String)> {
+        let header = |name: &str, value: String| (name.to_owned(), value);
+        match &self.retry_after {
+            None => Vec::new(),
+            Some(RetryAfter::Seconds(n)) => vec![header("retry-after", n.to_string())],
+            Some(RetryAfter::Date(date)) => vec![header("retry-after", date.clone())],
+            Some(RetryAfter::Millis(n)) => vec![
+                header("retry-after-ms", n.to_string()),
+                header("retry-after", n.div_ceil(1_000).to_string()),
+            ],
+        }
+    }
+}
+
+/// An error's numbers: what the prompt measures, what is asked for the answer, what fits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sizes {
+    pub(super) prompt: u64,
+    pub(super) answer: u64,
+    pub(super) window: u64,
+}
+
+/// A status and a body.
+pub(super) struct Worded {
+    pub(super) status: u16,
+    pub(super) content_type: &'static str,
+    pub(super) body: String,
+}
+
+const GATEWAY_PAGE: &str = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n\
+    <center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>cloudflare</center>\r\n</body>\r\n\
+    </html>\r\n";
+
+/// The words for a failure in that API.
+pub(super) fn worded(failure: &Failure, api: Api, model: &str, sizes: Sizes) -> Worded {
+    let json = |status, body: Value| Worded {
+        status: failure.status.unwrap_or(status),
+        content_type: "application/json",
+        body: body.to_string(),
+    };
+    match failure.kind {
+        FailureKind::Overflow => {
+            let (status, body) = failure.words.unwrap_or_else(|| Words::of(api)).of_sizes(sizes);
+            let status = failure.status.unwrap_or(status);
+            Worded { status, content_type: "application/json", body }
+        }
+        FailureKind::BadGateway => Worded {
+            status: failure.status.unwrap_or(502),
+            content_type: "text/html",
+            body: GATEWAY_PAGE.to_owned(),
+        },
+        kind if api.is_anthropic() => {
+            let (status, name, message) = anthropic(kind, model);
+            json(status, anthropic_error(name, &message))
+        }
+        kind => {
+            let (status, name, code, message) = openai(kind, model);
+            match api.is_ollama() {
+                true => json(status, json!({ "error": message })),
+                false => json(status, openai_error(name, code, &message)),
+            }
+        }
+    }
+}
+
+/// An error in Anthropic's form.
+pub(super) fn anthropic_error(name: &str, message: &str) -> Value {
+    let error = json!({ "type": name, "message": message });
+    json!({ "type": "error", "error": error, "request_id": "req_011CTxFake000000000000000" })
+}
+
+/// An error in OpenAI's form.
+pub(super) fn openai_error(name: &str, code: Option<&str>, message: &str) -> Value {
+    json!({ "error": { "message": message, "type": name, "param": null, "code": code } })
+}
+
+fn anthropic(kind: FailureKind, model: &str) -> (u16, &'static str, String) {
+    use FailureKind as K;
+    let (status, name, message) = match kind {
+        K::RateLimited => (
+            429,
+            "rate_limit_error",
+            "This request would exceed your organization's rate limit of 50 requests per minute.",
+        ),
+        K::TokensPerMinute => (
+            429,
+            "rate_limit_error",
+            "This request would exceed your organization's rate limit of 30,000 input tokens per \
+             minute. Please reduce the prompt length or the maximum tokens requested, or try again \
+             later.",
+        ),
+        K::QuotaExhausted => (
+            400,
+            "invalid_request_error",
+            "Your credit balance is too low to access the Anthropic API. Please go to Plans & \
+             Billing to upgrade or purchase credits.",
+        ),
+        K::Unauthorized => (401, "authentication_error", "invalid x-api-key"),
+        K::Forbidden => (
+            403,
+            "permission_error",
+            "Your API key does not have permission to use the specified resource.",
+        ),
+        K::NoSuchModel => return (404, "not_found_error", format!("model: {model}")),
+        K::UnsupportedParameter => {
+            (400, "invalid_request_error", "thinking: Extra inputs are not permitted")
+        }
+        K::TooLarge => (413, "request_too_large", "Request exceeds the maximum size"),
+        K::Overloaded => (529, "overloaded_error", "Overloaded"),
+        K::GatewayTimeout => (504, "timeout_error", "Request timed out"),
+        K::ServerError | K::BadGateway | K::Overflow => (500, "api_error", "Internal server error"),
+    };
+    (status, name, message.to_owned())
+}
+
+fn openai(kind: FailureKind, model: &str) -> (u16, &'static str, Option<&'static str>, String) {
+    use FailureKind as K;
+    match kind {
+        K::RateLimited => (
+            429,
+            "requests",
+            Some("rate_limit_exceeded"),
+            format!(
+                "Rate limit reached for {model} in organization org-fake on requests per min \
+                 (RPM): Limit 3, Used 3, Requested 1. Please try again in 20s."
+            ),
+        ),
+        K::TokensPerMinute => (
+            429,
+            "tokens",
+            Some("rate_limit_exceeded"),
+            format!(
+                "Request too large for {model} in organization org-fake on tokens per min (TPM): \
+                 Limit 30000, Requested 41000. The input or output tokens must be reduced in order \
+                 to run successfully."
+            ),
+        ),
+        K::QuotaExhausted => (
+            429,
+            "insufficient_quota",
+            Some("insufficient_quota"),
+            "You exceeded your current quota, please check your plan and billing details.".into(),
+        ),
+        K::Unauthorized => (
+            401,
+            "invalid_request_error",
+            Some("invalid_api_key"),
+            "Incorrect API key provided. You can find your API key at the provider's site.".into(),
+        ),
+        K::Forbidden => (
+            403,
+            "invalid_request_error",
+            Some("model_not_allowed"),
+            format!("Project `proj_fake` does not have access to model `{model}`"),
+        ),
+        K::NoSuchModel => (
+            404,
+            "invalid_request_error",
+            Some("model_not_found"),
+            format!("The model `{model}` does not exist or you do not have access to it."),
+        ),
+        K::UnsupportedParameter => (
+            400,
+            "invalid_request_error",
+            Some("unsupported_parameter"),
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use \
+             'max_completion_tokens' instead."
+                .into(),
+        ),
+        K::TooLarge => {
+            (413, "invalid_request_error", None, "Maximum content size limit exceeded".into())
+        }
+        K::Overloaded => (
+            503,
+            "server_error",
+            Some("server_is_overloaded"),
+            "The server is currently overloaded. Please try again later.".into(),
+        ),
+        K::GatewayTimeout => (504, "server_error", None, "Gateway timeout".into()),
+        K::ServerError | K::BadGateway | K::Overflow => (
+            500,
+            "server_error",
+            None,
+            "The server had an error while processing your request. Sorry about that!".into(),
+        ),
+    }
+}

@@ -1,0 +1,129 @@
+//! The record of what was asked.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ctx_core::Usage;
+use tokio::sync::Notify;
+
+use super::request::{Outcome, Request};
+
+/// All requests so far, and who waits for more.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    book: Mutex<Book>,
+    changed: Condvar,
+    notify: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    requests: Vec<Request>,
+    last: Option<Instant>,
+}
+
+impl Ledger {
+    /// Enters a request. Its number is set here.
+    pub(super) fn enter(self: &Arc<Self>, mut request: Request) -> (Request, Ticket) {
+        let mut book = self.lock();
+        let at = book.requests.len();
+        request.number = at + 1;
+        book.requests.push(request.clone());
+        book.last = Some(Instant::now());
+        drop(book);
+        self.tell();
+        (request, Ticket { ledger: Arc::clone(self), at })
+    }
+
+    /// All of them.
+    pub(super) fn requests(&self) -> Vec<Request> {
+        self.lock().requests.clone()
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.lock().requests.len()
+    }
+
+    /// Waits until `done` holds of the requests or so much time has passed; says whether it holds.
+    pub(super) fn wait_until(&self, limit: Duration, done: impl Fn(&[Request]) -> bool) -> bool {
+        let book = self.lock();
+        let waiting = self.changed.wait_timeout_while(book, limit, |book| !done(&book.requests));
+        let (book, _) = waiting.unwrap_or_else(PoisonError::into_inner);
+        done(&book.requests)
+    }
+
+    /// Waits until `done` holds of the requests.
+    pub(super) async fn until(&self, done: impl Fn(&[Request]) -> bool) {
+        loop {
+            let mut changed = std::pin::pin!(self.notify.notified());
+            changed.as_mut().enable();
+            if done(&self.lock().requests) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until no request has come for that long, counted from now at the earliest.
+    pub(super) fn wait_idle(&self, idle: Duration) {
+        let start = Instant::now();
+        let mut book = self.lock();
+        loop {
+            let quiet = book.last.unwrap_or(start).max(start).elapsed();
+            let Some(left) = idle.checked_sub(quiet).filter(|left| !left.is_zero()) else { return };
+            let woken = self.changed.wait_timeout(book, left);
+            book = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self) {
+        self.changed.notify_all();
+        self.notify.notify_waiters();
+    }
+}
+
+/// What is still to be said of one request. Dropped before that, the client went away.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    ledger: Arc<Ledger>,
+    at: usize,
+}
+
+impl Ticket {
+    /// The answer is out in full.
+    pub(super) fn sent(&self) {
+        self.set(Outcome::Sent);
+    }
+
+    /// The connection is cut, as it should be.
+    pub(super) fn cut(&self) {
+        self.set(Outcome::Cut);
+    }
+
+    /// What the answer costs.
+    pub(super) fn usage(&self, usage: Usage) {
+        if let Some(request) = self.ledger.lock().requests.get_mut(self.at) {
+            request.usage = usage;
+        }
+    }
+
+    fn set(&self, outcome: Outcome) {
+        if let Some(request) = self.ledger.lock().requests.get_mut(self.at)
+            && request.outcome == Outcome::Open
+        {
+            request.outcome = outcome;
+        }
+        self.ledger.tell();
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.set(Outcome::Abandoned);
+    }
+}

@@ -1,0 +1,99 @@
+//! Which step a request takes.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ctx_core::Usage;
+
+use super::api::Api;
+use super::cache::PromptCache;
+use super::request::Request;
+use super::script::{Reply, When};
+use super::step::Step;
+
+/// A function that answers requests.
+pub(super) type Respond = Arc<dyn Fn(&Request) -> Step + Send + Sync>;
+
+/// The steps that are left, and what comes after them.
+pub(super) struct Playbook {
+    state: Mutex<State>,
+    respond: Option<Respond>,
+}
+
+#[derive(Default)]
+struct State {
+    steps: Vec<Step>,
+    cache: PromptCache,
+}
+
+impl Playbook {
+    pub(super) fn new(steps: Vec<Step>, respond: Option<Respond>) -> Self {
+        let state = State { steps, cache: PromptCache::default() };
+        Self { state: Mutex::new(state), respond }
+    }
+
+    /// Adds steps.
+    pub(super) fn extend(&self, steps: impl IntoIterator<Item = Step>) {
+        self.lock().steps.extend(steps);
+    }
+
+    /// How many steps wait for a request; those for all that come are not counted.
+    pub(super) fn left(&self) -> usize {
+        let state = self.lock();
+        state.steps.iter().filter_map(|step| step.times).map(|n| n as usize).sum()
+    }
+
+    /// The step for a request: the first of the script that it fits, else what the function says,
+    /// else a summary.
+    pub(super) fn step(&self, request: &Request, api: Api) -> Step {
+        let fits = |step: &Step| step.times != Some(0) && step.when.holds(request, api);
+        let mut state = self.lock();
+        if let Some(step) = state.steps.iter_mut().find(|step| fits(step)) {
+            let taken = step.clone();
+            step.times = step.times.map(|n| n.saturating_sub(1));
+            state.steps.retain(|step| step.times != Some(0));
+            return taken;
+        }
+        drop(state);
+        match &self.respond {
+            Some(respond) if api.is_completion() => respond(request),
+            _ => Step::new(Reply::Summary),
+        }
+    }
+
+    /// What the prompt costs before anything is answered: what of it was there before is read from
+    /// the cache. Anthropic caches only where the request says so, and charges for writing.
+    pub(super) fn charge(&self, request: &Request, api: Api) -> Usage {
+        let whole = request.prompt.tokens();
+        let flat = request.prompt.flat();
+        let mut state = self.lock();
+        let shared = state.cache.shared(request.model(), &flat);
+        let share = shared as f64 / flat.len().max(1) as f64;
+        state.cache.keep(request.model(), flat);
+        let read = ((whole as f64 * share) as u64).min(whole);
+        let fresh = Usage { input: whole, ..Usage::default() };
+        if !api.is_anthropic() {
+            return Usage { input: whole - read, cache_read: read, ..fresh };
+        }
+        let marked = request.body.windows(MARK.len()).any(|part| part == MARK);
+        match marked {
+            true => Usage { input: 0, cache_read: read, cache_write: whole - read, ..fresh },
+            false => fresh,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const MARK: &[u8] = b"\"cache_control\"";
+
+impl When {
+    fn holds(&self, request: &Request, api: Api) -> bool {
+        let api_fits = self.api.map_or(api.is_completion(), |wanted| wanted == api);
+        api_fits
+            && self.model.as_ref().is_none_or(|model| model == request.model())
+            && self.stream.is_none_or(|stream| stream == request.stream())
+            && self.contains.as_ref().is_none_or(|part| request.prompt.text().contains(part))
+    }
+}

@@ -1,0 +1,190 @@
+//! What a model would read of a request, whatever the API.
+
+use serde_json::Value;
+
+/// Characters of a token, as everything here counts.
+const CHARS_PER_TOKEN: u64 = 4;
+/// What an image is worth, in characters.
+const IMAGE_CHARS: u64 = 4_800;
+/// Deeper nesting than any provider's content is not looked into.
+const MAX_DEPTH: usize = 8;
+
+/// The prompt of a request: who says what, tools aside.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Prompt {
+    /// Speakers and texts in order: system prompt, messages, tool results.
+    pub said: Vec<(String, String)>,
+    /// Names of the tools on offer.
+    pub tools: Vec<String>,
+    /// Size in characters, tool schemas included; an image counts 4,800.
+    pub chars: u64,
+}
+
+impl Prompt {
+    /// The prompt in a request's body.
+    #[must_use]
+    pub fn of(body: &Value) -> Self {
+        let mut prompt = Self::default();
+        for key in ["system", "instructions"] {
+            if let Some(text) = body.get(key) {
+                prompt.say("system", text);
+            }
+        }
+        for key in ["messages", "input"] {
+            match body.get(key) {
+                Some(Value::Array(items)) => items.iter().for_each(|item| prompt.item(item)),
+                Some(text) => prompt.say("user", text),
+                None => {}
+            }
+        }
+        for tool in body.get("tools").and_then(Value::as_array).into_iter().flatten() {
+            let name = tool.pointer("/function/name").or_else(|| tool.get("name"));
+            prompt.tools.extend(name.and_then(Value::as_str).map(str::to_owned));
+            prompt.chars += tool.to_string().chars().count() as u64;
+        }
+        prompt
+    }
+
+    /// Its size in tokens: characters over four, rounded up.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.chars.div_ceil(CHARS_PER_TOKEN)
+    }
+
+    /// The newest text of the user.
+    #[must_use]
+    pub fn last_user(&self) -> &str {
+        self.said.iter().rev().find(|(role, _)| role == "user").map_or("", |(_, text)| text)
+    }
+
+    /// All of it as one text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let texts: Vec<_> = self.said.iter().map(|(_, text)| text.as_str()).collect();
+        texts.join("\n")
+    }
+
+    /// All of it, speakers and tools included, such that a longer prompt begins with a shorter one
+    /// if and only if it goes on from it.
+    pub(super) fn flat(&self) -> String {
+        let mut flat = self.tools.join("\u{1f}");
+        for (role, text) in &self.said {
+            flat.extend(["\u{1e}", role, "\u{1f}", text]);
+        }
+        flat
+    }
+
+    fn item(&mut self, item: &Value) {
+        let kind = item.get("type").and_then(Value::as_str).unwrap_or("message");
+        let role = item.get("role").and_then(Value::as_str);
+        let role = match (role, kind) {
+            (Some(role), _) => role,
+            (None, kind) if kind.ends_with("_output") => "tool",
+            (None, "message") => "user",
+            (None, _) => "assistant",
+        };
+        self.say(role, item);
+    }
+
+    fn say(&mut self, role: &str, value: &Value) {
+        let mut text = String::new();
+        let images = read(value, &mut text, 0);
+        self.chars += text.chars().count() as u64 + images * IMAGE_CHARS;
+        self.said.push((role.to_owned(), text));
+    }
+}
+
+/// Appends the text of a content value and gives the number of its images.
+fn read(value: &Value, text: &mut String, depth: usize) -> u64 {
+    match value {
+        _ if depth > MAX_DEPTH => 0,
+        Value::String(s) => {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(s);
+            0
+        }
+        Value::Array(all) => all.iter().map(|v| read(v, text, depth + 1)).sum(),
+        Value::Object(fields) => {
+            let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default();
+            if kind.contains("image") {
+                return 1;
+            }
+            let keys = [
+                "text",
+                "thinking",
+                "reasoning_content",
+                "summary",
+                "content",
+                "output",
+                "name",
+                "arguments",
+                "tool_calls",
+                "function",
+            ];
+            let mut images: u64 = keys
+                .iter()
+                .filter_map(|key| fields.get(*key))
+                .map(|v| read(v, text, depth + 1))
+                .sum();
+            // Arguments of a call are an object in Anthropic's and Ollama's form.
+            for key in ["input", "arguments"] {
+                if let Some(object @ Value::Object(_)) = fields.get(key) {
+                    images += read(&Value::String(object.to_string()), text, depth + 1);
+                }
+            }
+            images
+        }
+        _ => 0,
+    }
+}
+
+/// The number of tokens of an answer's text.
+pub(super) fn tokens_of(chars: u64) -> u64 {
+    chars.div_ceil(CHARS_PER_TOKEN)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_api_gives_the_same_prompt() {
+        let requests = [
+            json!({ "messages": [
+                { "role": "system", "content": "be brief" },
+                { "role": "user", "content": [{ "type": "text", "text": "read it" }] },
+                { "role": "assistant", "content": null, "tool_calls": [
+                    { "id": "c", "function": { "name": "read", "arguments": "{\"path\":\"a\"}" } }] },
+                { "role": "tool", "tool_call_id": "c", "content": "it says a" },
+            ]}),
+            json!({ "instructions": "be brief", "input": [
+                { "role": "user", "content": [{ "type": "input_text", "text": "read it" }] },
+                { "type": "function_call", "name": "read", "arguments": "{\"path\":\"a\"}" },
+                { "type": "function_call_output", "call_id": "c", "output": "it says a" },
+            ]}),
+            json!({ "system": "be brief", "messages": [
+                { "role": "user", "content": "read it" },
+                { "role": "assistant", "content": [
+                    { "type": "tool_use", "id": "c", "name": "read", "input": { "path": "a" } }] },
+                { "role": "tool", "content": [
+                    { "type": "tool_result", "tool_use_id": "c", "content": "it says a" }] },
+            ]}),
+        ];
+        for request in requests {
+            let prompt = Prompt::of(&request);
+            let said = [
+                ("system", "be brief"),
+                ("user", "read it"),
+                ("assistant", "read\n{\"path\":\"a\"}"),
+                ("tool", "it says a"),
+            ];
+            assert_eq!(prompt.said, said.map(|(a, b)| (a.to_owned(), b.to_owned())), "{request}");
+            assert_eq!(prompt.last_user(), "read it");
+        }
+    }
+}

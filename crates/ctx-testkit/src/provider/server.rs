@@ -1,0 +1,189 @@
+//! The HTTP server: connections in, deliveries out.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ctx_core::Usage;
+use http_body_util::{BodyExt, Limited};
+use hyper::StatusCode;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
+
+use super::answer::{self, Response, Setup};
+use super::api::Api;
+use super::delivery::{self, Action, Delivery};
+use super::ledger::{Ledger, Ticket};
+use super::playbook::Playbook;
+use super::prompt::Prompt;
+use super::request::{Outcome, Request};
+use super::script::{Cut, Moment, Reply, Wait};
+use super::step::Step;
+use super::wire::{Fault, Wire};
+
+/// The largest request that is read.
+const MAX_REQUEST: usize = 256 << 20;
+/// Where a connection is cut in the middle of the headers: within the second line.
+const IN_HEADERS: usize = 30;
+/// No HTTP, no UTF-8, no line break.
+const GARBAGE: &[u8] = b"\x16\x03\x01\xff\xfe\x00\x80garbage\x00\xc3\x28\xa0\xa1";
+
+/// Everything that answers depend on.
+pub(super) struct Shared {
+    pub(super) setup: Setup,
+    pub(super) key: Option<String>,
+    pub(super) playbook: Playbook,
+    pub(super) ledger: Arc<Ledger>,
+    pub(super) releases: Arc<Semaphore>,
+}
+
+/// Accepts connections until told to stop.
+pub(super) async fn serve(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    mut stop: oneshot::Receiver<()>,
+) {
+    loop {
+        tokio::select! {
+            _ = &mut stop => return,
+            accepted = listener.accept() => {
+                // A connection that is gone before it is accepted is no reason to stop.
+                let Ok((stream, _)) = accepted else { continue };
+                tokio::spawn(connection(stream, Arc::clone(&shared)));
+            }
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+    // Without it small writes are held back and merged.
+    let _ = stream.set_nodelay(true);
+    let fault = Fault::default();
+    let wire = Wire::new(stream, fault.clone());
+    let service = service_fn(|request| {
+        let (shared, fault) = (Arc::clone(&shared), fault.clone());
+        async move { Ok::<_, Infallible>(shared.answer(request, fault).await) }
+    });
+    // It ends with an error whenever a script or a client wants it so.
+    let _ = http1::Builder::new().serve_connection(wire, service).await;
+}
+
+impl Shared {
+    async fn answer(
+        &self,
+        incoming: hyper::Request<Incoming>,
+        fault: Fault,
+    ) -> hyper::Response<Delivery> {
+        let request = read(incoming).await;
+        let known = request.api;
+        let usage = match known {
+            Some(api) if api.is_completion() => self.playbook.charge(&request, api),
+            _ => Usage::default(),
+        };
+        let (request, ticket) = self.ledger.enter(Request { usage, ..request });
+        let Some(api) = known else {
+            let step = Step::default();
+            return self.deliver(answer::not_found(&request), &step, fault, ticket);
+        };
+        let step = self.step(&request, api);
+        if step.wait_at == Moment::BeforeHeaders {
+            delivery::wait(step.wait, &self.releases).await;
+        }
+        let asks = api != Api::Models && request.json.is_null();
+        let response = match asks {
+            true => answer::not_json(api),
+            false => self.setup.respond(&request, api, &step),
+        };
+        if response.usage != Usage::default() {
+            ticket.usage(response.usage);
+        }
+        match (&step.reply, step.cut) {
+            (Reply::Garbage, _) => {
+                ticket.sent();
+                fault.send_instead(Bytes::from_static(GARBAGE));
+            }
+            (_, Some(Cut::BeforeHeaders)) => {
+                ticket.cut();
+                fault.close_after(0);
+            }
+            (_, Some(Cut::InHeaders)) => {
+                ticket.cut();
+                fault.close_after(IN_HEADERS);
+            }
+            _ => {}
+        }
+        self.deliver(response, &step, fault, ticket)
+    }
+
+    /// A wrong key and a full window come before the script, as they would with a real provider.
+    fn step(&self, request: &Request, api: Api) -> Step {
+        if self.key.is_some() && self.key.as_deref() != request.key() {
+            return answer::wrong_key();
+        }
+        let full = api.is_completion().then(|| self.setup.overflow(request)).flatten();
+        full.unwrap_or_else(|| self.playbook.step(request, api))
+    }
+
+    fn deliver(
+        &self,
+        response: Response,
+        step: &Step,
+        fault: Fault,
+        ticket: Ticket,
+    ) -> hyper::Response<Delivery> {
+        let streams = response.headers.iter().any(|(_, value)| value.contains("event-stream"));
+        let ends = response.events.endless.is_none();
+        let length: usize = response.events.all.iter().map(Bytes::len).sum();
+        let actions = response.events.actions(step);
+        if actions.iter().all(|action| matches!(action, Action::Wait(Wait::No))) {
+            ticket.sent();
+        }
+        let body = Delivery::new(actions, Arc::clone(&self.releases), fault, ticket);
+        let mut built = hyper::Response::new(body);
+        // Statuses under 200 are no answers, and a script may name any number.
+        let status = StatusCode::from_u16(response.status.max(200));
+        *built.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = built.headers_mut();
+        for (name, value) in response.headers {
+            let parsed = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&value));
+            if let (Ok(name), Ok(value)) = parsed {
+                headers.append(name, value);
+            }
+        }
+        headers.append("x-request-id", HeaderValue::from_static("req_fake"));
+        if !streams && ends {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        built
+    }
+}
+
+/// Reads a request to its end. What is too large or breaks off is recorded without a body.
+async fn read(incoming: hyper::Request<Incoming>) -> Request {
+    let (head, body) = incoming.into_parts();
+    let body = match Limited::new(body, MAX_REQUEST).collect().await {
+        Ok(all) => all.to_bytes(),
+        Err(_) => Bytes::new(),
+    };
+    let json = serde_json::from_slice(&body).unwrap_or_default();
+    let headers = head.headers.iter().map(|(name, value)| {
+        (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+    });
+    let path = head.uri.path_and_query().map_or("", |path| path.as_str()).to_owned();
+    Request {
+        number: 0,
+        method: head.method.as_str().to_owned(),
+        api: Api::of(head.method.as_str(), head.uri.path()),
+        path,
+        headers: headers.collect(),
+        prompt: Prompt::of(&json),
+        json,
+        body,
+        usage: Usage::default(),
+        outcome: Outcome::Open,
+    }
+}

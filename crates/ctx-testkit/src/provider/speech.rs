@@ -1,0 +1,162 @@
+//! One answer, ready to be put into the words of an API.
+
+use bytes::Bytes;
+use ctx_core::Usage;
+use serde_json::Value;
+
+use super::api::{Api, anthropic, chat, ollama, responses};
+use super::delivery::Events;
+use super::script::{Answer, Call, Finish};
+
+/// Characters of a delta, and how many deltas there are at most unless a step says otherwise.
+const DELTA_CHARS: usize = 24;
+const MAX_DELTAS: usize = 200;
+/// White space that makes an answer endless.
+const PADDING: [u8; 16 * 1024] = [b' '; 16 * 1024];
+
+/// An answer with everything that its wire form needs.
+#[derive(Clone, Debug)]
+pub(super) struct Speech {
+    pub(super) number: usize,
+    pub(super) model: String,
+    pub(super) thinking: String,
+    pub(super) text: String,
+    pub(super) calls: Vec<Call>,
+    pub(super) finish: Finish,
+    /// What the provider reports; nothing if it does not.
+    pub(super) usage: Option<Usage>,
+    /// Chat completions report usage in a stream only when asked to.
+    pub(super) include_usage: bool,
+    pub(super) delta_chars: Option<usize>,
+    pub(super) endless: bool,
+}
+
+/// An event of a stream.
+pub(super) struct Event {
+    pub(super) name: Option<&'static str>,
+    pub(super) data: String,
+    /// Whether it carries a part of the text.
+    pub(super) is_text: bool,
+}
+
+impl Event {
+    /// An event without a name.
+    pub(super) fn data(data: &Value) -> Self {
+        Self { name: None, data: data.to_string(), is_text: false }
+    }
+
+    /// An event that is named by its `type` as well.
+    pub(super) fn named(name: &'static str, data: &Value) -> Self {
+        Self { name: Some(name), data: data.to_string(), is_text: false }
+    }
+
+    /// Marks it as one that carries text.
+    pub(super) fn text(self) -> Self {
+        Self { is_text: true, ..self }
+    }
+
+    /// As it goes over the wire.
+    fn bytes(&self, api: Api, crlf: bool) -> Bytes {
+        if api.is_ollama() {
+            return Bytes::from(format!("{}\n", self.data));
+        }
+        let name = self.name.map(|name| format!("event: {name}\n")).unwrap_or_default();
+        let event = format!("{name}data: {}\n\n", self.data);
+        match crlf {
+            true => Bytes::from(format!(": still here\n{event}").replace('\n', "\r\n")),
+            false => Bytes::from(event),
+        }
+    }
+}
+
+impl Speech {
+    /// Takes what was scripted.
+    pub(super) fn new(number: usize, model: &str, answer: Answer) -> Self {
+        let by_itself = if answer.calls.is_empty() { Finish::Stop } else { Finish::ToolCalls };
+        let text = match answer.endless && answer.text.is_empty() {
+            true => "and so on ".to_owned(),
+            false => answer.text,
+        };
+        Self {
+            number,
+            model: model.to_owned(),
+            thinking: answer.thinking,
+            text,
+            calls: answer.calls,
+            finish: answer.finish.unwrap_or(by_itself),
+            usage: None,
+            include_usage: false,
+            delta_chars: None,
+            endless: answer.endless,
+        }
+    }
+
+    /// Its size in characters, as it is charged.
+    pub(super) fn chars(&self) -> u64 {
+        let calls = self.calls.iter().map(|call| call.name.len() + arguments(call).len());
+        let texts = self.text.chars().count() + self.thinking.chars().count();
+        (texts + calls.sum::<usize>()) as u64
+    }
+
+    /// The body of an answer that is no stream.
+    pub(super) fn whole(&self, api: Api) -> Events {
+        if self.endless {
+            let endless = Some((1, Bytes::from_static(&PADDING)));
+            return Events { all: vec![Bytes::from_static(b"{")], endless };
+        }
+        let body = match api {
+            Api::Responses => responses::whole(self),
+            Api::Messages => anthropic::whole(self),
+            Api::OllamaChat => ollama::whole(self),
+            _ => chat::whole(self),
+        };
+        Events::whole(body.to_string())
+    }
+
+    /// The body of a stream.
+    pub(super) fn stream(&self, api: Api, crlf: bool) -> Events {
+        let events = match api {
+            Api::Responses => responses::events(self),
+            Api::Messages => anthropic::events(self),
+            Api::OllamaChat => ollama::events(self),
+            _ => chat::events(self),
+        };
+        let last_text = events.iter().rposition(|event| event.is_text).filter(|_| self.endless);
+        let all: Vec<_> = events.iter().map(|event| event.bytes(api, crlf)).collect();
+        let endless = last_text.and_then(|at| Some((at + 1, all.get(at)?.clone())));
+        Events { all, endless }
+    }
+
+    /// A stream that fails after so many events.
+    pub(super) fn failing(&self, api: Api, error: &Value, after: usize, crlf: bool) -> Events {
+        let mut events = self.stream(api, crlf);
+        events.endless = None;
+        events.all.truncate(after);
+        let failure = match api {
+            Api::Responses => responses::failed(self, error, events.all.len()),
+            Api::Messages => Event::named("error", error),
+            _ => Event::data(error),
+        };
+        events.all.push(failure.bytes(api, crlf));
+        events
+    }
+
+    /// A text in the pieces in which it is streamed.
+    pub(super) fn deltas<'a>(&self, text: &'a str) -> Vec<&'a str> {
+        let most = || text.chars().count().div_ceil(MAX_DELTAS).max(DELTA_CHARS);
+        let size = self.delta_chars.unwrap_or_else(most).max(1);
+        let mut starts: Vec<_> = text.char_indices().step_by(size).map(|(at, _)| at).collect();
+        starts.push(text.len());
+        let ends = starts.windows(2);
+        ends.filter_map(|pair| text.get(*pair.first()?..*pair.last()?)).collect()
+    }
+}
+
+/// A call's arguments as the text of JSON.
+pub(super) fn arguments(call: &Call) -> String {
+    match &call.arguments {
+        Value::String(text) => text.clone(),
+        Value::Null => "{}".to_owned(),
+        value => value.to_string(),
+    }
+}

@@ -1,0 +1,193 @@
+//! What is answered, as data: it can be written in Rust or read from a JSON file.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::failure::{Failure, FailureKind};
+use super::script::{Answer, Call, Cut, Finish, Moment, Raw, Reply, Wait, When};
+
+/// One step of a script: what is answered to a request, when, and how it is delivered.
+///
+/// In JSON: `{"reply": {"text": "hello"}, "wait": "release"}`,
+/// `{"reply": {"error": {"kind": "rateLimited"}}, "times": 2}`, `{"reply": "summary", "times": null}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Step {
+    /// Only requests like this take the step. Default: every completion.
+    pub when: When,
+    /// How many requests take the step; `None` is all that come. Default: 1.
+    pub times: Option<u32>,
+    /// What is answered. Default: [`Reply::Summary`].
+    pub reply: Reply,
+    /// What the answer waits for. Default: nothing.
+    pub wait: Wait,
+    /// Where it waits. Default: before the headers.
+    pub wait_at: Moment,
+    /// Where the connection is cut. Default: nowhere.
+    pub cut: Option<Cut>,
+    /// The body goes out in writes of this many bytes, which may part an event or a character.
+    /// Default: event by event.
+    pub write_bytes: Option<usize>,
+    /// Characters in one delta of a stream. Default: 24, more for texts over 4,800 characters.
+    pub delta_chars: Option<usize>,
+    /// Whether lines of an event stream end with CR LF, and comments stand between events.
+    /// Default: false.
+    pub crlf: bool,
+}
+
+impl Default for Step {
+    fn default() -> Self {
+        Self::new(Reply::Summary)
+    }
+}
+
+impl Step {
+    /// A step that answers one completion, at once and in full.
+    #[must_use]
+    pub fn new(reply: Reply) -> Self {
+        Self {
+            when: When::default(),
+            times: Some(1),
+            reply,
+            wait: Wait::No,
+            wait_at: Moment::BeforeHeaders,
+            cut: None,
+            write_bytes: None,
+            delta_chars: None,
+            crlf: false,
+        }
+    }
+
+    /// Answers with a text.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(Reply::Text(text.into()))
+    }
+
+    /// Answers with all that an answer can hold.
+    #[must_use]
+    pub fn answer(answer: Answer) -> Self {
+        Self::new(Reply::Answer(Box::new(answer)))
+    }
+
+    /// Answers with a text that ends at its length limit.
+    #[must_use]
+    pub fn cut_off(text: impl Into<String>) -> Self {
+        let finish = Some(Finish::Length);
+        Self::answer(Answer { text: text.into(), finish, ..Answer::default() })
+    }
+
+    /// Answers with one tool call.
+    #[must_use]
+    pub fn call(name: impl Into<String>, arguments: Value) -> Self {
+        let calls = vec![Call { name: name.into(), arguments }];
+        Self::answer(Answer { calls, ..Answer::default() })
+    }
+
+    /// Answers without end.
+    #[must_use]
+    pub fn endless(text: impl Into<String>) -> Self {
+        Self::answer(Answer { text: text.into(), endless: true, ..Answer::default() })
+    }
+
+    /// Fails.
+    #[must_use]
+    pub fn error(failure: impl Into<Failure>) -> Self {
+        Self::new(Reply::Error(failure.into()))
+    }
+
+    /// Refuses the prompt as too long.
+    #[must_use]
+    pub fn overflow() -> Self {
+        Self::error(FailureKind::Overflow)
+    }
+
+    /// Answers with any HTTP response of that status, content type and body.
+    #[must_use]
+    pub fn raw(status: u16, content_type: impl Into<String>, body: impl Into<String>) -> Self {
+        let headers = vec![("content-type".to_owned(), content_type.into())];
+        Self::new(Reply::Raw(Raw { status, headers, body: body.into() }))
+    }
+
+    /// Sends the client elsewhere, with status 307.
+    #[must_use]
+    pub fn redirect(location: impl Into<String>) -> Self {
+        let headers = vec![("location".to_owned(), location.into())];
+        Self::new(Reply::Raw(Raw { status: 307, headers, body: String::new() }))
+    }
+
+    /// Answers with bytes that are not HTTP.
+    #[must_use]
+    pub fn garbage() -> Self {
+        Self::new(Reply::Garbage)
+    }
+
+    /// Never answers.
+    #[must_use]
+    pub fn hang() -> Self {
+        Self { wait: Wait::Forever, ..Self::default() }
+    }
+
+    /// Only for requests like this.
+    #[must_use]
+    pub fn when(self, when: When) -> Self {
+        Self { when, ..self }
+    }
+
+    /// For so many requests.
+    #[must_use]
+    pub fn times(self, times: u32) -> Self {
+        Self { times: Some(times), ..self }
+    }
+
+    /// For all requests that come.
+    #[must_use]
+    pub fn always(self) -> Self {
+        Self { times: None, ..self }
+    }
+
+    /// Waits before the headers until the test releases it.
+    #[must_use]
+    pub fn held(self) -> Self {
+        self.held_at(Moment::BeforeHeaders)
+    }
+
+    /// Waits there until the test releases it.
+    #[must_use]
+    pub fn held_at(self, moment: Moment) -> Self {
+        Self { wait: Wait::Release, wait_at: moment, ..self }
+    }
+
+    /// Stops there and never goes on, with the connection open.
+    #[must_use]
+    pub fn stalled_at(self, moment: Moment) -> Self {
+        Self { wait: Wait::Forever, wait_at: moment, ..self }
+    }
+
+    /// Waits before the headers for so long.
+    #[must_use]
+    pub fn delayed(self, by: Duration) -> Self {
+        let millis = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        Self { wait: Wait::Millis(millis), ..self }
+    }
+
+    /// Cuts the connection there.
+    #[must_use]
+    pub fn cut(self, cut: Cut) -> Self {
+        Self { cut: Some(cut), ..self }
+    }
+
+    /// Sends the body in writes of so many bytes.
+    #[must_use]
+    pub fn write_bytes(self, bytes: usize) -> Self {
+        Self { write_bytes: Some(bytes), ..self }
+    }
+
+    /// Sends an event stream with CR LF and comments.
+    #[must_use]
+    pub fn crlf(self) -> Self {
+        Self { crlf: true, ..self }
+    }
+}

@@ -1,0 +1,147 @@
+//! The default answer: a summary made of the prompt's own lines, so that an audit of it finds what
+//! it should find, and nothing made up.
+
+use std::collections::HashSet;
+
+use ctx_core::{Chars, text};
+
+/// Characters of one line of the summary.
+const LINE_CHARS: u32 = 240;
+/// Characters of the summary, unless the request allows less.
+const MAX_CHARS: usize = 16_000;
+
+const HEADINGS: [&str; 6] = [
+    "## Goal",
+    "## Constraints & Preferences",
+    "## Progress",
+    "## Key Decisions",
+    "## Next Steps",
+    "## Critical Context",
+];
+
+/// Words by which a line finds its section; the first row that has one of them wins.
+const WORDS: [(usize, &[&str]); 5] = [
+    (1, &["must", "never", "always", "don't", "do not", "不要", "必须", "务必", "禁止", "别"]),
+    (3, &["decided", "decision", "because", "instead of", "chose", "决定", "因为", "改用"]),
+    (4, &["todo", "next step", "remaining", "still open", "待办", "下一步"]),
+    (2, &["done", "fixed", "added", "created", "finished", "完成", "修复"]),
+    (0, &["please", "i want", "we need", "can you", "let's", "请", "我想", "帮我"]),
+];
+/// Where lines go that hold something exact.
+const EXACT: usize = 5;
+
+/// A summary of a prompt in at most so many characters, in six sections. Where not all finds room,
+/// the newest lines win.
+pub(super) fn of_prompt(prompt: &str, max_chars: usize) -> String {
+    let most = max_chars.min(MAX_CHARS);
+    let frame: usize = HEADINGS.iter().map(|heading| heading.len() + "\n(none)\n\n".len()).sum();
+    let mut room = most.saturating_sub(frame);
+    let mut sections: [Vec<String>; 6] = Default::default();
+    let mut seen = HashSet::new();
+    for (line, source) in material(prompt).into_iter().rev() {
+        let Some(section) = section_of(line).and_then(|at| sections.get_mut(at)) else { continue };
+        let words = text::head(line, Chars(LINE_CHARS)).trim();
+        let cited = source.map(|id| format!(" [e:{id}]")).unwrap_or_default();
+        let shown = format!("- {words}{cited}");
+        let cost = shown.chars().count() + 1;
+        if cost > room || !seen.insert(words) {
+            continue;
+        }
+        room -= cost;
+        section.push(shown);
+    }
+    let mut summary = String::new();
+    for (heading, mut lines) in HEADINGS.iter().zip(sections) {
+        lines.reverse();
+        let body = if lines.is_empty() { "(none)".to_owned() } else { lines.join("\n") };
+        summary.push_str(&format!("{heading}\n{body}\n\n"));
+    }
+    let most = Chars(u32::try_from(most).unwrap_or(u32::MAX));
+    text::head(summary.trim_end(), most).to_owned()
+}
+
+/// The lines to be summarised, without marks in front, each with the entry it is from if the prompt
+/// says so. Where parts of the prompt stand between tags (`<conversation>`), the rest is
+/// instructions and is left alone.
+fn material(prompt: &str) -> Vec<(&str, Option<&str>)> {
+    let mut inside = Vec::new();
+    let mut outside = Vec::new();
+    let mut open: Option<&str> = None;
+    let mut source = None;
+    for line in prompt.lines() {
+        let tag = line.trim().strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
+        match (tag, open) {
+            (Some(name), None) if is_name(name) => open = Some(name),
+            (Some(end), Some(name)) if end.strip_prefix('/') == Some(name) => open = None,
+            _ => {
+                let (line, cited) = citation(line);
+                source = cited.or(source);
+                let line = line.trim().trim_start_matches(['-', '*', '#', '>']).trim_start();
+                let lines = if open.is_some() { &mut inside } else { &mut outside };
+                lines.push((line, source));
+            }
+        }
+    }
+    if inside.is_empty() { outside } else { inside }
+}
+
+fn is_name(tag: &str) -> bool {
+    !tag.is_empty() && tag.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+}
+
+/// A line without the `[e:ID]` at its beginning or end, and the id.
+fn citation(line: &str) -> (&str, Option<&str>) {
+    let trimmed = line.trim();
+    if let Some((id, rest)) = trimmed.strip_prefix("[e:").and_then(|rest| rest.split_once(']')) {
+        return (rest, Some(id));
+    }
+    let last = trimmed.strip_suffix(']').and_then(|line| line.rsplit_once("[e:"));
+    last.map_or((line, None), |(rest, id)| (rest, Some(id)))
+}
+
+/// The section in which a line belongs; none if nothing would be lost with it.
+fn section_of(line: &str) -> Option<usize> {
+    // A heading of an earlier summary is no news.
+    if line.is_empty() || HEADINGS.iter().any(|heading| heading.ends_with(line)) {
+        return None;
+    }
+    let lower = line.to_lowercase();
+    let named = WORDS.iter().find(|(_, words)| words.iter().any(|word| lower.contains(word)));
+    named.map(|row| row.0).or_else(|| is_exact(line).then_some(EXACT))
+}
+
+/// Whether a line holds a path, a URL, a number or quoted code.
+fn is_exact(line: &str) -> bool {
+    line.contains('`') || line.contains('/') || line.chars().any(|c| c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROMPT: &str = "Summarise this. You must use headings.\n<conversation>\n\
+        [e:a1] User: please make src/parser.rs faster, and never touch vendor/\n\
+        [e:a2] Assistant: I looked at it.\nIt decided against a table because of memory.\n\
+        [e:a3] Tool: error[E0382] at src/parser.rs:42\n</conversation>\nNow write it.";
+
+    #[test]
+    fn the_summary_holds_the_lines_that_matter_with_their_sources() {
+        let expected = "## Goal\n(none)\n\n## Constraints & Preferences\n\
+            - User: please make src/parser.rs faster, and never touch vendor/ [e:a1]\n\n\
+            ## Progress\n(none)\n\n## Key Decisions\n\
+            - It decided against a table because of memory. [e:a2]\n\n\
+            ## Next Steps\n(none)\n\n## Critical Context\n\
+            - Tool: error[E0382] at src/parser.rs:42 [e:a3]";
+        assert_eq!(of_prompt(PROMPT, 10_000), expected);
+    }
+
+    #[test]
+    fn a_summary_keeps_to_its_length_whatever_the_prompt() {
+        let long = "请修复 src/错误.rs 第 42 行 😀\n".repeat(2_000);
+        for max in [0, 1, 50, 200, 1_000] {
+            for prompt in [PROMPT, &long, "<a>\n<b>\n[e:", ""] {
+                assert!(of_prompt(prompt, max).encode_utf16().count() <= max, "{max}");
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! A connection that can be made to fail at any byte.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// What is to happen to a connection.
+#[derive(Debug, Default)]
+enum Mode {
+    /// Nothing.
+    #[default]
+    Sound,
+    /// It is closed after so many bytes more.
+    CloseAfter(usize),
+    /// It is closed when all that was written is out.
+    CloseWhenFlushed,
+    /// These bytes go out instead of what is written; then it is closed.
+    Instead(Bytes),
+}
+
+/// A handle by which a connection's end is set while it is in use.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fault(Arc<Mutex<Mode>>);
+
+impl Fault {
+    pub(super) fn close_after(&self, bytes: usize) {
+        self.set(Mode::CloseAfter(bytes));
+    }
+
+    pub(super) fn close_when_flushed(&self) {
+        self.set(Mode::CloseWhenFlushed);
+    }
+
+    pub(super) fn send_instead(&self, bytes: Bytes) {
+        self.set(Mode::Instead(bytes));
+    }
+
+    fn set(&self, mode: Mode) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+    }
+}
+
+/// A connection with its fault.
+#[derive(Debug)]
+pub(super) struct Wire {
+    stream: TcpStream,
+    fault: Fault,
+}
+
+impl Wire {
+    pub(super) fn new(stream: TcpStream, fault: Fault) -> Self {
+        Self { stream, fault }
+    }
+}
+
+/// What hyper gets to hear when a connection is closed on purpose.
+fn closed() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, "closed by the script")
+}
+
+impl Read for Wire {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut cursor: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        // hyper's cursor can only be filled without `unsafe` by copying.
+        let mut space = [0u8; 16 * 1024];
+        let room = space.len().min(cursor.remaining());
+        let Some(space) = space.get_mut(..room) else { return Poll::Ready(Ok(())) };
+        let mut buffer = ReadBuf::new(space);
+        let read = Pin::new(&mut self.get_mut().stream).poll_read(cx, &mut buffer);
+        read.map_ok(|()| cursor.put_slice(buffer.filled()))
+    }
+}
+
+impl Write for Wire {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let Self { stream, fault } = self.get_mut();
+        let mut stream = Pin::new(stream);
+        let mut mode = fault.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *mode {
+            Mode::Sound | Mode::CloseWhenFlushed => stream.poll_write(cx, bytes),
+            Mode::CloseAfter(left) => {
+                let part = bytes.get(..*left).unwrap_or(bytes);
+                if part.is_empty() {
+                    return Poll::Ready(Err(closed()));
+                }
+                let written = std::task::ready!(stream.poll_write(cx, part))?;
+                *left -= written;
+                Poll::Ready(Ok(written))
+            }
+            Mode::Instead(all) => {
+                while all.has_remaining() {
+                    let written = std::task::ready!(stream.as_mut().poll_write(cx, all))?;
+                    all.advance(written);
+                }
+                Poll::Ready(Err(closed()))
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { stream, fault } = self.get_mut();
+        std::task::ready!(Pin::new(stream).poll_flush(cx))?;
+        let mode = fault.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match *mode {
+            Mode::CloseWhenFlushed => Poll::Ready(Err(closed())),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}

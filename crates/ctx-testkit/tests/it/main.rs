@@ -1,0 +1,10 @@
+//! The fake provider, seen from the other end of the wire.
+
+#![allow(clippy::unwrap_used)] // A test fails by panicking.
+
+mod answers;
+mod client;
+mod errors;
+mod faults;
+mod record;
+mod scenario;
