@@ -153,6 +153,7 @@ impl Builder {
             recipe: draft.recipe,
             head: draft.head,
             audience: draft.audience,
+            overlay: false,
             detail: draft.detail.map(Box::new),
         });
         self.tip = Some(index);

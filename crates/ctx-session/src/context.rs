@@ -7,7 +7,8 @@ use ctx_core::{Entry, EntryId, Error, ErrorKind, Message, Result, Role};
 use ctx_dialect::json::Object;
 use ctx_dialect::{openai_responses, pi};
 
-use crate::entry::{Audience, Detail, EntryKind, TreeEntry};
+use crate::branch::Branch;
+use crate::entry::{Audience, TreeEntry};
 use crate::load::{Part, Recipe, Stored, replaced};
 use crate::transcript::Transcript;
 
@@ -60,14 +61,21 @@ impl Transcript {
 
     /// [`Transcript::path`], and behind it what other lines hold of the message at its end: a message
     /// written over several lines is named by any of them.
-    fn path_of_message(&self, leaf: Option<&EntryId>) -> Result<Vec<usize>> {
+    pub(crate) fn path_of_message(&self, leaf: Option<&EntryId>) -> Result<Vec<usize>> {
         let mut path = self.path(leaf)?;
-        let Some(&last) = path.last().filter(|_| leaf.is_some()) else { return Ok(path) };
+        // What hangs on a message by way of an overlay follows the whole of it.
+        let in_file =
+            |index: &&usize| !self.entries.get(**index).is_some_and(TreeEntry::is_overlay);
+        let last = path.iter().rev().find(in_file).filter(|_| leaf.is_some());
+        let Some(&last) = last else { return Ok(path) };
         let head = |index: usize| match self.entries.get(index)?.head {
             Some(head) => Some(head as usize),
             None => Some(index),
         };
-        let later = (last + 1..self.entries.len()).filter(|&index| head(index) == head(last));
+        let later = (last + 1..self.entries.len()).filter(|&index| {
+            let in_file = self.entries.get(index).is_some_and(|entry| !entry.is_overlay());
+            in_file && head(index) == head(last)
+        });
         path.extend(later);
         Ok(path)
     }
@@ -112,7 +120,11 @@ impl Transcript {
         let compaction = branch.compactions.last().copied();
         if let Some(at) = compaction {
             prompt_replaced = self.push_summary(branch.path[at], &mut entries)?;
-            kept = branch.first_kept(self, at);
+            let first = branch.first_kept(self, at);
+            kept = first.place;
+            if let Some(skip) = first.skip {
+                self.push_replacement(branch.path[kept], skip, &mut entries)?;
+            }
         }
         let visible = branch.path.iter().enumerate().skip(kept).filter(|&(at, &index)| {
             let before = compaction.is_some_and(|c| at < c);
@@ -164,6 +176,15 @@ impl Transcript {
     /// The entries at `indices` as messages. Lines of one answer become one message, at the place
     /// of the first.
     pub(crate) fn items(&self, indices: impl Iterator<Item = usize>) -> Vec<LineItem> {
+        let messages = self.messages_of(indices).into_iter();
+        messages.filter_map(|(index, more)| self.item(index, more)).collect()
+    }
+
+    /// The messages in the entries at `indices`: each one's first entry, and its further parts.
+    pub(crate) fn messages_of(
+        &self,
+        indices: impl Iterator<Item = usize>,
+    ) -> Vec<(usize, Vec<Part>)> {
         let mut order: Vec<(usize, Vec<Part>)> = Vec::new();
         let mut heads: HashMap<u32, usize> = HashMap::new();
         for index in indices {
@@ -183,12 +204,13 @@ impl Transcript {
             }
             order.push((index, Vec::new()));
         }
-        order.into_iter().filter_map(|(index, more)| self.item(index, more)).collect()
+        order
     }
 
-    fn item(&self, index: usize, more: Vec<Part>) -> Option<LineItem> {
+    pub(crate) fn item(&self, index: usize, more: Vec<Part>) -> Option<LineItem> {
         let entry = self.entries.get(index)?;
-        let stored = Stored::new(self.source.clone(), Part::of(entry), more);
+        let source = self.source_of(entry).clone();
+        let stored = Stored::new(source, Part::of(entry), more);
         Some(LineItem {
             entry: Arc::new(Entry::lazy(entry.id.clone(), entry.timestamp, Box::new(stored))),
             request: entry.role == Some(Role::Assistant) && entry.audience == Audience::Model,
@@ -199,25 +221,37 @@ impl Transcript {
     /// Says whether it came with a system prompt of its own.
     fn push_summary(&self, index: usize, out: &mut Vec<Arc<Entry>>) -> Result<bool> {
         let Some(entry) = self.entries.get(index) else { return Ok(false) };
+        if self.push_replacement(index, 0, out)? {
+            return Ok(false);
+        }
         let text = self.text(entry)?;
         let part = text.get(entry.part.0 as usize..entry.part.1 as usize).unwrap_or_default();
         let object = Object::parse(part).unwrap_or_default();
-        let own = |suffix: String, message: Message| {
-            Arc::new(Entry::held(format!("{}.{suffix}", entry.id), message))
-        };
-        if entry.recipe == Recipe::CodexCompacted
-            && let Some(history) = object.array("replacement_history")
-        {
-            let messages = history.into_iter().map(openai_responses::parse_raw);
-            out.extend(messages.enumerate().map(|(n, message)| own(n.to_string(), message)));
-            return Ok(false);
-        }
         let system = object.get("systemMessage").filter(|_| entry.recipe == Recipe::PiCompaction);
         if let Some(raw) = system {
-            out.push(own("system".to_owned(), system_message(raw)));
+            let id = format!("{}.system", entry.id);
+            out.push(Arc::new(Entry::held(id, system_message(raw))));
         }
         out.extend(self.item(index, Vec::new()).map(|item| item.entry));
         Ok(system.is_some())
+    }
+
+    /// Adds the history with which Codex replaces what was before, but for its first `skip`
+    /// messages; says whether there is one.
+    fn push_replacement(&self, index: usize, skip: u32, out: &mut Vec<Arc<Entry>>) -> Result<bool> {
+        let entry = self.entries.get(index).filter(|e| e.recipe == Recipe::CodexCompacted);
+        let Some(entry) = entry else { return Ok(false) };
+        let text = self.text(entry)?;
+        let part = text.get(entry.part.0 as usize..entry.part.1 as usize).unwrap_or_default();
+        let object = Object::parse(part).unwrap_or_default();
+        let Some(history) = object.array("replacement_history") else { return Ok(false) };
+        let messages = history.into_iter().map(openai_responses::parse_raw).enumerate();
+        out.extend(
+            messages
+                .skip(skip as usize)
+                .map(|(n, message)| Arc::new(Entry::held(format!("{}.{n}", entry.id), message))),
+        );
+        Ok(true)
     }
 
     /// Applies the edits of the context: target entry to the entry that edits it.
@@ -251,80 +285,4 @@ fn system_message(raw: &serde_json::value::RawValue) -> Message {
     };
     message.role = Role::System;
     message
-}
-
-/// What a walk along a branch finds.
-struct Branch {
-    path: Vec<usize>,
-    /// Places on the path of the compactions that were not undone.
-    compactions: Vec<usize>,
-    /// The newest edit of each edited entry.
-    edits: HashMap<u32, usize>,
-}
-
-impl Branch {
-    fn of(transcript: &Transcript, path: Vec<usize>) -> Self {
-        let mut compactions = Vec::new();
-        let mut edits = HashMap::new();
-        let mut undone = Vec::new();
-        for (at, &index) in path.iter().enumerate() {
-            let Some(entry) = transcript.entries.get(index) else { continue };
-            match entry.detail.as_deref() {
-                Some(Detail::Compaction { .. }) => compactions.push(at),
-                Some(Detail::Edit { target: Some(target) }) => {
-                    edits.insert(*target, index);
-                }
-                Some(Detail::Undo { target: Some(target) }) => undone.push(*target as usize),
-                _ => {}
-            }
-        }
-        undone.sort_unstable();
-        compactions.retain(|&at| undone.binary_search(&path[at]).is_err());
-        Self { path, compactions, edits }
-    }
-
-    /// Where on the path the kept part begins, for the compaction at place `at`.
-    fn first_kept(&self, transcript: &Transcript, at: usize) -> usize {
-        let entry = self.path.get(at).and_then(|&index| transcript.entries.get(index));
-        let first_kept = match entry.and_then(|entry| entry.detail.as_deref()) {
-            Some(Detail::Compaction { first_kept }) => *first_kept,
-            _ => None,
-        };
-        let before = self.path.get(..at).unwrap_or_default();
-        // Indices grow along a path.
-        let place = first_kept.and_then(|index| before.binary_search(&(index as usize)).ok());
-        place.unwrap_or(at)
-    }
-
-    fn entries<'t>(&self, transcript: &'t Transcript) -> impl Iterator<Item = &'t TreeEntry> {
-        self.path.iter().rev().filter_map(|&index| transcript.entries.get(index))
-    }
-
-    fn thinking_level(&self, transcript: &Transcript) -> String {
-        let level = self.entries(transcript).find_map(|entry| match entry.detail.as_deref() {
-            Some(Detail::Thinking(level)) => Some(level.to_string()),
-            _ => None,
-        });
-        level.unwrap_or_else(|| "off".to_owned())
-    }
-
-    /// What was set or answered last. Only one message is read for it: an answer that does not
-    /// name its model says nothing, and neither would those before it.
-    fn model(&self, transcript: &Transcript) -> Result<Option<(String, String)>> {
-        let mut asked = false;
-        for entry in self.entries(transcript) {
-            if let Some(Detail::Model { provider, model }) = entry.detail.as_deref() {
-                return Ok(Some((provider.to_string(), model.to_string())));
-            }
-            let answer = entry.kind == EntryKind::Message && entry.role == Some(Role::Assistant);
-            if answer && !asked && entry.audience == Audience::Model {
-                asked = true;
-                let meta = Part::of(entry).load(&transcript.source)?.meta;
-                if let Some(model) = meta.model {
-                    return Ok(Some((meta.provider.unwrap_or_default(), model)));
-                }
-            }
-        }
-        Ok(transcript.model.clone())
-    }
 }

@@ -194,7 +194,7 @@ impl Transcript {
             copy.compaction(&Entry::held(first.id().clone(), whole))?;
         }
         let path = self.path(None)?.into_iter().filter(|&index| {
-            self.entries.get(index).is_some_and(|entry| {
+            self.entries.get(index).filter(|entry| !entry.is_overlay()).is_some_and(|entry| {
                 let compaction = matches!(entry.detail.as_deref(), Some(Detail::Compaction { .. }));
                 let sent = self.is_sent(index) && entry.role != Some(Role::CompactionSummary);
                 compaction || sent || is_error(entry)

@@ -111,6 +111,8 @@ pub struct TreeEntry {
     /// The first entry of the message this one continues.
     pub(crate) head: Option<u32>,
     pub(crate) audience: Audience,
+    /// Whether it stands in the overlay, not in the file.
+    pub(crate) overlay: bool,
     pub(crate) detail: Option<Box<Detail>>,
 }
 
@@ -137,6 +139,8 @@ pub(crate) enum Detail {
     /// The first entry kept as it is; `None` keeps nothing.
     Compaction {
         first_kept: Option<u32>,
+        /// How much is not kept of a history that stands in the first kept entry alone.
+        skip: Option<u32>,
     },
     Edit {
         target: Option<u32>,
@@ -149,6 +153,19 @@ pub(crate) enum Detail {
     },
     /// What was reported for the answer on another line.
     Usage(Usage),
+}
+
+impl Detail {
+    /// The entry it is about.
+    pub(crate) fn target_mut(&mut self) -> Option<&mut u32> {
+        match self {
+            Self::Compaction { first_kept: target, .. }
+            | Self::Edit { target }
+            | Self::Undo { target }
+            | Self::Leaf { target } => target.as_mut(),
+            Self::Thinking(_) | Self::Model { .. } | Self::Usage(_) => None,
+        }
+    }
 }
 
 impl TreeEntry {
@@ -182,16 +199,35 @@ impl TreeEntry {
         self.timestamp
     }
 
-    /// The line it stands on, counted from 1.
+    /// Whether ctx added it: it stands in the transcript's overlay, not in its file.
+    #[must_use]
+    pub fn is_overlay(&self) -> bool {
+        self.overlay
+    }
+
+    /// The line it stands on, counted from 1; of an overlay's entry, in the overlay.
     #[must_use]
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// Where its bytes are.
+    /// Where its bytes are; of an overlay's entry, in the overlay.
     #[must_use]
     pub fn span(&self) -> Span {
         self.span
+    }
+
+    /// Whether a summary stands in it for what is before it.
+    pub(crate) fn is_compaction(&self) -> bool {
+        matches!(self.detail.as_deref(), Some(Detail::Compaction { .. }))
+    }
+
+    /// The first entry that a compaction keeps.
+    pub(crate) fn first_kept(&self) -> Option<usize> {
+        match self.detail.as_deref() {
+            Some(Detail::Compaction { first_kept, .. }) => first_kept.map(|index| index as usize),
+            _ => None,
+        }
     }
 
     /// Whether it is an entry whose message a model may see.

@@ -12,6 +12,7 @@ use crate::format::Format;
 use crate::load::{Part, Recipe};
 use crate::problem::{Problem, ProblemKind, Problems};
 use crate::transcript::Transcript;
+use crate::tree::Ancestry;
 
 /// The deepest nesting that common JSON readers take.
 const DEEPEST: usize = 128;
@@ -87,11 +88,13 @@ impl Transcript {
         let mut pass = Pass {
             transcript: self,
             found: Problems::default(),
-            branches: Branches::of(self),
+            ancestry: Ancestry::of(self),
             calls: HashMap::new(),
             results: HashMap::new(),
         };
-        for (index, entry) in self.entries().iter().enumerate() {
+        // What ctx added itself was looked at when it was read.
+        let of_file = |(_, entry): &(usize, &TreeEntry)| !entry.is_overlay();
+        for (index, entry) in self.entries().iter().enumerate().filter(of_file) {
             pass.entry(index, entry)?;
         }
         let mut all = self.problems().to_vec();
@@ -104,7 +107,7 @@ impl Transcript {
 struct Pass<'t> {
     transcript: &'t Transcript,
     found: Problems,
-    branches: Branches,
+    ancestry: Ancestry,
     /// The newest entry that makes a call.
     calls: HashMap<CallId, usize>,
     /// The newest entry that answers a call.
@@ -133,6 +136,7 @@ impl Pass<'_> {
         }
         self.values(entry, &text);
         self.kind(entry);
+        self.first_kept(index, entry);
         if entry.recipe != Recipe::Nothing && entry.kind != EntryKind::SystemPrompt {
             let message = Part::of(entry).parse(&self.transcript.source, &text)?;
             self.message(index, entry, &message);
@@ -174,6 +178,18 @@ impl Pass<'_> {
         }
     }
 
+    /// A compaction that keeps from an entry of another branch. One that keeps from none at all was
+    /// noted when it was read.
+    fn first_kept(&mut self, index: usize, entry: &TreeEntry) {
+        let kept = entry.first_kept().filter(|&kept| kept < index);
+        let Some(kept) = kept.filter(|&kept| !self.ancestry.is_ancestor(kept, index)) else {
+            return;
+        };
+        let id = self.transcript.entries().get(kept).map_or("", |kept| &*kept.id);
+        let text = format!("first kept entry {} is on another branch: nothing is kept", short(id));
+        self.note(entry, ProblemKind::BrokenCompaction, text);
+    }
+
     fn message(&mut self, index: usize, entry: &TreeEntry, message: &Message) {
         if let Role::Other(name) = &message.role {
             let text = format!("role '{}' is not known: read as the user's", short(name));
@@ -204,48 +220,12 @@ impl Pass<'_> {
             // Two beside each other are no two branches: those part at what a person says.
             let parent = |index: usize| self.transcript.entries().get(index)?.parent();
             let repeated = |before: usize| {
-                parent(before) == parent(index) || self.branches.is_ancestor(before, index)
+                parent(before) == parent(index) || self.ancestry.is_ancestor(before, index)
             };
             if before.is_some_and(repeated) {
                 let text = format!("call '{}' has a result already", short(&result.call_id));
                 self.note(entry, ProblemKind::DuplicateResult, text);
             }
-        }
-    }
-}
-
-/// Which entry is on the way to which: each one's place in a walk over the tree, and the end of
-/// what hangs on it.
-struct Branches {
-    spans: Vec<(usize, usize)>,
-}
-
-impl Branches {
-    fn of(transcript: &Transcript) -> Self {
-        let mut spans = vec![(0, 0); transcript.entries().len()];
-        let mut walked = 0;
-        // Entries to be entered, and those to be left again.
-        let mut way: Vec<(usize, bool)> =
-            transcript.roots().into_iter().map(|root| (root, false)).collect();
-        while let Some((index, leaving)) = way.pop() {
-            let Some(span) = spans.get_mut(index) else { continue };
-            if leaving {
-                span.1 = walked;
-                continue;
-            }
-            walked += 1;
-            span.0 = walked;
-            way.push((index, true));
-            way.extend(transcript.children(index).into_iter().map(|child| (child, false)));
-        }
-        Self { spans }
-    }
-
-    /// Whether `a` is on the way to `b`, or the same.
-    fn is_ancestor(&self, a: usize, b: usize) -> bool {
-        match (self.spans.get(a), self.spans.get(b)) {
-            (Some(a), Some(b)) => (a.0..=a.1).contains(&b.0),
-            _ => false,
         }
     }
 }

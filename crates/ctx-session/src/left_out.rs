@@ -41,7 +41,7 @@ impl LeftOut {
 
     fn entries(&mut self, transcript: &Transcript, to: Format) {
         let line: HashSet<usize> = transcript.path(None).unwrap_or_default().into_iter().collect();
-        let (mut branches, mut shown, mut summaries) = (0, 0, 0);
+        let (mut branches, mut shown, mut summaries, mut beside) = (0, 0, 0, 0);
         let mut kinds: Vec<&str> = Vec::new();
         let mut others = 0;
         for (index, entry) in transcript.entries.iter().enumerate() {
@@ -49,6 +49,7 @@ impl LeftOut {
             let answer = entry.role == Some(Role::Assistant);
             match entry.kind {
                 EntryKind::SystemPrompt => {}
+                _ if entry.is_overlay() => beside += usize::from(summary),
                 _ if entry.recipe == Recipe::PonyBunnySummary => {}
                 _ if summary => summaries += usize::from(to != Format::Pi),
                 _ if entry.is_message() && !line.contains(&index) => {
@@ -74,6 +75,7 @@ impl LeftOut {
         self.count(branches, "message", branch);
         self.count(shown, "message", "that the agent showed to people only");
         self.count(summaries, "summary", "of compactions; what they stand for is written");
+        self.count(beside, "compaction", "that ctx keeps beside the file");
         self.count(others, "entry", &format!("that hold no message ({})", kinds.join(", ")));
     }
 

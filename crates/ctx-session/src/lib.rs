@@ -2,8 +2,11 @@
 
 #![forbid(unsafe_code)]
 
+mod annex;
 pub mod blobs;
+mod branch;
 mod builder;
+pub mod compactions;
 mod context;
 mod convert;
 mod detect;
@@ -33,6 +36,7 @@ pub mod store;
 mod transcript;
 mod tree;
 
+pub use annex::open;
 pub use context::{LineItem, SessionContext};
 pub use convert::Converted;
 pub use entry::{EntryKind, TreeEntry};

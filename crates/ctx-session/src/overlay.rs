@@ -15,11 +15,12 @@ use ctx_core::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::Transcript;
 use crate::disk;
-use crate::log::{LogFile, NewEntry, RandomIds, one_line};
+use crate::log::{Body, LogFile, NewEntry, RandomIds, one_line};
 use crate::paths::Home;
 use crate::projections::{
-    Clock, PROJECTIONS_TYPE, projections_entry, read_projections, system_clock,
+    Clock, PROJECTIONS_TYPE, in_force, projections_entry, read_kept, system_clock,
 };
 
 /// How much of the first line tells transcripts apart. Formats that are one line as a whole grow
@@ -165,6 +166,24 @@ impl Overlay {
         self.write(entry, parent, now, true)
     }
 
+    pub(crate) fn append_body(
+        &self,
+        entry: &impl Body,
+        parent: &EntryId,
+        now: Timestamp,
+    ) -> Result<EntryId> {
+        self.write(entry, Some(parent), now, true)
+    }
+
+    /// Begins writing, so that no other process does. Creates the overlay if there is none.
+    pub(crate) fn lock(&self) -> Result<()> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if writer.is_none() {
+            *writer = Some(self.open_file()?);
+        }
+        Ok(())
+    }
+
     /// Ends writing, so that another process may.
     pub fn release(&self) -> Result<()> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -173,7 +192,7 @@ impl Overlay {
 
     fn write(
         &self,
-        entry: &NewEntry,
+        entry: &impl Body,
         parent: Option<&EntryId>,
         now: Timestamp,
         durable: bool,
@@ -213,7 +232,7 @@ impl Overlay {
     }
 }
 
-fn check_header(line: &[u8]) -> Result<()> {
+pub(crate) fn check_header(line: &[u8]) -> Result<()> {
     match serde_json::from_slice::<Header>(line) {
         Ok(header) if header.kind == "overlay" && header.version == VERSION => Ok(()),
         Ok(header) if header.kind == "overlay" => {
@@ -228,9 +247,9 @@ fn check_header(line: &[u8]) -> Result<()> {
 
 impl ProjectionStore for Overlay {
     fn load(&self) -> Result<Vec<Projection>> {
-        match read_projections(&self.path) {
+        match read_kept(&self.path) {
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-            read => read,
+            kept => in_force(kept?, || Transcript::open(&self.source)?.with_overlay(self)),
         }
     }
 

@@ -57,6 +57,12 @@ pub enum ProblemKind {
     MendedValue,
     /// Most entries stand before their parent; they were put into the order of their links.
     Reordered,
+    /// A compaction whose first kept entry is not before it on its branch; nothing before it is
+    /// kept.
+    BrokenCompaction,
+    /// Something in the overlay that cannot be read, or that names what is not there; it was left
+    /// out.
+    DamagedOverlay,
     /// A tool result without a call before it.
     OrphanResult,
     /// A second result of the same call, on one branch or beside the first.
@@ -107,6 +113,8 @@ impl ProblemKind {
             Self::DamagedDocument => "damagedDocument",
             Self::MendedValue => "mendedValue",
             Self::Reordered => "reordered",
+            Self::BrokenCompaction => "brokenCompaction",
+            Self::DamagedOverlay => "damagedOverlay",
             Self::OrphanResult => "orphanResult",
             Self::DuplicateResult => "duplicateResult",
             Self::UnknownRole => "unknownRole",

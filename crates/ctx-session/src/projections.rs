@@ -6,14 +6,20 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use ctx_core::{Error, ErrorKind, Projection, ProjectionStore, RawJson, Result, Timestamp};
+use ctx_core::{
+    EntryId, Error, ErrorKind, Projection, ProjectionStore, RawJson, Result, Timestamp,
+};
 use serde::Deserialize;
 
+use crate::Transcript;
 use crate::disk;
 use crate::log::{NewEntry, SessionLog};
 
 /// The `customType` of the entries.
 pub const PROJECTIONS_TYPE: &str = "ctx.projections";
+
+/// What a compaction's entry holds if forms came with it. Inside of a text the quotes are escaped.
+const OF_COMPACTION: &str = "\"projections\":[";
 
 /// Where the time comes from.
 pub type Clock = fn() -> Timestamp;
@@ -53,7 +59,7 @@ impl SessionProjections {
 impl ProjectionStore for SessionProjections {
     fn load(&self) -> Result<Vec<Projection>> {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        read_projections(log.path())
+        in_force(read_kept(log.path())?, || Transcript::open(log.path()))
     }
 
     fn save(&self, projections: &[Projection]) -> Result<()> {
@@ -77,18 +83,52 @@ pub(crate) fn projections_entry(projections: &[Projection]) -> Result<Option<New
     }))
 }
 
+/// Forms that were kept together.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Kept {
+    /// The compaction they came with, if they did.
+    pub(crate) by: Option<EntryId>,
+    pub(crate) projections: Vec<Projection>,
+}
+
+/// The forms that hold on the way to the leaf of a transcript, which is opened if there are any of
+/// compactions.
+pub(crate) fn in_force(
+    kept: Vec<Kept>,
+    transcript: impl FnOnce() -> Result<Transcript>,
+) -> Result<Vec<Projection>> {
+    if kept.iter().any(|kept| kept.by.is_some()) {
+        return transcript()?.forms_in_force(None, kept);
+    }
+    Ok(kept.into_iter().flat_map(|kept| kept.projections).collect())
+}
+
 /// All projections in a file of entries, oldest first. Lines and projections that cannot be read
 /// are passed over: without its projection a message goes out in a new form, which costs a cached
 /// prefix and nothing else.
-pub(crate) fn read_projections(path: &Path) -> Result<Vec<Projection>> {
+pub(crate) fn read_kept(path: &Path) -> Result<Vec<Kept>> {
     #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
     struct Head {
-        #[serde(rename = "customType")]
-        custom_type: String,
-        data: Vec<RawJson>,
+        #[serde(rename = "type", default)]
+        kind: String,
+        #[serde(default)]
+        id: Option<EntryId>,
+        #[serde(default)]
+        custom_type: Option<String>,
+        #[serde(default)]
+        data: Option<RawJson>,
+        #[serde(default, rename = "ctx")]
+        mark: Option<MarkHead>,
+    }
+    #[derive(Deserialize)]
+    struct MarkHead {
+        #[serde(default)]
+        projections: Vec<RawJson>,
     }
     let failed = |e| disk::io_error("cannot read the projections", path, e);
-    let finder = memchr::memmem::Finder::new(PROJECTIONS_TYPE);
+    let finders =
+        [PROJECTIONS_TYPE, OF_COMPACTION].map(|text| memchr::memmem::Finder::new(text.as_bytes()));
     let mut reader = BufReader::with_capacity(256 << 10, File::open(path).map_err(failed)?);
     let mut line = Vec::new();
     let mut found = Vec::new();
@@ -96,12 +136,22 @@ pub(crate) fn read_projections(path: &Path) -> Result<Vec<Projection>> {
         line.clear();
         reader.read_until(b'\n', &mut line).map_err(failed)? > 0
     } {
-        if finder.find(&line).is_none() {
+        if finders.iter().all(|finder| finder.find(&line).is_none()) {
             continue;
         }
         let Ok(head) = serde_json::from_slice::<Head>(&line) else { continue };
-        if head.custom_type == PROJECTIONS_TYPE {
-            found.extend(head.data.iter().filter_map(|p| serde_json::from_str(p.as_str()).ok()));
+        let (by, projections) = match (head.mark, head.data) {
+            (Some(mark), _) if head.kind == "compaction" => (head.id, mark.projections),
+            (_, Some(data)) if head.custom_type.as_deref() == Some(PROJECTIONS_TYPE) => {
+                (None, serde_json::from_str(data.as_str()).unwrap_or_default())
+            }
+            _ => continue,
+        };
+        let projections = projections.iter();
+        let projections: Vec<Projection> =
+            projections.filter_map(|p| serde_json::from_str(p.as_str()).ok()).collect();
+        if !projections.is_empty() {
+            found.push(Kept { by, projections });
         }
     }
     Ok(found)

@@ -15,7 +15,7 @@ impl Transcript {
     /// Writes a copy without damage. A pi session of any version becomes a valid one of version 3,
     /// in which sound lines stay byte for byte; lines of other formats stay as they are, the bad
     /// ones left out; a chat document is written with its whole messages. What is left out can be
-    /// kept with [`Transcript::unreadable`].
+    /// kept with [`Transcript::unreadable`]. What an overlay adds is not part of it.
     ///
     /// # Errors
     ///
@@ -24,7 +24,7 @@ impl Transcript {
         match (self.format, self.is_document) {
             (Format::Pi, _) => self.pi_copy(out),
             (_, false) => {
-                for entry in &self.entries {
+                for entry in self.file_entries() {
                     line(out, &self.text(entry)?)?;
                 }
                 Ok(())
@@ -53,7 +53,7 @@ impl Transcript {
     pub(crate) fn pi_copy<W: Write + ?Sized>(&self, out: &mut W) -> Result<()> {
         line(out, &self.pi_header())?;
         let migrate = self.header().version.is_none_or(|v| v < PI_VERSION);
-        for entry in &self.entries {
+        for entry in self.file_entries() {
             line(out, &self.pi_line(entry, migrate)?)?;
         }
         Ok(())
@@ -100,13 +100,14 @@ impl Transcript {
         let text = self.text(entry)?;
         let Ok(object) = Object::parse(&text) else { return Ok(text) };
         let mut edits = Edits::new(&text, &object);
-        let parent = entry.parent().and_then(|index| self.entries.get(index));
+        let parent_index = self.file_parent(entry);
+        let parent = parent_index.and_then(|index| self.entries.get(index));
         let recorded = object.id("parentId");
         // A parent whose own id was taken is meant by the id it was recorded under.
         let found = recorded.as_deref().and_then(|id| self.index_of(id));
         let is_right = match parent {
             None => recorded.is_none() && object.has("parentId"),
-            Some(parent) => recorded.as_deref() == Some(&*parent.id) && found == entry.parent(),
+            Some(parent) => recorded.as_deref() == Some(&*parent.id) && found == parent_index,
         };
         if !is_right {
             edits.set("parentId", parent.map_or("null".to_owned(), |p| quote(&p.id)));
@@ -129,7 +130,7 @@ impl Transcript {
                 (object.get("targetId"), *target)
             }
             Some(Detail::Undo { target }) => (data.and_then(|d| d.get("targetId")), *target),
-            Some(Detail::Compaction { first_kept }) => {
+            Some(Detail::Compaction { first_kept, .. }) => {
                 (object.get("firstKeptEntryId"), *first_kept)
             }
             _ => return,
@@ -144,7 +145,7 @@ impl Transcript {
 
     /// What version 3 says differently from 1 and 2.
     fn migrate(&self, entry: &TreeEntry, object: &Object<'_>, edits: &mut Edits<'_>) {
-        if let Some(Detail::Compaction { first_kept }) = entry.detail.as_deref()
+        if let Some(Detail::Compaction { first_kept, .. }) = entry.detail.as_deref()
             && !object.has("firstKeptEntryId")
         {
             let kept = first_kept.and_then(|index| self.entries.get(index as usize));
@@ -160,7 +161,7 @@ impl Transcript {
     pub(crate) fn document_copy<W: Write + ?Sized>(&self, out: &mut W) -> Result<()> {
         let mut summaries = Vec::new();
         let mut messages = Vec::new();
-        for entry in &self.entries {
+        for entry in self.file_entries() {
             let list = match entry.recipe {
                 Recipe::PonyBunnySummary => &mut summaries,
                 _ => &mut messages,

@@ -6,21 +6,27 @@ use std::sync::{Arc, Mutex};
 
 use ctx_core::{ErrorKind, Projection, ProjectionStore, Result};
 
+use crate::compactions::is_foreign;
 use crate::log::{LogOptions, SessionLog};
 use crate::overlay::Overlay;
 use crate::paths::Home;
-use crate::projections::{SessionProjections, read_projections};
+use crate::projections::{SessionProjections, in_force, read_kept};
 
 /// All forms of the messages of the transcript at `path`, oldest first. A transcript that ctx never
-/// sent anything of has none.
+/// sent anything of has none. Forms that came with a compaction are there while it is in force on
+/// the way to the transcript's leaf; for another branch, see
+/// [`Transcript::sent_forms`](crate::Transcript::sent_forms).
 ///
 /// # Errors
 ///
 /// [`ErrorKind::Io`] if a file that is there cannot be read.
 pub fn sent_forms(home: &Home, path: &Path) -> Result<Vec<Projection>> {
-    let mut forms = read_projections(path)?;
-    forms.extend(Overlay::of(home, path)?.load()?);
-    Ok(forms)
+    let mut kept = read_kept(path)?;
+    match read_kept(Overlay::of(home, path)?.path()) {
+        Err(e) if e.kind() == ErrorKind::NotFound => {}
+        read => kept.extend(read?),
+    }
+    in_force(kept, || crate::open(home, path))
 }
 
 /// Keeps the forms in which messages were sent. They are on disk when this returns. Returns the
@@ -44,9 +50,4 @@ pub fn keep_sent_forms(home: &Home, path: &Path, forms: &[Projection]) -> Result
         }
         Err(error) => Err(error),
     }
-}
-
-/// Whether opening for writing failed because the file is not ours, or too old.
-fn is_foreign(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::UnknownFormat | ErrorKind::InvalidInput)
 }

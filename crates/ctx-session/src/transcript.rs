@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use ctx_core::{Entry, EntryId, Error, ErrorKind, RawJson, Result, Role};
 use serde::Serialize;
 
+use crate::annex::Annex;
 use crate::builder::Builder;
 use crate::detect::{Shape, detect};
 use crate::entry::{Detail, EntryKind, TreeEntry};
@@ -39,10 +40,12 @@ pub struct Transcript {
     /// Whether the source is one value, not lines.
     pub(crate) is_document: bool,
     pub(crate) entries: Vec<TreeEntry>,
+    /// What an overlay adds.
+    pub(crate) annex: Option<Annex>,
     pub(crate) lost: Vec<Span>,
     header: Header,
-    index: HashMap<EntryId, u32>,
-    leaf: Option<u32>,
+    pub(crate) index: HashMap<EntryId, u32>,
+    pub(crate) leaf: Option<u32>,
     labels: HashMap<EntryId, String>,
     name: Option<String>,
     system: Option<String>,
@@ -50,7 +53,7 @@ pub struct Transcript {
     /// The fields of a request body that hold no messages.
     pub(crate) body: Vec<(String, RawJson)>,
     pub(crate) model: Option<(String, String)>,
-    problems: Vec<Problem>,
+    pub(crate) problems: Vec<Problem>,
     bad_lines: u64,
     bytes: u64,
     window: Option<u32>,
@@ -61,7 +64,7 @@ pub struct Transcript {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stats {
-    /// Entries, without the header.
+    /// Entries, without the header and without what an overlay adds.
     pub entries: usize,
     /// Messages on all branches; one that was written over several lines counts once.
     pub messages: usize,
@@ -143,6 +146,7 @@ impl Transcript {
             format,
             is_document: false,
             entries,
+            annex: None,
             lost: builder.lost,
             header: builder.header,
             index: builder.index,
@@ -217,13 +221,14 @@ impl Transcript {
     }
 
     /// Every entry, in the order of the file; of a file that stands the wrong way round, parents
-    /// first.
+    /// first. What an overlay adds follows the entry it was added to.
     #[must_use]
     pub fn entries(&self) -> &[TreeEntry] {
         &self.entries
     }
 
-    /// The entry that the next one will follow.
+    /// The entry that the next one will follow; where an overlay has something to say of that one,
+    /// the overlay's newest entry.
     #[must_use]
     pub fn leaf(&self) -> Option<&EntryId> {
         self.entries.get(self.leaf? as usize).map(TreeEntry::id)
@@ -254,7 +259,7 @@ impl Transcript {
         matches.next().is_none().then(|| found.id.clone())
     }
 
-    /// The bytes of an entry as they stand in the file.
+    /// The bytes of an entry as they stand in the file, or in the overlay.
     ///
     /// # Errors
     ///
@@ -264,11 +269,11 @@ impl Transcript {
         let entry = self.entries.get(index).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, "no such entry in the transcript").with("index", index)
         })?;
-        self.source.read(entry.span)
+        self.source_of(entry).read(entry.span)
     }
 
     pub(crate) fn text(&self, entry: &TreeEntry) -> Result<String> {
-        text_of(&self.source, entry)
+        text_of(self.source_of(entry), entry)
     }
 
     /// The labels: entry id to label. The last one set wins, an empty one clears.
@@ -285,7 +290,7 @@ impl Transcript {
     /// What reading a message may give.
     pub fn stats(&self) -> Result<Stats> {
         let mut stats = Stats {
-            entries: self.entries.len(),
+            entries: self.file_entries().count(),
             bytes: self.bytes,
             bad_lines: self.bad_lines,
             ..Stats::default()

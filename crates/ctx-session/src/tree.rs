@@ -59,3 +59,39 @@ impl Children {
         std::iter::successors(at(&self.first, index), |&child| at(&self.next, child)).collect()
     }
 }
+
+/// Which entry is on the way to which: each one's place in a walk over the tree, and the end of
+/// what hangs on it.
+pub(crate) struct Ancestry {
+    spans: Vec<(usize, usize)>,
+}
+
+impl Ancestry {
+    pub(crate) fn of(transcript: &Transcript) -> Self {
+        let mut spans = vec![(0, 0); transcript.entries().len()];
+        let mut walked = 0;
+        // Entries to be entered, and those to be left again.
+        let mut way: Vec<(usize, bool)> =
+            transcript.roots().into_iter().map(|root| (root, false)).collect();
+        while let Some((index, leaving)) = way.pop() {
+            let Some(span) = spans.get_mut(index) else { continue };
+            if leaving {
+                span.1 = walked;
+                continue;
+            }
+            walked += 1;
+            span.0 = walked;
+            way.push((index, true));
+            way.extend(transcript.children(index).into_iter().map(|child| (child, false)));
+        }
+        Self { spans }
+    }
+
+    /// Whether `a` is on the way to `b`, or the same.
+    pub(crate) fn is_ancestor(&self, a: usize, b: usize) -> bool {
+        match (self.spans.get(a), self.spans.get(b)) {
+            (Some(a), Some(b)) => (a.0..=a.1).contains(&b.0),
+            _ => false,
+        }
+    }
+}

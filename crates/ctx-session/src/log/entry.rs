@@ -140,33 +140,61 @@ impl NewEntry {
             Self::ThinkingLevelChange { .. } => "thinking_level_change",
         }
     }
+}
+
+/// What an entry says beside its id, its parent and its time.
+pub(crate) trait Body: Serialize {
+    /// The entry's `type`.
+    fn kind(&self) -> &'static str;
+
+    /// Where the conversation goes on after it, if it moves the leaf: `Some(None)` is the
+    /// beginning.
+    fn moves_leaf(&self) -> Option<Option<&EntryId>> {
+        None
+    }
 
     /// Writes the entry as one line, line break included, over what `out` holds.
-    pub(crate) fn write_line(
+    fn write_line(
         &self,
         id: &str,
         parent: Option<&str>,
         now: Timestamp,
         out: &mut Vec<u8>,
-    ) -> Result<()> {
+    ) -> Result<()>
+    where
+        Self: Sized,
+    {
         let timestamp = iso(now)?;
         let line =
-            Line { kind: self.kind(), id, parent_id: parent, timestamp: &timestamp, entry: self };
+            Line { kind: self.kind(), id, parent_id: parent, timestamp: &timestamp, body: self };
         one_line(&line, out).map_err(|e| e.with("entry type", self.kind()))
+    }
+}
+
+impl Body for NewEntry {
+    fn kind(&self) -> &'static str {
+        self.kind()
+    }
+
+    fn moves_leaf(&self) -> Option<Option<&EntryId>> {
+        match self {
+            Self::Leaf { target_id } => Some(target_id.as_ref()),
+            _ => None,
+        }
     }
 }
 
 /// What every entry begins with, in pi's order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Line<'a> {
+struct Line<'a, B> {
     #[serde(rename = "type")]
     kind: &'a str,
     id: &'a str,
     parent_id: Option<&'a str>,
     timestamp: &'a str,
     #[serde(flatten)]
-    entry: &'a NewEntry,
+    body: &'a B,
 }
 
 /// Writes `value` as JSON on one line, line break included, over what `out` holds.

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use entry::NewEntry;
 pub use ids::RandomIds;
 
-pub(crate) use entry::{UNDO_TYPE, iso, one_line};
+pub(crate) use entry::{Body, UNDO_TYPE, iso, one_line};
 pub(crate) use file::LogFile;
 pub(crate) use shared::{SharedFile, System};
 
@@ -245,7 +245,11 @@ impl SessionLog {
 
     /// Appends an entry and returns its id. On an error the file and the leaf are as before.
     pub fn append(&mut self, entry: &NewEntry, now: Timestamp) -> Result<EntryId> {
-        if let NewEntry::Leaf { target_id: Some(target) } = entry {
+        self.append_body(entry, now)
+    }
+
+    pub(crate) fn append_body(&mut self, entry: &impl Body, now: Timestamp) -> Result<EntryId> {
+        if let Some(Some(target)) = entry.moves_leaf() {
             self.require(target)?;
         }
         let id = self.taken.fresh(&*self.options.ids);
@@ -260,9 +264,9 @@ impl SessionLog {
             return Err(e);
         }
         self.taken.insert(&id);
-        self.leaf = match entry {
-            NewEntry::Leaf { target_id } => target_id.clone(),
-            _ => Some(id.clone()),
+        self.leaf = match entry.moves_leaf() {
+            Some(target) => target.cloned(),
+            None => Some(id.clone()),
         };
         Ok(id)
     }

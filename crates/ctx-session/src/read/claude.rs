@@ -104,7 +104,7 @@ impl Claude {
             draft.recipe = Recipe::AnthropicSummary;
             draft.role = Some(Role::CompactionSummary);
             let first_kept = self.boundary.take().filter(|_| !sidechain);
-            draft.detail = Some(Detail::Compaction { first_kept });
+            draft.detail = Some(Detail::Compaction { first_kept, skip: None });
             return None;
         }
         if object.is_true("isVisibleInTranscriptOnly") {

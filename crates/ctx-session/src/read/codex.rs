@@ -45,7 +45,7 @@ impl LineFormat for Codex {
                 draft.kind = EntryKind::Compaction;
                 draft.role = Some(Role::CompactionSummary);
                 draft.recipe = Recipe::CodexCompacted;
-                draft.detail = Some(Detail::Compaction { first_kept: None });
+                draft.detail = Some(Detail::Compaction { first_kept: None, skip: None });
             }
             "turn_context" => {
                 if let Some(model) = inner.text("model") {

@@ -38,7 +38,7 @@ pub(crate) fn lines(format: Format, source: &Arc<Source>) -> Result<Builder> {
 }
 
 /// An entry's time: ISO text, or milliseconds since the epoch.
-fn timestamp(object: &Object<'_>) -> Option<Timestamp> {
+pub(crate) fn timestamp(object: &Object<'_>) -> Option<Timestamp> {
     let raw = object.get("timestamp")?;
     match string(raw) {
         Some(text) => text.parse::<jiff::Timestamp>().ok().map(|t| Timestamp(t.as_millisecond())),

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::jsonl::LineFormat;
 use super::{SYNTHETIC, SYSTEM_PROMPT, TOOLS, timestamp};
-use crate::builder::{Builder, Draft, Parent, Place};
+use crate::builder::{Builder, Draft, Parent, Place, short};
 use crate::entry::{Audience, Detail, EntryKind};
 use crate::load::{Recipe, peek_role, place_in, text_of};
 use crate::log::UNDO_TYPE;
@@ -64,6 +64,7 @@ impl LineFormat for Pi {
         if out.settle_links() {
             refill(out, self.ordinals == Some(true));
         }
+        note_broken_compactions(out);
         if self.has_header {
             return;
         }
@@ -160,8 +161,10 @@ fn fill(out: &Builder, object: &Object<'_>, text: &str, ordinals: bool, draft: &
         EntryKind::Compaction => {
             draft.role = Some(Role::CompactionSummary);
             draft.recipe = Recipe::PiCompaction;
-            draft.detail =
-                Some(Detail::Compaction { first_kept: first_kept(out, object, ordinals) });
+            draft.detail = Some(Detail::Compaction {
+                first_kept: first_kept(out, object, ordinals),
+                skip: None,
+            });
         }
         EntryKind::ThinkingLevelChange => {
             draft.detail = Some(Detail::Thinking(boxed("thinkingLevel")));
@@ -224,6 +227,29 @@ fn refill(out: &mut Builder, ordinals: bool) {
         if let Some(entry) = out.entries.get_mut(index) {
             entry.detail = draft.detail.map(Box::new);
         }
+    }
+}
+
+/// Says of compactions that they keep nothing, where they do not say so themselves: by naming
+/// themselves, or by being the first.
+fn note_broken_compactions(out: &mut Builder) {
+    let mut broken = Vec::new();
+    for (index, entry) in out.entries.iter().enumerate() {
+        let kept = entry.first_kept().filter(|kept| *kept < index);
+        if !entry.is_compaction() || kept.is_some() || entry.parent.is_none() {
+            continue;
+        }
+        let text = text_of(&out.source, entry).unwrap_or_default();
+        let Ok(object) = Object::parse(&text) else { continue };
+        let named = object.id("firstKeptEntryId");
+        if named.is_none() || named != object.id("id") {
+            let named = named.as_deref().map_or("none", short).to_owned();
+            broken.push((entry.line, entry.id.clone(), named));
+        }
+    }
+    for (line, id, named) in broken {
+        let text = format!("first kept entry {named} is not before it: nothing is kept");
+        out.problems.note_entry(line, Some(id), ProblemKind::BrokenCompaction, text);
     }
 }
 
