@@ -8,4 +8,6 @@ mod token;
 pub(crate) use marks::{Marks, marks};
 pub(crate) use sentences::{Segment, clip, segments, sentences};
 pub(crate) use spoken::spoken;
-pub(crate) use token::{Token, tokens};
+pub(crate) use token::{
+    NormalForm, Token, is_cjk, normal_form, number, split_line, stands_alone, tokens,
+};

@@ -1,0 +1,73 @@
+//! Where a token ends.
+
+use std::ops::Range;
+
+use super::is_cjk;
+use crate::FactKind;
+
+/// Whether the text at `range` is the token itself and not a part of a longer one: `src/a.rs` does
+/// not stand in `src/a.rs.bak`, `lib/src/a.rs` or `src/a.rss`. A file's bare name stands in its
+/// path, and a short hash in the full one.
+pub(crate) fn stands_alone(text: &str, range: &Range<usize>, kind: FactKind) -> bool {
+    let token = text.get(range.clone()).unwrap_or_default();
+    begins(text.get(..range.start).unwrap_or_default(), token, kind)
+        && ends(text.get(range.end..).unwrap_or_default(), token, kind)
+}
+
+fn joins(c: char) -> bool {
+    (c.is_alphanumeric() && !is_cjk(c)) || c == '_'
+}
+
+fn begins(before: &str, token: &str, kind: FactKind) -> bool {
+    let mut chars = before.chars().rev();
+    let Some(last) = chars.next() else { return true };
+    let opens_with_name = token.chars().next().is_some_and(joins);
+    if opens_with_name && joins(last) {
+        return false;
+    }
+    let inner = chars.next().is_some_and(joins);
+    match kind {
+        FactKind::Path if token.contains('/') => match last {
+            // `./src/a.rs` is `src/a.rs`.
+            '/' => before.ends_with("./") && !before.ends_with("../") && !token.starts_with('/'),
+            '.' | '~' => false,
+            '-' | '@' => !inner,
+            '\\' => false,
+            _ => !(token.starts_with('/') && (joins(last) || last == '*')),
+        },
+        FactKind::Path => !matches!(last, '-' | '.') || !inner,
+        FactKind::Number => !(matches!(last, '.' | ',' | '-') && inner),
+        FactKind::Id | FactKind::ErrorCode => !(matches!(last, '-' | '.') && inner),
+        _ => last != '-' || !(inner || token.starts_with('-')),
+    }
+}
+
+fn ends(after: &str, token: &str, kind: FactKind) -> bool {
+    let mut chars = after.chars();
+    let Some(first) = chars.next() else { return true };
+    let closes_with_name = token.chars().next_back().is_some_and(joins);
+    let hash = kind == FactKind::Id
+        && token.len() >= 7
+        && token.bytes().all(|b| b.is_ascii_hexdigit())
+        && token.bytes().any(|b| b.is_ascii_alphabetic());
+    if closes_with_name && joins(first) {
+        // The full form of a hash holds its short form.
+        let run = after.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
+        return hash && after.bytes().take(run).all(|b| b.is_ascii_hexdigit());
+    }
+    let inner = chars.next().is_some_and(joins);
+    match kind {
+        FactKind::Path if token.ends_with('/') => !joins(first),
+        FactKind::Path => !(matches!(first, '.' | '-' | '/' | '\\') && inner),
+        FactKind::Url => {
+            !(matches!(first, '.' | '-' | '?' | '&' | '=' | '#' | '/' | ':' | '%' | '~') && inner)
+        }
+        FactKind::Id | FactKind::ErrorCode => !(matches!(first, '.' | '-') && inner),
+        FactKind::Number => {
+            !(matches!(first, '.' | ',')
+                && inner
+                && after.get(1..2).is_some_and(|c| c.starts_with(|c: char| c.is_ascii_digit())))
+        }
+        _ => !(first == '-' && inner),
+    }
+}

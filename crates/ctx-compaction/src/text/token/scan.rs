@@ -1,0 +1,310 @@
+//! The pass over a text, word by word.
+
+use std::ops::Range;
+
+use super::edges::{ends_word, group_len, is_between_quotes, is_command, is_date, leading};
+use super::{Token, code, is_cjk, lists, number, path, phrase};
+use crate::FactKind;
+
+/// Longer words are data, not names.
+const LONGEST_WORD: usize = 300;
+const LONGEST_URL: usize = 2_000;
+/// What stands in backticks is looked at up to this length.
+const LONGEST_QUOTE: usize = 160;
+
+/// A pass over a text.
+pub(super) struct Scan<'a> {
+    text: &'a str,
+    at: usize,
+    out: Vec<Token<'a>>,
+}
+
+impl<'a> Scan<'a> {
+    /// A pass over all of `text`.
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0, out: Vec::new() }
+    }
+
+    /// The tokens found.
+    pub(super) fn run(mut self) -> Vec<Token<'a>> {
+        self.until(self.text.len(), false);
+        self.out
+    }
+
+    fn until(&mut self, limit: usize, in_backticks: bool) {
+        while self.at < limit {
+            let Some(c) = self.rest().chars().next() else { return };
+            if c == '`' && !in_backticks {
+                self.backticks();
+            } else if ends_word(c) || (is_cjk(c) && !self.begins_file_name()) {
+                self.at += c.len_utf8();
+            } else {
+                let end = self.word_end(limit);
+                let start = self.at;
+                self.word(start..end, in_backticks);
+                self.at = self.at.max(end);
+            }
+        }
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// Reads a quotation in backticks, if there is one, else passes the backticks.
+    fn backticks(&mut self) {
+        let rest = self.rest();
+        let width = rest.bytes().take_while(|&b| b == b'`').count();
+        let inner = rest.get(width..).unwrap_or_default();
+        let mut near = inner.len().min(LONGEST_QUOTE + width);
+        while !inner.is_char_boundary(near) {
+            near -= 1;
+        }
+        let near = inner.get(..near).unwrap_or_default();
+        let line = near.split('\n').next().unwrap_or_default();
+        let close = (width <= 2).then(|| line.find(if width == 1 { "`" } else { "``" })).flatten();
+        self.at += width;
+        let Some(len) = close.filter(|&len| len > 0) else { return };
+        let (start, end) = (self.at, self.at + len);
+        let quoted = self.text.get(start..end).unwrap_or_default();
+        let is_phrase = quoted.trim().contains(' ');
+        if is_phrase && is_command(quoted) {
+            let lead = quoted.len() - quoted.trim_start().len();
+            let range = start + lead..start + quoted.trim_end().len();
+            self.push(FactKind::CodeName, range, true, false);
+        }
+        // The words of a command are not names of their own, but its paths are paths.
+        let inner = self.out.len();
+        self.until(end, true);
+        if is_phrase {
+            let words = self.out.split_off(inner);
+            self.out.extend(words.into_iter().filter(|word| word.kind != FactKind::CodeName));
+        }
+        self.at = end + width;
+    }
+
+    fn word_end(&self, limit: usize) -> usize {
+        let rest = self.text.get(self.at..limit).unwrap_or_default();
+        let mut is_url = false;
+        let mut previous = ' ';
+        let mut open = 0u32;
+        let mut skip = 0;
+        for (at, c) in rest.char_indices() {
+            if at < skip {
+                continue;
+            }
+            if c == '/'
+                && previous == '/'
+                && rest.get(..at - 1).is_some_and(|lead| lead.ends_with(':'))
+            {
+                is_url = true;
+            }
+            let ends = if is_url {
+                // A parenthesis belongs to the URL if it was opened in it.
+                open += u32::from(c == '(');
+                let closes = c == ')' && open == 0;
+                open = open.saturating_sub(u32::from(c == ')'));
+                closes
+                    || is_cjk(c)
+                    || c.is_whitespace()
+                    || matches!(
+                        c,
+                        '"' | '<'
+                            | '>'
+                            | '`'
+                            | '\\'
+                            | '|'
+                            | '{'
+                            | '}'
+                            | '^'
+                            | '“'
+                            | '”'
+                            | '，'
+                            | '。'
+                            | '；'
+                            | '、'
+                            | '）'
+                            | '（'
+                            | '」'
+                    )
+            } else if matches!(c, '(' | '[') && (previous == '/' || c == '(') {
+                match group_len(rest.get(at..).unwrap_or_default(), previous) {
+                    Some(len) => {
+                        skip = at + len;
+                        false
+                    }
+                    None => true,
+                }
+            } else if is_cjk(c) {
+                match self.name_run(at, rest, previous) {
+                    Some(len) => {
+                        skip = at + len;
+                        false
+                    }
+                    None => true,
+                }
+            } else {
+                ends_word(c)
+            };
+            if ends {
+                return self.at + at;
+            }
+            previous = c;
+        }
+        self.at + rest.len()
+    }
+
+    /// The length of the Chinese part of a file's name that goes on at `at`.
+    fn name_run(&self, at: usize, rest: &str, previous: char) -> Option<usize> {
+        if at > 0 && !matches!(previous, '/' | '_' | '-' | '.') {
+            return None;
+        }
+        let run: usize =
+            rest.get(at..)?.chars().take(40).take_while(|&c| is_cjk(c)).map(char::len_utf8).sum();
+        let next = rest.get(at + run..)?.chars().next()?;
+        matches!(next, '/' | '.' | '_' | '-').then_some(run)
+    }
+
+    /// Whether a Chinese word here is the name of a file: at the start of something, and followed by
+    /// an ending or a slash.
+    fn begins_file_name(&self) -> bool {
+        let before = self.text.get(..self.at).and_then(|text| text.chars().next_back());
+        if before.is_some_and(|c| !ends_word(c)) {
+            return false;
+        }
+        let rest = self.rest();
+        let run: usize = rest.chars().take(13).take_while(|&c| is_cjk(c)).map(char::len_utf8).sum();
+        let Some(ending) = rest.get(run..).and_then(|rest| rest.strip_prefix('.')) else {
+            return false;
+        };
+        let letters = ending.bytes().take(9).take_while(u8::is_ascii_alphanumeric).count();
+        run <= 36 && ending.get(..letters).is_some_and(lists::is_extension)
+    }
+
+    fn push(&mut self, kind: FactKind, range: Range<usize>, quoted: bool, is_count: bool) {
+        if let Some(text) = self.text.get(range.clone())
+            && !text.is_empty()
+        {
+            self.out.push(Token { kind, text, range, quoted, is_count });
+        }
+    }
+
+    /// Finds out what a word is. A unit or the number of a code may lie behind it.
+    fn word(&mut self, range: Range<usize>, in_backticks: bool) {
+        let raw = self.text.get(range.clone()).unwrap_or_default();
+        let lead = leading(raw);
+        let bare = raw.get(lead..).unwrap_or_default();
+        let bare = bare.trim_end_matches(['.', ',', ':', ';', '!', '?', '*', '…', '-', '=', '\'']);
+        let start = range.start + lead;
+        let end = start + bare.len();
+        if bare.is_empty() {
+            return;
+        }
+        let text = self.text;
+        let before = text.get(..start).unwrap_or_default();
+        let after = text.get(end..).unwrap_or_default();
+        let quoted = in_backticks || is_between_quotes(before, after);
+        if bare.contains("://") {
+            if bare.len() <= LONGEST_URL && !bare.starts_with(':') && !bare.ends_with("://") {
+                self.push(FactKind::Url, start..end, quoted, false);
+            }
+            return;
+        }
+        if bare.len() > LONGEST_WORD {
+            return;
+        }
+        let rest = text.get(start..).unwrap_or_default();
+        if bare.bytes().all(|b| b.is_ascii_lowercase()) && !in_backticks {
+            self.phrase(bare, rest, start, quoted);
+            return;
+        }
+        if let Some(kind) = self.whole_word(bare, before, in_backticks, quoted) {
+            self.push(kind.0, start..start + kind.1, quoted, false);
+            return;
+        }
+        if self.phrase(bare, rest, start, quoted) {
+            return;
+        }
+        self.number(bare, start, quoted);
+    }
+
+    /// What the word is on its own, and how much of it.
+    fn whole_word(
+        &self,
+        bare: &str,
+        before: &str,
+        in_backticks: bool,
+        quoted: bool,
+    ) -> Option<(FactKind, usize)> {
+        let digit = bare.starts_with(|c: char| c.is_ascii_digit());
+        if digit && is_date(bare) {
+            return Some((FactKind::Number, bare.len()));
+        }
+        if code::is_host(bare) && path::path_len(bare, false).is_none_or(|_| bare.contains('/')) {
+            return Some((FactKind::Url, bare.len()));
+        }
+        let routed = before.ends_with(' ')
+            && before
+                .trim_end()
+                .rsplit(|c: char| !c.is_ascii_uppercase())
+                .next()
+                .is_some_and(lists::is_http_verb);
+        if let Some(len) = path::path_len(bare, in_backticks || quoted || routed) {
+            return Some((FactKind::Path, len));
+        }
+        let kind = code::by_shape(bare, in_backticks);
+        // `12` in backticks is a number, and `500ms` has a unit.
+        let kind = kind.filter(|&kind| kind != FactKind::CodeName || !digit)?;
+        Some((kind, bare.len()))
+    }
+
+    fn phrase(&mut self, bare: &str, rest: &str, start: usize, quoted: bool) -> bool {
+        let Some((kind, len)) = phrase::phrase(bare, rest) else { return false };
+        self.push(kind, start..start + len, quoted, false);
+        self.at = start + len;
+        true
+    }
+
+    fn number(&mut self, bare: &str, start: usize, quoted: bool) {
+        if !bare
+            .starts_with(|c: char| c.is_ascii_digit() || matches!(c, '$' | '€' | '£' | '¥' | '￥'))
+        {
+            return;
+        }
+        let text = self.text;
+        let Some(number) = number(text.get(start..).unwrap_or_default()) else { return };
+        let end = start + number.len;
+        let before = text.get(..start).unwrap_or_default();
+        let after = text.get(end..).unwrap_or_default();
+        if number.unit.is_empty() {
+            if phrase::is_status(&number.value, before, after) {
+                self.push(FactKind::ErrorCode, start..end, quoted, false);
+            } else if let Some((kind, lead)) = phrase::chinese_lead(before) {
+                self.push(kind, start - lead..end, quoted, false);
+            } else if is_numeral(before, after, &number.value) {
+                let count = !number.value.contains('.') && !bare.contains(',');
+                self.push(FactKind::Number, start..end, quoted, count);
+            }
+        } else {
+            self.push(FactKind::Number, start..end, quoted, number.is_count);
+        }
+        self.at = self.at.max(end);
+    }
+}
+
+/// Whether a number without a unit says something: a fraction that numbers no heading, or a value
+/// with thousands separators.
+fn is_numeral(before: &str, after: &str, value: &str) -> bool {
+    let heading =
+        before.trim_end_matches([' ', '#', '-', '*']).ends_with('\n') || before.trim().is_empty();
+    let section = before.trim_end().ends_with(['§', '节', '章'])
+        || before
+            .len()
+            .checked_sub(8)
+            .and_then(|at| before.get(at..))
+            .is_some_and(|end| end.eq_ignore_ascii_case("section "));
+    !heading
+        && !section
+        && (value.contains('.') || value.len() >= 4)
+        && !after.starts_with(['-', '/'])
+}
