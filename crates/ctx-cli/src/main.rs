@@ -6,6 +6,7 @@ mod args;
 mod commands;
 mod files;
 mod out;
+mod receipt;
 mod setup;
 mod words;
 

@@ -7,10 +7,12 @@
 
 #![forbid(unsafe_code)]
 
+mod anonymize;
 mod answer;
 mod audit;
 mod calls;
 mod chunk;
+mod compact;
 mod config;
 mod extract;
 mod fact;
@@ -21,6 +23,7 @@ mod hard_prune;
 mod history;
 mod job;
 mod ladder;
+mod layer;
 mod material;
 mod plan;
 mod prompts;
@@ -41,6 +44,7 @@ pub use chunk::{
     BASE_CHUNK_RATIO, MIN_CHUNK_RATIO, OVERSIZED_SHARE, SUMMARIZATION_OVERHEAD_TOKENS,
     chunk_by_max_tokens, is_oversized_for_summary, split_by_token_share,
 };
+pub use compact::{Details, Order, compact};
 pub use config::{
     ByWindow, ChunkRatio, Config, Emergency, KeepMessages, MemoryFlush, Strategy, Ungrounded,
 };
@@ -53,6 +57,7 @@ pub use hard_prune::{HardPrune, HardPrunePlan, SAFETY_MARGIN, plan_hard_prune};
 pub use history::{History, Item, PreviousSummary, Said};
 pub use job::{Draft, Job, Log};
 pub use ladder::{branch_ladder, ladder, summary_unavailable};
+pub use layer::Compaction;
 pub use plan::{Limits, Plan, Planned, Shortened, plan};
 pub use prompts::MAX_FOCUS_CHARS;
 pub use receipt::{AuditReport, Call, KindCount, Receipt, Rung};

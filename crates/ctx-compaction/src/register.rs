@@ -3,9 +3,11 @@
 use ctx_core::{Layer, Profile, Result};
 use ctx_engine_registry::{BuildContext, ConfigSection, LayerRegistration, Running, Section};
 
-use crate::{Config, HardPrune};
+use crate::{Compaction, Config, HardPrune};
 
 const THEIR_RATIO: &str = "agents.running.memory_compact_ratio";
+const THEIR_RESERVE_RATIO: &str = "agents.running.memory_reserve_ratio";
+const OWN_KEEP: &str = "agents.defaults.compaction.keepRecentTokens";
 const OWN_RATIO: &str = "agents.defaults.compaction.triggerRatio";
 const OWN_RESERVES: [&str; 2] =
     ["agents.defaults.compaction.reserveTokens", "agents.defaults.compaction.reserveTokensFloor"];
@@ -39,7 +41,26 @@ impl Config {
     }
 }
 
-fn build(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
+/// The section in force for a window: `agents.running.memory_reserve_ratio` says how much of it
+/// stays verbatim, under the same rule as the ratio that says when to compact.
+fn resolve(context: &BuildContext<'_>) -> Result<Config> {
+    let mut section = Config::resolve(context.config)?;
+    let config = context.config;
+    let theirs = config.profile() == Profile::Copaw || config.is_explicit(THEIR_RESERVE_RATIO);
+    if theirs && !config.is_explicit(OWN_KEEP) {
+        let ratio = config.section::<Running>()?.memory_reserve_ratio;
+        section.keep_recent_tokens = context.window.tokens.scale(ratio).0;
+    }
+    Ok(section)
+}
+
+fn build_compaction(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
+    let config = resolve(context)?;
+    let models = context.services.summary_models.clone();
+    Ok(config.enabled.then(|| Box::new(Compaction::new(config, models)) as Box<dyn Layer>))
+}
+
+fn build_hard_prune(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
     let config = Config::resolve(context.config)?;
     Ok(config.enabled.then(|| Box::new(HardPrune::new(&config)) as Box<dyn Layer>))
 }
@@ -47,11 +68,20 @@ fn build(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
 ctx_engine_registry::inventory::submit! { ConfigSection::of::<Config>(env!("CARGO_PKG_NAME")) }
 ctx_engine_registry::inventory::submit! {
     LayerRegistration {
+        id: Compaction::ID,
+        source: env!("CARGO_PKG_NAME"),
+        order: 490,
+        about: "replaces old history by a verified summary",
+        build: build_compaction,
+    }
+}
+ctx_engine_registry::inventory::submit! {
+    LayerRegistration {
         id: HardPrune::ID,
         source: env!("CARGO_PKG_NAME"),
         order: 500,
         about: "keeps the newest history within a share of the window",
-        build,
+        build: build_hard_prune,
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ctx_core::{
-    AssembleRequest, ContextEngine, ContextView, Entry, Finished, Profile, Result, SequentialIds,
+    AssembleRequest, Compacted, ContextEngine, ContextView, Entry, Finished, Profile, Result, SequentialIds,
     Timestamp, TokenLedger, Tokens, TurnContext,
 };
 use ctx_model::Prices;
@@ -12,7 +12,7 @@ use ctx_session::LineItem;
 
 use crate::cache::usage;
 use crate::tally::Tally;
-use crate::{PromptCache, ReplayReport, RequestDetail, RequestReport, SessionReport, Totals};
+use crate::{CompactionReport, PromptCache, ReplayReport, RequestDetail, RequestReport, SessionReport, Totals};
 
 /// Layers whose edits count as a compaction: they replace or leave out history for good.
 const COMPACTION_LAYERS: [&str; 2] = ["compaction", "hard-prune"];
@@ -81,6 +81,7 @@ struct Run<'a> {
     sent_cache: PromptCache,
     ids: Arc<SequentialIds>,
     last_request: Option<Timestamp>,
+    compactions: Vec<CompactionReport>,
     requests: Vec<RequestReport>,
     details: Vec<RequestDetail>,
     tally: Tally,
@@ -108,6 +109,7 @@ impl<'a> Run<'a> {
             sent_cache: PromptCache::default(),
             ids: Arc::default(),
             last_request: None,
+            compactions: Vec::new(),
             requests: Vec::with_capacity(messages / 2),
             details: Vec::new(),
             tally: Tally::default(),
@@ -137,11 +139,36 @@ impl<'a> Run<'a> {
         };
         let request = AssembleRequest { session_id: self.session.path.clone(), view, turn };
         let mut view = self.setup.engine.assemble(request).await?.view;
+        let compacted = view.take_compactions();
         let finished = view.finish()?;
+        for compacted in compacted {
+            self.compacted(answer, compacted);
+        }
         self.record(answer, now, &finished, &view)?;
         self.last_request = now.or(self.last_request);
         self.view = Some(view);
         Ok(())
+    }
+
+    fn compacted(&mut self, answer: &Entry, compacted: Compacted) {
+        let report = CompactionReport {
+            request: self.requests.len(),
+            entry_id: answer.id().clone(),
+            first_kept_entry_id: compacted.first_kept_entry_id,
+            tokens_before: compacted.tokens_before,
+            tokens_after: compacted.tokens_after,
+            summary: compacted.summary,
+            details: compacted.details,
+        };
+        if let Some(receipt) = report.receipt() {
+            let totals = &mut self.totals;
+            totals.summary_calls += receipt.calls.len();
+            if let Some(cost) = receipt.cost_usd {
+                *totals.summary_cost_usd.get_or_insert_default() += cost;
+                *totals.cost_with_usd.get_or_insert_default() += cost;
+            }
+        }
+        self.compactions.push(report);
     }
 
     fn record(
@@ -226,6 +253,7 @@ impl<'a> Run<'a> {
             profile: self.setup.profile,
             counter: ledger.counter().kind().name().to_owned(),
             model: self.setup.model.clone(),
+            compactions: self.compactions,
             requests: self.requests,
             details: self.details,
             totals: self.totals,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ctx_core::{Component, Edit, EntryId, Profile, Timestamp, Tokens};
+use ctx_layers::compaction::{Details, Receipt};
 use serde::Serialize;
 
 /// The transcript that was replayed.
@@ -73,6 +74,34 @@ pub struct LayerTotals {
     pub tokens_removed: i64,
 }
 
+/// One compaction of the replay.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CompactionReport {
+    /// The request before which it happened: its place among `requests`.
+    pub request: usize,
+    /// The answer that marks the request.
+    pub entry_id: EntryId,
+    /// The first entry that was kept as it is.
+    pub first_kept_entry_id: EntryId,
+    /// Tokens of the request before.
+    pub tokens_before: Tokens,
+    /// Tokens of the request after; null where the engine does not say.
+    pub tokens_after: Option<Tokens>,
+    /// The summary.
+    pub summary: String,
+    /// What the engine has to say about it; of ctx's own compactions `receipt` is a [`Receipt`].
+    pub details: Option<serde_json::Value>,
+}
+
+impl CompactionReport {
+    /// The receipt, where ctx itself compacted.
+    #[must_use]
+    pub fn receipt(&self) -> Option<Receipt> {
+        Some(Details::from_json(self.details.as_ref()?)?.receipt)
+    }
+}
+
 /// Sums over all requests.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -89,6 +118,10 @@ pub struct Totals {
     pub overflows_with: usize,
     /// Requests before which history was compacted.
     pub compactions: usize,
+    /// Calls that were made of models that write summaries.
+    pub summary_calls: usize,
+    /// What they cost, in USD; null where a price is not known.
+    pub summary_cost_usd: Option<f64>,
     /// Cost with nothing left out, in USD; null where the model has no price.
     pub cost_without_usd: Option<f64>,
     /// Cost with ctx, in USD, summary calls included; null where the model has no price.
@@ -119,6 +152,8 @@ pub struct ReplayReport {
     pub counter: String,
     /// The model whose prices were taken.
     pub model: Option<String>,
+    /// The compactions, in order.
+    pub compactions: Vec<CompactionReport>,
     /// The requests, in order.
     pub requests: Vec<RequestReport>,
     /// Details of the requests, in the same order; empty unless asked for.

@@ -23,5 +23,7 @@ pub const LINKED: &[&str] = &[
     #[cfg(feature = "pruning")]
     "pruning",
     #[cfg(feature = "compaction")]
+    "compaction",
+    #[cfg(feature = "compaction")]
     "hard-prune",
 ];

@@ -9,6 +9,7 @@ use ctx_session::blobs::MemoryBlobs;
 use crate::args::{Global, Replay};
 use crate::files::{Existing, write_beside};
 use crate::out::{Cell, DIM, GREEN, Out, RED, table};
+use crate::receipt;
 use crate::setup;
 use crate::words::{harmless, percent, thousands, usd};
 
@@ -64,6 +65,10 @@ fn print(report: &ReplayReport, out: &Out) -> anyhow::Result<()> {
         out.line("")?;
         out.line(layers(report))?;
     }
+    if !report.compactions.is_empty() {
+        out.line("")?;
+        out.line(compactions(report))?;
+    }
     Ok(())
 }
 
@@ -118,4 +123,36 @@ fn layers(report: &ReplayReport) -> String {
         ]
     });
     table(&["layer", "left out", "shortened", "added", "tokens taken out"], rows.collect(), 5)
+}
+
+/// How many compactions are listed before the rest is only counted.
+const LISTED: usize = 12;
+
+fn compactions(report: &ReplayReport) -> String {
+    let rows = report.compactions.iter().take(LISTED).map(|compaction| {
+        let receipt = compaction.receipt();
+        let after = compaction.tokens_after.map_or_else(|| "-".to_owned(), |t| thousands(t.get()));
+        let mut row: Vec<Cell> = vec![
+            thousands(compaction.request as u64 + 1).into(),
+            thousands(compaction.tokens_before.get()).into(),
+            after.into(),
+        ];
+        row.extend(receipt.as_ref().map(receipt::cells).unwrap_or_default());
+        row
+    });
+    let header = [
+        "compaction before request",
+        "tokens",
+        "after",
+        "messages",
+        "summary",
+        "facts kept",
+        "made up",
+        "written by",
+    ];
+    let mut text = table(&header, rows.collect(), 7);
+    if let Some(more) = report.compactions.len().checked_sub(LISTED).filter(|&more| more > 0) {
+        text.push_str(&format!("\n{DIM}and {} more; --json has them all{DIM:#}", thousands(more as u64)));
+    }
+    text
 }

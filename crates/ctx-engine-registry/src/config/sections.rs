@@ -167,8 +167,7 @@ pub struct Running {
     /// Compaction starts when this share of the window is used. Default: 0.75.
     #[schemars(range(min = 0.1, max = 1))]
     pub memory_compact_ratio: f64,
-    /// This share of the window is kept verbatim by a compaction. Default: 0.1. It waits for
-    /// summaries: the hard prune goes by `maxHistoryShare`.
+    /// This share of the window is kept verbatim by a compaction. Default: 0.1.
     #[schemars(range(min = 0, max = 1))]
     pub memory_reserve_ratio: f64,
     /// Whether long tool results are offloaded to files. Default: false.

@@ -14,10 +14,11 @@ const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 
 /// In the order of use: each file speaks only of those before it, and the last one starts the page.
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 6] = [
     include_str!("model.js"),
     include_str!("chart.js"),
     include_str!("manifest.js"),
+    include_str!("compactions.js"),
     include_str!("rows.js"),
     include_str!("page.js"),
 ];
@@ -157,6 +158,7 @@ mod tests {
             profile: Profile::Openclaw,
             counter: "chars4".to_owned(),
             model: Some(text.to_owned()),
+            compactions: Vec::new(),
             requests: vec![request; count],
             details: vec![detail; count],
             totals: Totals::default(),

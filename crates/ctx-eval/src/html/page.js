@@ -14,6 +14,7 @@ function start() {
     opened: (at) => show(page, at),
     viewed: (zoomed) => (byId("zoom-out").hidden = !zoomed),
   });
+  writeCompactions(model, (at) => show(page, at));
   listenToControls(page);
   listenToKeys(page);
   applyFilter(page);

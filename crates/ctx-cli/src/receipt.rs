@@ -1,0 +1,162 @@
+//! The receipt of a compaction, for people.
+
+use ctx_layers::compaction::{Call, FactKind, Receipt, Rung};
+
+use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
+use crate::words::{counted, harmless, percent, shortened, thousands, usd};
+
+/// How many of a list are named.
+const NAMED: usize = 8;
+
+/// Room for one of them.
+const NAME_CHARS: usize = 60;
+
+/// Messages, tokens of the summary, who wrote it, facts kept, made up: a row's cells.
+pub(crate) fn cells(receipt: &Receipt) -> Vec<Cell> {
+    let audit = &receipt.audit;
+    let kept = Cell::styled(percent(audit.coverage), coverage_style(audit.coverage));
+    let ungrounded = audit.ungrounded.len();
+    let made_up = match ungrounded {
+        0 => Cell::from("0"),
+        n => Cell::styled(format!("{n} removed"), YELLOW),
+    };
+    vec![
+        thousands(receipt.messages.into()).into(),
+        thousands(receipt.summary_tokens.get()).into(),
+        kept,
+        made_up,
+        writer(receipt).into(),
+    ]
+}
+
+/// Who wrote the summary.
+pub(crate) fn writer(receipt: &Receipt) -> String {
+    let name = match receipt.rung {
+        Rung::Model => receipt.model.as_deref().unwrap_or("a model").to_owned(),
+        Rung::WithoutOversized => {
+            let model = receipt.model.as_deref().unwrap_or("a model");
+            format!("{model}, large messages left out")
+        }
+        Rung::Extractive => "extractive".to_owned(),
+        Rung::HardPrune => "nobody: history was cut".to_owned(),
+    };
+    if receipt.emergency { format!("{name} (emergency)") } else { name }
+}
+
+/// The whole receipt.
+pub(crate) fn print(receipt: &Receipt, out: &Out) -> anyhow::Result<()> {
+    let (before, after) = (receipt.tokens_before.get(), receipt.tokens_after.get());
+    let share = if before == 0 { 1.0 } else { after as f64 / before as f64 };
+    out.line(format!(
+        "{BOLD}{}{BOLD:#} -> {BOLD}{}{BOLD:#} tokens ({}), the summary {}",
+        thousands(before),
+        thousands(after),
+        percent(share),
+        thousands(receipt.summary_tokens.get()),
+    ))?;
+    out.line(format!(
+        "{} summarised, {} kept from entry {}{}",
+        counted(receipt.messages as usize, "message"),
+        receipt.kept_messages,
+        shortened(&receipt.first_kept_entry_id, NAME_CHARS),
+        if receipt.split_turn { " (inside a turn)" } else { "" },
+    ))?;
+    out.line(format!("written by {}", harmless(&writer(receipt))))?;
+    if !receipt.calls.is_empty() {
+        out.line(calls(receipt))?;
+    }
+    for note in &receipt.notes {
+        out.line(format!("{DIM}{}{DIM:#}", shortened(note, 160)))?;
+    }
+    out.line("")?;
+    out.line(audit(receipt))?;
+    named("made up, and removed", &receipt.audit.ungrounded, out)?;
+    let shortened: Vec<String> = receipt.shortened.iter().map(ToString::to_string).collect();
+    named("kept in a shorter form", &shortened, out)
+}
+
+fn calls(receipt: &Receipt) -> String {
+    let failed = receipt.calls.iter().filter(|call| !call.ok).count();
+    let millis: u64 = receipt.calls.iter().map(|call| call.millis).sum();
+    let cost = receipt.cost_usd.map_or_else(|| "cost unknown".to_owned(), usd);
+    let mut text = format!(
+        "{}, {} failed, {:.1} s, {cost}",
+        counted(receipt.calls.len(), "call"),
+        thousands(failed as u64),
+        millis as f64 / 1_000.0,
+    );
+    let last_error = receipt.calls.iter().rev().find_map(|Call { model, error, .. }| {
+        error.as_ref().map(|error| format!("; last: {model}: {error}"))
+    });
+    text.push_str(&shortened(&last_error.unwrap_or_default(), 200));
+    text
+}
+
+fn audit(receipt: &Receipt) -> String {
+    let audit = &receipt.audit;
+    let mut rows: Vec<Vec<Cell>> = Vec::new();
+    for kind in FactKind::ALL {
+        let Some(count) = audit.kinds.get(&kind) else { continue };
+        let lost = count.facts.saturating_sub(count.kept + count.repaired);
+        rows.push(vec![
+            kind_name(kind).into(),
+            thousands(count.facts.into()).into(),
+            thousands(count.kept.into()).into(),
+            thousands(count.repaired.into()).into(),
+            lost_cell(lost),
+        ]);
+    }
+    let share = percent(audit.coverage);
+    rows.push(vec![
+        Cell::styled(format!("all ({share})"), coverage_style(audit.coverage)),
+        thousands(audit.facts.into()).into(),
+        thousands(audit.kept.into()).into(),
+        thousands(audit.repaired.into()).into(),
+        lost_cell(audit.missing),
+    ]);
+    table(&["must be kept", "facts", "kept", "repaired", "lost"], rows, 5)
+}
+
+fn lost_cell(lost: u32) -> Cell {
+    match lost {
+        0 => "0".into(),
+        n => Cell::styled(thousands(n.into()), YELLOW),
+    }
+}
+
+fn coverage_style(coverage: f64) -> anstyle::Style {
+    match coverage {
+        c if c >= 0.95 => GREEN,
+        c if c >= 0.8 => YELLOW,
+        _ => RED,
+    }
+}
+
+fn kind_name(kind: FactKind) -> &'static str {
+    match kind {
+        FactKind::Pinned => "pinned instructions",
+        FactKind::Ask => "the open ask",
+        FactKind::Constraint => "constraints",
+        FactKind::Decision => "decisions",
+        FactKind::Question => "open questions",
+        FactKind::ErrorCode => "errors",
+        FactKind::Path => "paths",
+        FactKind::Url => "URLs",
+        FactKind::Id => "ids and hashes",
+        FactKind::Number => "numbers",
+        FactKind::CodeName => "names in code",
+    }
+}
+
+fn named(what: &str, items: &[String], out: &Out) -> anyhow::Result<()> {
+    if items.is_empty() {
+        return Ok(());
+    }
+    let shown: Vec<String> = items.iter().take(NAMED).map(|i| shortened(i, NAME_CHARS)).collect();
+    let more = match items.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        n => format!(" and {} more", thousands(n as u64)),
+    };
+    out.line(format!("{what}: {}{more}", shown.join(", ")))?;
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! The layer: compaction as part of a request.
+
+use std::sync::Arc;
+
+use ctx_core::{
+    CompactRequest, CompactResult, CompactionTrigger, ContextView, Layer, Pending,
+    PendingCompaction, Prepared, Result, SummaryInstructions, SummaryModels, TurnContext,
+};
+
+use crate::compact::ID;
+use crate::{Config, History, Order, compact};
+
+/// Replaces old history by a verified summary when the request passes the threshold.
+///
+/// # Notes
+///
+/// `prepare` writes the summary and `apply` puts it into the view; the host finds it in
+/// [`ContextView::take_compactions`] and stores it. Without models the extractive summariser writes
+/// it. The layer never fails a request: where no summary would make it smaller, the layers behind
+/// it go on.
+///
+/// # Default
+///
+/// On, at window minus reserve.
+///
+/// # Example
+///
+/// ```
+/// use ctx_compaction::{Compaction, Config};
+/// let layer = Compaction::new(Config::default(), None);
+/// # let _: &dyn ctx_core::Layer = &layer;
+/// ```
+#[derive(Clone, Debug)]
+pub struct Compaction {
+    config: Arc<Config>,
+    models: Option<SummaryModels>,
+}
+
+impl Compaction {
+    /// The layer's name in manifests.
+    pub const ID: &'static str = ID;
+
+    /// A layer that asks `models`, as long as there are any.
+    #[must_use]
+    pub fn new(config: Config, models: Option<SummaryModels>) -> Self {
+        let models = models.filter(|models| !models.chain.is_empty());
+        Self { config: Arc::new(config), models }
+    }
+}
+
+impl Layer for Compaction {
+    fn id(&self) -> &'static str {
+        Self::ID
+    }
+
+    fn prepare(&self, view: &ContextView, turn: &TurnContext) -> Option<Pending> {
+        if view.used() <= self.config.threshold(view.ledger()) {
+            return None;
+        }
+        let history = History::of(view);
+        let order = Order {
+            trigger: CompactionTrigger::Threshold,
+            attempt: 1,
+            force: false,
+            token_budget: None,
+            focus: None,
+            instructions: SummaryInstructions::default(),
+            models: self.models.clone(),
+            now: turn.now,
+        };
+        let config = self.config.clone();
+        Some(Box::pin(async move {
+            let result = compact(history?, config, order).await?;
+            Ok(Box::new(result) as Prepared)
+        }))
+    }
+
+    fn apply(
+        &self,
+        view: &mut ContextView,
+        prepared: Option<Prepared>,
+        turn: &TurnContext,
+    ) -> Result<()> {
+        let result = prepared.and_then(|prepared| prepared.downcast::<CompactResult>().ok());
+        let Some(compacted) = result.and_then(|result| result.result) else { return Ok(()) };
+        let reason = match &compacted.details {
+            Some(_) => "summarised, because the request passed the threshold",
+            None => "left out, because the request passed the threshold",
+        };
+        view.compact(compacted, turn.ids.next_id(), ID, reason)?;
+        Ok(())
+    }
+
+    fn compact(&self, request: &CompactRequest) -> Option<PendingCompaction> {
+        let history = History::of(&request.view);
+        let mut order = Order::of(request);
+        order.models = order.models.or_else(|| self.models.clone());
+        let config = self.config.clone();
+        Some(Box::pin(async move { compact(history?, config, order).await }))
+    }
+}
