@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+pub mod eval;
 pub mod html;
 mod replay;
 mod report;

@@ -1,0 +1,121 @@
+//! What was left out, and how much of what matters in it is still said.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use ctx_core::{Action, ContextView, Edit, Entry, EntryId, Result, Role, Tokens};
+use ctx_layers::compaction::{Grounds, Said, audit, facts};
+
+use super::text;
+
+/// Losses are judged when they make up this share of the window, so that a policy which drops a
+/// message before every request costs no audit for each.
+const JUDGED_FROM: f64 = 0.05;
+
+/// How many facts a passage had, and how many of them stand in a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) facts: u64,
+    pub(super) kept: u64,
+}
+
+impl Kept {
+    /// The share that is kept, where there were any.
+    pub(super) fn share(self) -> Option<f64> {
+        (self.facts > 0).then(|| self.kept as f64 / self.facts as f64)
+    }
+}
+
+/// How much of what must be kept of `said` stands in `text`.
+pub(super) fn kept(said: &[Said], text: &str) -> Kept {
+    let facts = facts(said);
+    let missing = audit(text, &facts, &Grounds::of(said, None, &[])).missing.len();
+    Kept { facts: facts.len() as u64, kept: facts.len().saturating_sub(missing) as u64 }
+}
+
+/// What a summary says that stands nowhere in `said` nor in the summary before it.
+pub(super) fn ungrounded(summary: &str, said: &[Said], previous: Option<&str>) -> Vec<String> {
+    let invented = audit(summary, &[], &Grounds::of(said, previous, &[])).ungrounded;
+    invented.into_iter().map(|invented| invented.text).collect()
+}
+
+/// A recorded message, as the auditor takes it. One that cannot be read is passed over.
+pub(super) fn said(entry: &Entry) -> Option<Said> {
+    Some(Said { id: entry.id().clone(), message: entry.message().ok()?, pinned: false })
+}
+
+/// Messages left out since the last judgement.
+#[derive(Debug)]
+pub(super) struct Losses {
+    known: HashMap<EntryId, Arc<Entry>>,
+    pending: Vec<EntryId>,
+    listed: HashSet<EntryId>,
+    tokens: Tokens,
+    least: Tokens,
+}
+
+impl Losses {
+    pub(super) fn new(window: Tokens) -> Self {
+        Self {
+            known: HashMap::new(),
+            pending: Vec::new(),
+            listed: HashSet::new(),
+            tokens: Tokens::ZERO,
+            least: window.scale(JUDGED_FROM),
+        }
+    }
+
+    /// A message of the transcript.
+    pub(super) fn know(&mut self, entry: &Arc<Entry>) {
+        self.known.insert(entry.id().clone(), entry.clone());
+    }
+
+    /// Takes note of what edits left out or shortened. Says whether any did.
+    pub(super) fn note(&mut self, edits: &[Edit]) -> bool {
+        let mut any = false;
+        for edit in edits {
+            let smaller = matches!(edit.action, Action::Drop | Action::Replace);
+            if !smaller || edit.after >= edit.before || !self.known.contains_key(&edit.entry) {
+                continue;
+            }
+            any = true;
+            self.tokens += edit.before - edit.after;
+            if self.listed.insert(edit.entry.clone()) {
+                self.pending.push(edit.entry.clone());
+            }
+        }
+        any
+    }
+
+    /// Whether so much was lost that it is time to judge.
+    pub(super) fn are_due(&self) -> bool {
+        !self.pending.is_empty() && self.tokens >= self.least
+    }
+
+    /// Whether anything was lost since the last judgement.
+    pub(super) fn any(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// The messages lost since the last judgement, as recorded.
+    pub(super) fn said(&self) -> Vec<Said> {
+        self.pending.iter().filter_map(|id| said(self.known.get(id)?)).collect()
+    }
+
+    /// Looks the facts of what was lost up in the request, and begins anew.
+    pub(super) fn judge(&mut self, view: &ContextView) -> Result<Kept> {
+        let kept = kept(&self.said(), &text::of_request(view)?);
+        self.pending.clear();
+        self.listed.clear();
+        self.tokens = Tokens::ZERO;
+        Ok(kept)
+    }
+}
+
+/// The recorded messages of a view, as the auditor takes them.
+pub(super) fn said_in(view: &ContextView) -> Vec<Said> {
+    let live = view.nodes().iter().filter(|node| {
+        node.is_live() && *node.role() != Role::CompactionSummary
+    });
+    live.filter_map(|node| said(node.entry())).collect()
+}

@@ -1,0 +1,244 @@
+//! What the agent itself did: its own compactions, with the summaries its model wrote.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use ctx_core::{Counter, Entry, EntryId, Result, Role, Tokens};
+use ctx_layers::compaction::{
+    Extract, FileLists, Grounds, PreviousSummary, Repair, Said, Ungrounded, extract, facts, repair,
+};
+use ctx_session::{EntryKind, LineItem, Transcript};
+
+use super::losses::{Kept, kept, said, ungrounded};
+use super::report::{RecordedSummary, RowKind, SummaryFigures};
+use super::run::answer_tokens;
+use super::tally::Sums;
+use super::{EvalSetup, text};
+
+/// The row of what the agent did.
+pub(super) const RECORDED: &str = "recorded";
+
+/// The row with our summaries in the place of the agent's.
+const IN_ITS_PLACE: &str = "recorded, ctx-extractive";
+
+/// A compaction of the agent's.
+pub(super) struct Point {
+    index: usize,
+    id: EntryId,
+    before: Vec<Arc<Entry>>,
+    after: Vec<Arc<Entry>>,
+}
+
+/// The agent's compactions on the way to the leaf, oldest first.
+pub(super) fn points(transcript: &Transcript) -> Result<Vec<Point>> {
+    let mut points = Vec::new();
+    for index in transcript.path(None)? {
+        let Some(entry) = transcript.entries().get(index) else { continue };
+        let parent = entry.parent().and_then(|parent| transcript.entries().get(parent));
+        let (EntryKind::Compaction, Some(parent)) = (entry.kind(), parent) else { continue };
+        let after = transcript.context(Some(entry.id()))?;
+        if after.compaction.as_ref() == Some(entry.id()) {
+            let before = transcript.context(Some(parent.id()))?.entries;
+            points.push(Point { index, id: entry.id().clone(), before, after: after.entries });
+        }
+    }
+    Ok(points)
+}
+
+/// The size of the agent's own context before each recorded answer.
+pub(super) struct Walk {
+    /// Tokens of the request, and of its beginning that was in the request before.
+    pub(super) requests: Vec<(Tokens, Tokens)>,
+}
+
+/// Walks the session with the agent's own compactions. `summaries` may put other sizes in the place of
+/// those of the agent's contexts after a compaction.
+pub(super) fn walk(
+    transcript: &Transcript,
+    line: &[LineItem],
+    points: &[Point],
+    fixed: Tokens,
+    counter: &Counter,
+    sizes: &[Tokens],
+) -> Result<Walk> {
+    let mut requests = Vec::new();
+    let (mut total, mut prefix) = (fixed, Tokens::ZERO);
+    let mut next = points.iter().zip(sizes).peekable();
+    for item in line {
+        let index = transcript.index_of(item.entry.id()).unwrap_or_default();
+        while let Some((_, size)) = next.next_if(|(point, _)| point.index < index) {
+            (total, prefix) = (fixed + *size, fixed);
+        }
+        if item.request {
+            requests.push((total, prefix));
+            prefix = total;
+        }
+        let (facts, tokens) = item.entry.measure(counter)?;
+        if facts.in_model_context {
+            total += tokens;
+        }
+    }
+    Ok(Walk { requests })
+}
+
+/// The sizes of the agent's contexts after its compactions.
+pub(super) fn sizes(points: &[Point], counter: &Counter) -> Result<Vec<Tokens>> {
+    points.iter().map(|point| tokens(&point.after, counter)).collect()
+}
+
+fn tokens(entries: &[Arc<Entry>], counter: &Counter) -> Result<Tokens> {
+    entries.iter().map(|entry| entry.tokens(counter)).sum()
+}
+
+/// How far the counter is off what the provider reported, request by request.
+pub(super) fn estimate_errors(line: &[LineItem], walk: &Walk) -> Result<Vec<f64>> {
+    let answers = line.iter().filter(|item| item.request);
+    let mut errors = Vec::new();
+    for (item, (estimate, _)) in answers.zip(&walk.requests) {
+        let meta = &item.entry.message()?.meta;
+        let failed = matches!(meta.stop_reason.as_deref(), Some("error" | "aborted"));
+        let prompt = meta.usage.map_or(0, |usage| usage.prompt());
+        if !failed && prompt > 0 {
+            errors.push((estimate.get() as f64 - prompt as f64).abs() / prompt as f64);
+        }
+    }
+    Ok(errors)
+}
+
+/// Two rows, the agent's own and ours in its place, and the summaries one by one.
+pub(super) fn recorded(
+    transcript: &Transcript,
+    line: &[LineItem],
+    points: &[Point],
+    setup: &EvalSetup,
+) -> Result<(Vec<Sums>, Vec<RecordedSummary>)> {
+    let mut own = Sums::new(RECORDED, RowKind::Recorded, setup.prices);
+    let mut ours = Sums::new(IN_ITS_PLACE, RowKind::Recorded, setup.prices);
+    let fixed = setup.system + setup.tools;
+    let own_sizes = sizes(points, &setup.counter)?;
+    let mut our_sizes = Vec::new();
+    let mut summaries = Vec::new();
+    for (point, &size) in points.iter().zip(&own_sizes) {
+        let Some(found) = Compared::of(point, &setup.counter)? else {
+            our_sizes.push(size);
+            continue;
+        };
+        let before = fixed + tokens(&point.before, &setup.counter)?;
+        let our_size = size - found.figures.recorded.tokens + found.figures.ctx.tokens;
+        our_sizes.push(our_size);
+        own.summary_call(before, found.figures.recorded.tokens);
+        for (sums, figures, size) in
+            [(&mut own, &found.figures.recorded, size), (&mut ours, &found.figures.ctx, our_size)]
+        {
+            sums.cut(before, fixed + size);
+            sums.ungrounded += figures.ungrounded.len() as u64;
+            if let Some(share) = figures.coverage {
+                sums.coverage.add(share);
+            }
+        }
+        summaries.push(found.figures);
+    }
+    for (sums, sizes) in [(&mut own, &own_sizes), (&mut ours, &our_sizes)] {
+        let walk = walk(transcript, line, points, fixed, &setup.counter, sizes)?;
+        let answers = line.iter().filter(|item| item.request);
+        for (item, &(sent, prefix)) in answers.zip(&walk.requests) {
+            let answer = answer_tokens(&item.entry, setup)?;
+            sums.request(sent, prefix, item.entry.timestamp(), answer);
+        }
+        sums.errors = estimate_errors(line, &walk)?;
+    }
+    Ok((vec![own, ours], summaries))
+}
+
+/// A recorded summary and ours, judged.
+struct Compared {
+    figures: RecordedSummary,
+}
+
+impl Compared {
+    /// `None` where the agent left no summary in words.
+    fn of(point: &Point, counter: &Counter) -> Result<Option<Self>> {
+        let is_summary = |entry: &Arc<Entry>| {
+            entry.facts().is_ok_and(|facts| facts.role == Role::CompactionSummary)
+        };
+        let Some(summary) = point.after.iter().find(|entry| is_summary(entry)) else {
+            return Ok(None);
+        };
+        let summary = summary.message()?.plain_text();
+        let staying: HashSet<&EntryId> = point.after.iter().map(|entry| entry.id()).collect();
+        let (old, messages): (Vec<_>, Vec<_>) =
+            point.before.iter().partition(|entry| is_summary(entry));
+        let (kept_messages, removed): (Vec<_>, Vec<_>) =
+            messages.into_iter().partition(|entry| staying.contains(entry.id()));
+        let removed: Vec<Said> = removed.into_iter().filter_map(|entry| said(entry)).collect();
+        let mut beside = String::new();
+        for entry in &kept_messages {
+            text::add_message(&*entry.message()?, &mut beside);
+        }
+        let mut previous = String::new();
+        for entry in old {
+            previous.push_str(&entry.message()?.plain_text());
+        }
+        let mut source = removed.clone();
+        source.extend(kept_messages.into_iter().filter_map(|entry| said(entry)));
+        let previous = Some(previous).filter(|text| !text.is_empty());
+        let judge = |summary: &str| figures(summary, &beside, &removed, &source, previous.as_deref(), counter);
+        let (recorded, Kept { facts, .. }) = judge(&summary);
+        let ours = our_summary(&removed, &source, previous.as_deref(), counter.text(&summary), counter);
+        Ok(Some(Self {
+            figures: RecordedSummary {
+                entry_id: point.id.clone(),
+                messages: removed.len(),
+                facts,
+                recorded,
+                ctx: judge(&ours).0,
+            },
+        }))
+    }
+}
+
+fn figures(
+    summary: &str,
+    beside: &str,
+    removed: &[Said],
+    source: &[Said],
+    previous: Option<&str>,
+    counter: &Counter,
+) -> (SummaryFigures, Kept) {
+    let alone = kept(removed, summary);
+    let figures = SummaryFigures {
+        tokens: counter.text(summary),
+        in_summary: alone.share(),
+        coverage: kept(removed, &format!("{summary}\n{beside}")).share(),
+        ungrounded: ungrounded(summary, source, previous),
+    };
+    (figures, alone)
+}
+
+/// Our extractive summary of the same messages, audited and repaired, in the same room.
+fn our_summary(
+    removed: &[Said],
+    source: &[Said],
+    previous: Option<&str>,
+    budget: Tokens,
+    counter: &Counter,
+) -> String {
+    let facts = facts(removed);
+    let before = previous.map(|text| PreviousSummary {
+        files: FileLists::in_summary(text),
+        tokens: counter.text(text),
+        text: text.to_owned(),
+    });
+    let job = Extract {
+        said: removed,
+        facts: &facts,
+        previous: before.as_ref(),
+        turn_start: None,
+        focus: None,
+        budget,
+        counter,
+    };
+    let grounds = Grounds::of(source, previous, &[]);
+    let how = Repair { budget, counter, ungrounded: Ungrounded::Remove };
+    repair(&extract(&job), &facts, &grounds, &how).text
+}

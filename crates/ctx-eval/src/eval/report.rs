@@ -1,0 +1,160 @@
+//! What an evaluation found. The field names are part of the command line's contract.
+
+use ctx_core::{EntryId, Tokens};
+use serde::Serialize;
+
+use super::Preset;
+use crate::SessionReport;
+
+/// What a row is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RowKind {
+    /// Nothing was ever left out.
+    None,
+    /// The default engine under one of our profiles.
+    Profile,
+    /// An engine, by its id.
+    Engine,
+    /// What another agent does, from its documented constants.
+    Preset,
+    /// What the agent itself did, as recorded; or our summary in the place of its.
+    Recorded,
+}
+
+/// One candidate over one session, or over all of them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EvalRow {
+    /// The candidate.
+    pub name: String,
+    /// What it is.
+    pub kind: RowKind,
+    /// How many requests there were.
+    pub requests: usize,
+    /// Sum of the tokens sent, all by the report's counter.
+    pub sent_tokens: u64,
+    /// Share of the sent tokens that the provider's cache would have held, 0 to 1.
+    pub prefix_reuse: Option<f64>,
+    /// What the requests and the summary calls would have cost, in USD; null where no price is known.
+    pub cost_usd: Option<f64>,
+    /// Tokens of the request after over those before, mean over all times history was cut; null
+    /// where it never was.
+    pub compression_ratio: Option<f64>,
+    /// Calls for summaries that a model would have had to answer. Failed ones count.
+    pub calls: u64,
+    /// How far the candidate's own counter is off what the provider reported: median over the
+    /// recorded requests of the absolute relative error; null where nothing was reported.
+    pub estimate_error: Option<f64>,
+    /// Of the must-keep facts in what was left out, the share that still stands in the request
+    /// afterwards: mean over all times history was cut; null where it never was.
+    pub coverage: Option<f64>,
+    /// Identifiers and numbers in summaries that stand nowhere in their sources.
+    pub ungrounded: u64,
+    /// Requests that would not have fitted the window, and times that room had to be made and was
+    /// not.
+    pub wedges: usize,
+    /// How many times history was cut.
+    pub cuts: usize,
+    /// Why the candidate did not get to the end, if it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+/// A session compacted once, to a share of its tokens.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OnceRow {
+    /// The candidate.
+    pub name: String,
+    /// What it is.
+    pub kind: RowKind,
+    /// Tokens before.
+    pub tokens_before: u64,
+    /// Tokens after.
+    pub tokens_after: u64,
+    /// Must-keep facts in what was left out.
+    pub facts: u64,
+    /// Share of them that stands in the request afterwards; null where there were none.
+    pub coverage: Option<f64>,
+    /// Identifiers and numbers in the summary that stand nowhere in its source.
+    pub ungrounded: u64,
+    /// Sessions, and how many of them got to the share.
+    pub sessions: usize,
+    /// See `sessions`.
+    pub reached: usize,
+    /// Why it could not be measured, where it could not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+/// A summary that the agent's own model wrote, and ours of the same passage at the same size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedSummary {
+    /// The recorded compaction.
+    pub entry_id: EntryId,
+    /// Messages it stands for.
+    pub messages: usize,
+    /// Must-keep facts in them.
+    pub facts: u64,
+    /// The recorded one.
+    pub recorded: SummaryFigures,
+    /// Ours, extractive, with audit and repair, in a budget of as many tokens as the recorded one has.
+    pub ctx: SummaryFigures,
+}
+
+/// How good a summary is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SummaryFigures {
+    /// Its tokens.
+    pub tokens: Tokens,
+    /// Share of the facts that stand in the summary alone; null where there were none.
+    pub in_summary: Option<f64>,
+    /// Share of the facts that stand in the summary and in what was kept beside it.
+    pub coverage: Option<f64>,
+    /// Identifiers and numbers that stand nowhere in the source.
+    pub ungrounded: Vec<String>,
+}
+
+/// One session's part of the report.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionEval {
+    /// The transcript.
+    pub session: SessionReport,
+    /// The model's window.
+    pub window: Tokens,
+    /// The model whose prices were taken.
+    pub model: Option<String>,
+    /// The candidates.
+    pub rows: Vec<EvalRow>,
+    /// The session compacted once.
+    pub once: Vec<OnceRow>,
+    /// The agent's own summaries.
+    pub recorded: Vec<RecordedSummary>,
+    /// What the sums over several sessions are made from, a row each.
+    #[serde(skip)]
+    pub(super) sums: Vec<super::tally::Sums>,
+}
+
+/// An evaluation.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EvalReport {
+    /// How all sizes were counted.
+    pub counter: String,
+    /// The share that sessions were compacted to once.
+    pub compact_to: f64,
+    /// The candidates, over all sessions.
+    pub rows: Vec<EvalRow>,
+    /// Each session compacted once, over all sessions.
+    pub once: Vec<OnceRow>,
+    /// The sessions.
+    pub sessions: Vec<SessionEval>,
+    /// What the presets are made from.
+    pub presets: Vec<Preset>,
+    /// What has to be known to read the figures.
+    pub notes: Vec<String>,
+}

@@ -1,0 +1,188 @@
+//! Sums of one candidate, which can be added up over sessions.
+
+use ctx_core::{Timestamp, Tokens};
+use ctx_model::Prices;
+
+use super::report::{EvalRow, RowKind};
+use crate::PromptCache;
+use crate::cache::usage;
+
+/// A mean in the making.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mean {
+    sum: f64,
+    count: usize,
+}
+
+impl Mean {
+    pub(super) fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.count += 1;
+    }
+
+    pub(super) fn get(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+
+    fn join(&mut self, other: Self) {
+        self.sum += other.sum;
+        self.count += other.count;
+    }
+}
+
+/// What one candidate did.
+#[derive(Clone, Debug)]
+pub(super) struct Sums {
+    pub(super) name: String,
+    pub(super) kind: RowKind,
+    requests: usize,
+    sent: u64,
+    cached: u64,
+    cost: Option<f64>,
+    pub(super) ratio: Mean,
+    pub(super) calls: u64,
+    pub(super) errors: Vec<f64>,
+    pub(super) coverage: Mean,
+    pub(super) ungrounded: u64,
+    pub(super) wedges: usize,
+    pub(super) cuts: usize,
+    pub(super) failed: Option<String>,
+    cache: PromptCache,
+    prices: Option<Prices>,
+}
+
+impl Sums {
+    pub(super) fn new(name: impl Into<String>, kind: RowKind, prices: Option<Prices>) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            requests: 0,
+            sent: 0,
+            cached: 0,
+            cost: prices.map(|_| 0.0),
+            ratio: Mean::default(),
+            calls: 0,
+            errors: Vec::new(),
+            coverage: Mean::default(),
+            ungrounded: 0,
+            wedges: 0,
+            cuts: 0,
+            failed: None,
+            cache: PromptCache::default(),
+            prices,
+        }
+    }
+
+    /// A request of `sent` tokens, of which the first `prefix` are as in the one before.
+    pub(super) fn request(
+        &mut self,
+        sent: Tokens,
+        prefix: Tokens,
+        now: Option<Timestamp>,
+        answer: u64,
+    ) {
+        let cached = self.cache.request(prefix.min(sent), now);
+        self.requests += 1;
+        self.sent += sent.get();
+        self.cached += cached.get();
+        self.charge(sent, cached, answer);
+    }
+
+    /// A call for a summary. It begins otherwise than the requests do, so no cache helps.
+    pub(super) fn summary_call(&mut self, input: Tokens, output: Tokens) {
+        self.calls += 1;
+        self.charge(input, Tokens::ZERO, output.get());
+    }
+
+    /// A cut that left `after` of `before` tokens.
+    pub(super) fn cut(&mut self, before: Tokens, after: Tokens) {
+        self.cuts += 1;
+        self.ratio.add(f64::from(after.0) / f64::from(before.0.max(1)));
+    }
+
+    fn charge(&mut self, prompt: Tokens, cached: Tokens, output: u64) {
+        if let (Some(prices), Some(cost)) = (self.prices, &mut self.cost) {
+            *cost += prices.cost(&usage(prompt, cached, output)).0;
+        }
+    }
+
+    /// Adds another session's sums. Where one has no price, there is no sum of costs.
+    pub(super) fn join(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.sent += other.sent;
+        self.cached += other.cached;
+        self.cost = self.cost.zip(other.cost).map(|(one, two)| one + two);
+        self.ratio.join(other.ratio);
+        self.calls += other.calls;
+        self.errors.extend(&other.errors);
+        self.coverage.join(other.coverage);
+        self.ungrounded += other.ungrounded;
+        self.wedges += other.wedges;
+        self.cuts += other.cuts;
+        self.failed = self.failed.take().or_else(|| other.failed.clone());
+    }
+
+    pub(super) fn row(&self) -> EvalRow {
+        EvalRow {
+            name: self.name.clone(),
+            kind: self.kind,
+            requests: self.requests,
+            sent_tokens: self.sent,
+            prefix_reuse: (self.sent > 0).then(|| self.cached as f64 / self.sent as f64),
+            cost_usd: self.cost,
+            compression_ratio: self.ratio.get(),
+            calls: self.calls,
+            estimate_error: median(self.errors.clone()),
+            coverage: self.coverage.get(),
+            ungrounded: self.ungrounded,
+            wedges: self.wedges,
+            cuts: self.cuts,
+            failed: self.failed.clone(),
+        }
+    }
+}
+
+/// The middle value, or the mean of the two in the middle.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    let lower = *values.get((values.len() - 1) / 2)?;
+    Some(f64::midpoint(lower, upper))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_sessions_are_those_of_all_their_requests() {
+        let prices = Prices { input: 1.0, output: 2.0, cache_read: None, cache_write: None };
+        let session = |sent| {
+            let mut sums = Sums::new("a", RowKind::Preset, Some(prices));
+            sums.request(Tokens(sent), Tokens::ZERO, None, 10);
+            sums.request(Tokens(sent * 2), Tokens(sent), None, 10);
+            sums.cut(Tokens(1_000), Tokens(sent / 10));
+            sums.errors.push(f64::from(sent) / 10_000.0);
+            sums
+        };
+        let (mut one, two) = (session(2_000), session(4_000));
+        one.join(&two);
+        let row = one.row();
+        assert_eq!((row.requests, row.sent_tokens, row.cuts), (4, 18_000, 2));
+        assert_eq!(row.prefix_reuse, Some(6_000.0 / 18_000.0));
+        assert_eq!(row.compression_ratio, Some(0.3));
+        assert!((row.estimate_error.unwrap() - 0.3).abs() < 1e-9);
+        assert_eq!(row.coverage, None);
+        assert!(row.cost_usd.unwrap() > 0.0);
+
+        one.join(&Sums::new("a", RowKind::Preset, None));
+        assert_eq!(one.row().cost_usd, None);
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+}

@@ -1,0 +1,96 @@
+//! Messages as text, to look facts up in.
+
+use ctx_core::{Block, ContextView, Message, Result};
+use serde_json::Value;
+
+/// Everything that a request says: the texts of its messages, the arguments of its calls, its results.
+pub(super) fn of_request(view: &ContextView) -> Result<String> {
+    let mut out = String::new();
+    for node in view.nodes().iter().filter(|node| node.is_live()) {
+        add_message(&*node.message()?, &mut out);
+    }
+    Ok(out)
+}
+
+/// Adds what a message says, each block on lines of its own. Thinking is left out: providers drop
+/// that of earlier turns.
+pub(super) fn add_message(message: &Message, out: &mut String) {
+    for block in &message.blocks {
+        add_block(block, out);
+    }
+}
+
+fn add_block(block: &Block, out: &mut String) {
+    match block {
+        Block::Text { text } => add_line(text, out),
+        Block::ToolCall(call) => {
+            add_line(&call.name, out);
+            match serde_json::from_str(call.arguments.as_str()) {
+                Ok(value) => add_value(&value, out),
+                Err(_) => add_line(call.arguments.as_str(), out),
+            }
+        }
+        // Results lie in messages only, so this is one level deep.
+        Block::ToolResult(result) => {
+            for block in &result.content {
+                match block {
+                    Block::Text { text } => add_line(text, out),
+                    Block::Opaque { json } => add_line(json.as_str(), out),
+                    _ => {}
+                }
+            }
+        }
+        Block::Bash(run) => {
+            add_line(&run.command, out);
+            add_line(&run.output, out);
+        }
+        Block::Opaque { json } => add_line(json.as_str(), out),
+        Block::Thinking { .. } | Block::Image(_) => {}
+    }
+}
+
+/// The parser refuses values nested deeper than 128, so this ends.
+fn add_value(value: &Value, out: &mut String) {
+    match value {
+        Value::Null => {}
+        Value::Bool(_) | Value::Number(_) => add_line(&value.to_string(), out),
+        Value::String(text) => add_line(text, out),
+        Value::Array(values) => values.iter().for_each(|value| add_value(value, out)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                add_line(name, out);
+                add_value(value, out);
+            }
+        }
+    }
+}
+
+fn add_line(line: &str, out: &mut String) {
+    out.push_str(line);
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_core::{RawJson, Role, ToolCall};
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_told_as_they_read_and_not_as_json_writes_them() {
+        let call = |arguments: &str| {
+            let call = ToolCall {
+                id: "1".into(),
+                name: "write".into(),
+                arguments: RawJson::from_text(arguments),
+                spelling: Default::default(),
+            };
+            let mut out = String::new();
+            add_message(&Message::new(Role::Assistant, vec![Block::ToolCall(call)]), &mut out);
+            out
+        };
+        let told = call(r#"{"path":"src/a.rs","lines":["say \"hi\"",7]}"#);
+        assert_eq!(told, "write\npath\nsrc/a.rs\nlines\nsay \"hi\"\n7\n");
+        assert_eq!(call("{no json"), "write\n{no json\n");
+    }
+}
