@@ -47,6 +47,8 @@ pub(crate) enum When {
 pub(crate) enum Command {
     /// Walk a transcript request by request: what each would have carried, with and without ctx
     Replay(Replay),
+    /// Compare profiles, engines and other agents' policies over transcripts
+    Eval(Eval),
     /// Say what a session holds and how full its context is
     Status(Status),
     /// Print the messages of the next request, and the manifest that says what was left out
@@ -96,6 +98,44 @@ pub(crate) struct Replay {
     #[arg(long)]
     pub(crate) json: bool,
     /// Write a self-contained page with a chart and every request
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Let the page replace a file that is no earlier page
+    #[arg(long, requires = "html")]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Eval {
+    /// The transcripts, or - for one from stdin
+    #[arg(required = true, value_name = "SESSION")]
+    pub(crate) sessions: Vec<PathBuf>,
+    /// The model's window in tokens; 32k and 1M are understood [default: the model's]
+    #[arg(long, short, value_name = "N")]
+    pub(crate) window: Option<String>,
+    /// The model, for its window and prices [default: the one in the transcript]
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Only these of our profiles [default: openclaw, ponybunny, copaw, memory-context, pi]
+    #[arg(long = "profile", short, value_name = "P", value_delimiter = ',')]
+    pub(crate) profiles: Vec<Profile>,
+    /// These engines too, under the configured profile
+    #[arg(long = "engine", short, value_name = "ID", value_delimiter = ',')]
+    pub(crate) engines: Vec<String>,
+    /// Only these presets of other agents: codex, opencode, goose, gemini-cli, claude-code,
+    /// clear-tool-uses, pi-0.73.1, openclaw-safeguard, truncation [default: all]
+    #[arg(long = "preset", value_name = "NAME", value_delimiter = ',')]
+    pub(crate) presets: Vec<String>,
+    /// How all tokens are counted: chars4, chars3, cjk, o200k
+    #[arg(long, short, value_name = "C", default_value = "chars4")]
+    pub(crate) counter: CounterKind,
+    /// The share that each session is compacted to once, between 0.05 and 0.9
+    #[arg(long, value_name = "SHARE", default_value_t = ctx_eval::eval::COMPACT_TO)]
+    pub(crate) compact_to: f64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a self-contained page with charts and every figure
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Let the page replace a file that is no earlier page

@@ -10,7 +10,7 @@ use ctx_core::{Error, ErrorKind};
 const PAGE_HEAD: u64 = 4096;
 
 /// What every page of ours holds near its beginning.
-const PAGE_MARK: &str = "<title>ctx replay</title>";
+const PAGE_MARKS: [&str; 2] = ["<title>ctx replay</title>", "<title>ctx eval</title>"];
 
 /// Whether a file that is in the way of an output is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,8 @@ impl Existing {
 fn is_page(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(PAGE_HEAD).read_to_end(&mut head));
-    read.is_ok() && String::from_utf8_lossy(&head).contains(PAGE_MARK)
+    let head = String::from_utf8_lossy(&head);
+    read.is_ok() && PAGE_MARKS.iter().any(|mark| head.contains(mark))
 }
 
 /// Writes what was made of the transcript `source` to a file, whole or not at all: beside its
@@ -90,7 +91,7 @@ pub(crate) fn write_beside<T>(
 }
 
 /// Whether both paths lead to one file. One that does not exist is no other.
-fn is_same_file(one: &Path, other: &Path) -> bool {
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
         _ => false,

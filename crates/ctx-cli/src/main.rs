@@ -34,6 +34,7 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
     let global = cli.global;
     match cli.command {
         Command::Replay(args) => commands::replay::run(&global, &args, out),
+        Command::Eval(args) => commands::eval::run(&global, &args, out),
         Command::Status(args) => commands::status::run(&global, &args, out),
         Command::Assemble(args) => commands::assemble::run(&global, &args, out),
         Command::Sessions(args) => commands::sessions::run(&args, out),
