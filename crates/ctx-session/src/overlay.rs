@@ -184,6 +184,12 @@ impl Overlay {
         Ok(())
     }
 
+    /// Writes to a file that was opened already.
+    #[cfg(test)]
+    pub(crate) fn with_writer(self, file: LogFile) -> Self {
+        Self { writer: Mutex::new(Some(file)), ..self }
+    }
+
     /// Ends writing, so that another process may.
     pub fn release(&self) -> Result<()> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);

@@ -249,7 +249,7 @@ fn a_compaction_goes_in_and_comes_out_of_every_format() {
     let chat = r#"[{"role":"user","content":"one"},{"role":"assistant","content":"two"},{"role":"user","content":"three"}]"#;
     let pony = "{messages: [{role: 'user', content: 'a'}, {role: 'assistant', content: 'b'}, {role: 'user', content: 'c'}], compactedHistory: [{role: 'system', content: 's'}]}";
     let v1 = "{\"type\":\"session\",\"id\":\"s\"}\n".to_owned()
-        + &r#"{"type":"message","message":{"role":"user","content":"x"}}"#.repeat(1)
+        + r#"{"type":"message","message":{"role":"user","content":"x"}}"#
         + "\n{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"y\"}}\n"
         + "{\"type\":\"message\",\"message\":{\"role\":\"user\",\"content\":\"z\"}}\n";
     let cases = [

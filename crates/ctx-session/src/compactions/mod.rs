@@ -34,6 +34,8 @@
 
 mod body;
 mod forms;
+#[cfg(test)]
+mod full_disk;
 mod list;
 mod place;
 mod replay;

@@ -36,10 +36,21 @@ pub fn store_compaction(
     now: Timestamp,
 ) -> Result<EntryId> {
     let (place, transcript) = Place::open(home, path)?;
-    let planned = planned_at(&transcript, path, at)?;
-    let kept = kept_from(&transcript, path, &planned, &compacted.first_kept_entry_id)?;
+    store_in(place, &transcript, path, at, compacted, now)
+}
+
+pub(super) fn store_in(
+    place: Place,
+    transcript: &Transcript,
+    path: &Path,
+    at: Option<&EntryId>,
+    compacted: &Compacted,
+    now: Timestamp,
+) -> Result<EntryId> {
+    let planned = planned_at(transcript, path, at)?;
+    let kept = kept_from(transcript, path, &planned, &compacted.first_kept_entry_id)?;
     let anchor = match &place {
-        Place::Ours(_) => leaf_after(&transcript, path, &planned)?,
+        Place::Ours(_) => leaf_after(transcript, path, &planned)?,
         Place::Beside(_) => planned,
     };
     let body = CompactionBody::new(compacted, transcript.first_line_hash(kept));

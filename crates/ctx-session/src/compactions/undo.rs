@@ -47,10 +47,20 @@ pub fn undo_compaction(
         return Ok(None);
     }
     let (place, transcript) = Place::open(home, path)?;
-    let Some(target) = target(&transcript, path, which)? else { return Ok(None) };
+    undo_in(place, &transcript, path, which, now)
+}
+
+pub(super) fn undo_in(
+    place: Place,
+    transcript: &Transcript,
+    path: &Path,
+    which: Option<&EntryId>,
+    now: Timestamp,
+) -> Result<Option<Undone>> {
+    let Some(target) = target(transcript, path, which)? else { return Ok(None) };
     let Some(leaf) = transcript.leaf() else { return Ok(None) };
     let entry = transcript.entries.get(target);
-    let redone = brings_back(&transcript, target);
+    let redone = brings_back(transcript, target);
     let target = entry.map(|entry| entry.id.clone()).unwrap_or_default();
     let id =
         place.append(&NewEntry::undo(&target), leaf, now).map_err(|e| not_stored(e, "undo"))?;

@@ -13,21 +13,28 @@ use crate::paths::Home;
 /// A disk as the kernel presents it: a failed sync is reported once, and what it gave up on is not
 /// tried again until it is written again.
 #[derive(Clone, Debug, Default)]
-struct Disk(Arc<Mutex<State>>);
+pub(crate) struct Disk(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     stored: Vec<u8>,
     written: Vec<(usize, Vec<u8>)>,
     failures: usize,
+    /// What still fits, if there is a limit.
+    room: Option<usize>,
 }
 
 impl Medium for Disk {
     fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
         let at = file.stream_position()? as usize;
-        file.write_all(bytes)?;
-        self.0.lock().unwrap().written.push((at, bytes.to_vec()));
-        Ok(())
+        let mut state = self.0.lock().unwrap();
+        let fits = state.room.map_or(bytes.len(), |room| room.min(bytes.len()));
+        file.write_all(&bytes[..fits])?;
+        state.written.push((at, bytes[..fits].to_vec()));
+        if let Some(room) = &mut state.room {
+            *room -= fits;
+        }
+        if fits < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
     fn sync(&self, _: &File) -> io::Result<()> {
@@ -49,8 +56,13 @@ impl Medium for Disk {
 }
 
 impl Disk {
-    fn fail(&self, syncs: usize) {
+    pub(crate) fn fail(&self, syncs: usize) {
         self.0.lock().unwrap().failures = syncs;
+    }
+
+    /// From now on so many bytes fit, or any number.
+    pub(crate) fn limit(&self, room: Option<usize>) {
+        self.0.lock().unwrap().room = room;
     }
 
     /// Failures that were asked for and have not come yet.

@@ -81,7 +81,7 @@ impl LogFile {
         Self::open_on(path, accept, Box::new(System))
     }
 
-    pub(super) fn open_on(
+    pub(crate) fn open_on(
         path: &Path,
         accept: impl FnOnce(&[u8]) -> Result<()>,
         medium: Box<dyn Medium>,

@@ -17,7 +17,7 @@ pub use ids::RandomIds;
 
 pub(crate) use entry::{Body, UNDO_TYPE, iso, one_line};
 pub(crate) use file::LogFile;
-pub(crate) use shared::{SharedFile, System};
+pub(crate) use shared::{Medium, SharedFile, System};
 
 use crate::Transcript;
 use crate::group_commit::GroupCommit;
@@ -192,11 +192,20 @@ impl SessionLog {
     /// Opens a file of ours to append to it. Leaf and ids are those a [`Transcript`] finds in it,
     /// so what was damaged is bridged here as it is for readers.
     pub fn open(path: &Path, options: LogOptions) -> Result<Self> {
+        Self::open_on(path, options, Box::new(System))
+    }
+
+    pub(crate) fn open_on(
+        path: &Path,
+        options: LogOptions,
+        medium: Box<dyn Medium>,
+    ) -> Result<Self> {
         let mut session_id = String::new();
-        let mut file = LogFile::open(path, |first| {
+        let accept = |first: &[u8]| {
             session_id = check_header(first).map_err(|e| e.with("path", path.display()))?.id;
             Ok(())
-        })?;
+        };
+        let mut file = LogFile::open_on(path, accept, medium)?;
         let transcript = Transcript::open(path)?;
         let leaf = transcript.leaf().cloned();
         let mut taken = TakenIds::default();
@@ -323,6 +332,6 @@ fn check_header(line: &[u8]) -> Result<Header> {
 }
 
 #[cfg(test)]
-mod failing_disk;
+pub(crate) mod failing_disk;
 #[cfg(test)]
 pub(crate) mod tests;

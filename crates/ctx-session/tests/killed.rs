@@ -1,0 +1,310 @@
+//! Writers that are killed at any moment while they append, compact, undo and redo: what they were
+//! told is stored is there, and what they were doing is done or not, never half.
+//!
+//! Each writer is this program again, running the same test with the variable `CTX_TEST_CHILD` set.
+
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use ctx_core::{Compacted, EntryId, RawJson, Timestamp, Tokens};
+use ctx_session::compactions::{store_compaction, undo_compaction};
+use ctx_session::key::FileId;
+use ctx_session::log::{Durability, LogOptions, NewEntry, NewSession, SessionLog};
+use ctx_session::paths::Home;
+use ctx_session::{Transcript, open};
+
+const CHILD: &str = "CTX_TEST_CHILD";
+const SEED: &str = "CTX_TEST_SEED";
+const NOW: Timestamp = Timestamp(1_765_233_665_306);
+
+/// How often a writer of each kind is killed, and after how many times it gets a new session.
+const KILLS: u64 = 100;
+const KILLS_A_SESSION: u64 = 20;
+
+/// The longest time a writer lives after its first word.
+const LONGEST: u64 = 50_000;
+
+/// What a writer does to a session, and the test to its model of it.
+#[derive(Clone, Debug, PartialEq)]
+enum Step {
+    Message(String),
+    /// The summary, and the number of the first kept message.
+    Compact(String, usize),
+    /// The number of the compaction.
+    Undo(usize),
+    Redo(usize),
+}
+
+impl Step {
+    fn write(&self) -> String {
+        match self {
+            Self::Message(text) => format!("message {text} 0"),
+            Self::Compact(summary, kept) => format!("compact {summary} {kept}"),
+            Self::Undo(which) => format!("undo x {which}"),
+            Self::Redo(which) => format!("redo x {which}"),
+        }
+    }
+
+    fn read(text: &str) -> Self {
+        let parts: Vec<&str> = text.split(' ').collect();
+        let number = parts[2].parse().unwrap();
+        match parts[0] {
+            "message" => Self::Message(parts[1].to_owned()),
+            "compact" => Self::Compact(parts[1].to_owned(), number),
+            "undo" => Self::Undo(number),
+            _ => Self::Redo(number),
+        }
+    }
+}
+
+/// A session, as it should be.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Session {
+    messages: Vec<String>,
+    /// Summary, first kept message, and whether it was undone.
+    compactions: Vec<(String, usize, bool)>,
+    context: Vec<String>,
+}
+
+impl Session {
+    fn after(&self, step: &Step) -> Self {
+        let mut next = self.clone();
+        match step {
+            Step::Message(text) => next.messages.push(text.clone()),
+            Step::Compact(summary, kept) => next.compactions.push((summary.clone(), *kept, false)),
+            Step::Undo(which) => next.compactions[*which].2 = true,
+            Step::Redo(which) => next.compactions[*which].2 = false,
+        }
+        next.context = match next.compactions.iter().rev().find(|(.., undone)| !undone) {
+            Some((summary, kept, _)) => {
+                let kept = next.messages[*kept..].iter();
+                std::iter::once(summary).chain(kept).cloned().collect()
+            }
+            None => next.messages.clone(),
+        };
+        next
+    }
+
+    /// The session as it is read.
+    fn found(transcript: &Transcript) -> Self {
+        let line: Vec<_> = transcript.main_line().unwrap().into_iter().map(|i| i.entry).collect();
+        let text = |entry: &ctx_core::Entry| entry.message().unwrap().plain_text();
+        let place = |id: &EntryId| line.iter().position(|entry| entry.id() == id).unwrap();
+        let compactions = transcript.compaction_list(None).unwrap().into_iter();
+        let context = transcript.context(None).unwrap().entries;
+        Self {
+            messages: line.iter().map(|entry| text(entry)).collect(),
+            compactions: compactions
+                .map(|c| (c.summary, place(c.first_kept_entry_id.as_ref().unwrap()), c.undone))
+                .collect(),
+            context: context.iter().map(|entry| text(entry)).collect(),
+        }
+    }
+}
+
+/// Numbers that look random and are the same in every run (xorshift64*).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % n.max(1)
+    }
+}
+
+/// Says something to the parent, in one write.
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(format!("say {text}\n").as_bytes()).unwrap();
+    out.flush().unwrap();
+}
+
+struct Writer {
+    home: Home,
+    path: PathBuf,
+    ours: bool,
+}
+
+impl Writer {
+    fn at(dir: &Path, ours: bool) -> Self {
+        Self { home: Home::at(dir.join("home")), path: dir.join("session.jsonl"), ours }
+    }
+
+    fn options() -> LogOptions {
+        LogOptions::default().with_durability(Durability::PerEntry)
+    }
+
+    fn create(&self) {
+        let text = format!("{}\n", "{\"type\":\"session\",\"version\":3,\"id\":\"s\"}");
+        if self.ours {
+            let session = NewSession {
+                id: FileId::new("s").unwrap(),
+                timestamp: NOW,
+                cwd: "/".into(),
+                parent_session: None,
+            };
+            SessionLog::create(&self.path, &session, Self::options()).unwrap();
+        } else {
+            std::fs::write(&self.path, text).unwrap();
+        }
+    }
+
+    /// What to do next: there is always something to say, and often something to compact or undo.
+    fn choose(&self, transcript: &Transcript, dice: &mut Dice) -> Step {
+        let now = Session::found(transcript);
+        let undone = |wanted: bool| now.compactions.iter().rposition(|c| c.2 == wanted);
+        let message = Step::Message(format!("m{}", now.messages.len()));
+        if now.messages.len() < 2 {
+            return message;
+        }
+        match dice.below(5) {
+            0 => message,
+            1 | 2 => {
+                let back = 1 + dice.below(now.messages.len().min(4) as u64) as usize;
+                let summary = format!("s{}", now.compactions.len());
+                Step::Compact(summary, now.messages.len() - back)
+            }
+            3 => undone(false).map_or(message, Step::Undo),
+            _ => undone(true).map_or(message, Step::Redo),
+        }
+    }
+
+    fn act(&self, transcript: &Transcript, step: &Step) -> EntryId {
+        let listed = |which: usize| transcript.compaction_list(None).unwrap()[which].clone();
+        let undo = |id: Option<&EntryId>| {
+            undo_compaction(&self.home, &self.path, id, NOW).unwrap().unwrap().id
+        };
+        match step {
+            Step::Message(text) => self.append(transcript, text),
+            Step::Compact(summary, kept) => {
+                let line = transcript.main_line().unwrap();
+                let compacted = Compacted {
+                    summary: summary.clone(),
+                    first_kept_entry_id: line[*kept].entry.id().clone(),
+                    tokens_before: Tokens(2),
+                    tokens_after: None,
+                    details: None,
+                    projections: Vec::new(),
+                };
+                let at = transcript.leaf();
+                store_compaction(&self.home, &self.path, at, &compacted, NOW).unwrap()
+            }
+            Step::Undo(which) => undo(Some(&listed(*which).id)),
+            Step::Redo(which) => undo(listed(*which).undone_by.as_ref()),
+        }
+    }
+
+    fn append(&self, transcript: &Transcript, text: &str) -> EntryId {
+        let message = format!(r#"{{"role":"user","content":"{text}"}}"#);
+        if self.ours {
+            let mut log = SessionLog::open(&self.path, Self::options()).unwrap();
+            let entry = NewEntry::message(RawJson::from_text(message));
+            let id = log.append(&entry, NOW).unwrap();
+            log.close().unwrap();
+            return id;
+        }
+        // Another program, which knows nothing of what ctx keeps beside its file.
+        let last = Transcript::open(&self.path).unwrap().leaf().cloned();
+        let parent = last.map_or("null".to_owned(), |id| format!("\"{id}\""));
+        let id = format!("e{}", transcript.entries().len());
+        let line =
+            format!(r#"{{"type":"message","id":"{id}","parentId":{parent},"message":{message}}}"#);
+        let mut file = std::fs::File::options().append(true).open(&self.path).unwrap();
+        file.write_all(format!("{line}\n").as_bytes()).unwrap();
+        id.into()
+    }
+
+    /// Goes on until killed.
+    fn work(&self, seed: u64) -> ! {
+        let mut dice = Dice(seed);
+        say("ready");
+        loop {
+            let transcript = open(&self.home, &self.path).unwrap();
+            let step = self.choose(&transcript, &mut dice);
+            say(&format!("try {}", step.write()));
+            let id = self.act(&transcript, &step);
+            say(&format!("did {id}"));
+        }
+    }
+}
+
+fn spawn(test: &str, dir: &Path, seed: u64) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
+    command.env(CHILD, dir).env(SEED, seed.to_string());
+    command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Kills writers, and looks after each at what is left.
+fn kill_writers(test: &str, ours: bool) {
+    if let Some(dir) = std::env::var_os(CHILD) {
+        let seed = std::env::var(SEED).unwrap().parse().unwrap();
+        Writer::at(Path::new(&dir), ours).work(seed);
+    }
+    let mut dice = Dice(if ours { 0x9E37_79B9 } else { 0x7F4A_7C15 });
+    let (mut steps, mut caught) = (0, 0);
+    for _ in 0..KILLS / KILLS_A_SESSION {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = Writer::at(dir.path(), ours);
+        writer.create();
+        let mut session = Session::default();
+        let mut stored: Vec<EntryId> = Vec::new();
+        for _ in 0..KILLS_A_SESSION {
+            let mut child = spawn(test, dir.path(), dice.below(u64::MAX) | 1);
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            let said = |line: std::io::Result<String>| {
+                let line = line.unwrap();
+                line.split_once("say ").map(|(_, said)| said.to_owned())
+            };
+            assert!(lines.by_ref().filter_map(said).any(|said| said == "ready"));
+            // No waiting for anything: the moment is meant to be any.
+            std::thread::sleep(Duration::from_micros(dice.below(LONGEST)));
+            child.kill().unwrap();
+            let mut trying = None;
+            for said in lines.filter_map(said) {
+                match said.split_once(' ').unwrap() {
+                    ("try", step) => trying = Some(Step::read(step)),
+                    (_, id) => {
+                        session = session.after(&trying.take().unwrap());
+                        stored.push(id.into());
+                        steps += 1;
+                    }
+                }
+            }
+            assert!(!child.wait().unwrap().success());
+
+            let transcript = open(&writer.home, &writer.path).unwrap();
+            let found = Session::found(&transcript);
+            match &trying {
+                Some(step) if found == session.after(step) => {
+                    session = found;
+                    caught += 1;
+                }
+                _ => assert_eq!(found, session, "while it was to {trying:?}"),
+            }
+            for id in &stored {
+                assert!(transcript.index_of(id).is_some(), "{id} was stored");
+            }
+        }
+    }
+    // Writers that never come to anything would try nothing.
+    println!("{steps} steps, {caught} done and not told");
+    assert!(steps > KILLS, "only {steps} steps, {caught} done and not told");
+}
+
+#[test]
+fn nothing_is_lost_in_a_session_of_ours() {
+    kill_writers("nothing_is_lost_in_a_session_of_ours", true);
+}
+
+#[test]
+fn nothing_is_lost_beside_a_foreign_file() {
+    kill_writers("nothing_is_lost_beside_a_foreign_file", false);
+}
