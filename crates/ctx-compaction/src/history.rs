@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use ctx_core::{ContextView, Entry, EntryId, Message, Result, Role, TokenLedger, Tokens};
+use ctx_core::{
+    ContextView, Entry, EntryId, Message, NodeState, Result, Role, TokenLedger, Tokens,
+};
 
 use crate::FileLists;
 
@@ -11,6 +13,8 @@ use crate::FileLists;
 pub struct Item {
     /// Its entry.
     pub entry: Arc<Entry>,
+    /// The form in which it goes out, where that is not as recorded.
+    pub form: Option<Arc<Message>>,
     /// Who speaks.
     pub role: Role,
     /// Tokens of the form that goes out.
@@ -36,6 +40,18 @@ impl Item {
     pub fn begins_turn(&self) -> bool {
         self.is_user
             || matches!(self.role, Role::BashExecution | Role::Custom | Role::BranchSummary)
+    }
+
+    /// The message as it goes out.
+    ///
+    /// # Errors
+    ///
+    /// What reading it may give.
+    pub fn message(&self) -> Result<Arc<Message>> {
+        match &self.form {
+            Some(form) => Ok(form.clone()),
+            None => self.entry.message(),
+        }
     }
 
     /// Whether it is tool results and nothing else.
@@ -70,7 +86,8 @@ pub struct PreviousSummary {
 /// The messages of a request, system messages aside, and the budget.
 #[derive(Clone, Debug)]
 pub struct History {
-    /// The messages, oldest first, without system messages and summaries of compactions.
+    /// The messages, oldest first, without system messages, summaries of compactions, and what
+    /// layers added to the request.
     pub items: Vec<Item>,
     /// What stands for the history before them. Several summaries become one text.
     pub previous: Option<PreviousSummary>,
@@ -93,6 +110,10 @@ impl History {
         for (at, node) in view.nodes().iter().enumerate().filter(|(_, node)| node.is_live()) {
             match node.role() {
                 Role::System => {}
+                // What a layer added is in no transcript: no summary can stand for it, and no cut
+                // can be named by it.
+                role if *role != Role::CompactionSummary && node.state() == NodeState::Inserted => {
+                }
                 Role::CompactionSummary => {
                     let text = node.entry().message()?.plain_text();
                     let all = previous.get_or_insert_default();
@@ -104,6 +125,10 @@ impl History {
                 }
                 role => items.push(Item {
                     entry: node.entry().clone(),
+                    form: match node.state() {
+                        NodeState::Replaced => Some(node.message()?),
+                        _ => None,
+                    },
                     role: role.clone(),
                     tokens: node.tokens(),
                     group: node.group(),

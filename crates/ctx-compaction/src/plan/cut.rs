@@ -114,14 +114,10 @@ impl Cuts {
             return newest(config.emergency.keep_messages);
         }
         if let Some(turns) = config.keep_recent_turns {
-            let starts = (0..items.len()).rev().filter(|&at| items[at].is_user);
-            return match turns {
-                0 => items.len(),
-                turns => starts
-                    .take(turns as usize)
-                    .last()
-                    .filter(|_| items.iter().filter(|item| item.is_user).count() > turns as usize)
-                    .unwrap_or(0),
+            let mut starts = (0..items.len()).rev().filter(|&at| items[at].is_user);
+            return match turns.checked_sub(1) {
+                Some(older) => starts.nth(older as usize).unwrap_or(0),
+                None => items.len(),
             };
         }
         if let Some(count) = config.keep_recent_messages {
@@ -131,10 +127,12 @@ impl Cuts {
         (0..items.len()).rev().find(|&at| self.kept(at) >= keep).unwrap_or(0)
     }
 
-    /// Where to cut when all could stay: before the newest turn, or else so that about half goes.
+    /// Where to cut when all could stay: before the newest turn if that is worth something, or else
+    /// so that about half goes.
     fn half(&self, history: &History) -> usize {
-        let turn = history.items.iter().rposition(|item| item.is_user).filter(|&at| at > 0);
-        turn.unwrap_or_else(|| {
+        let most = self.kept(0).scale(0.75);
+        let turn = history.items.iter().rposition(|item| item.is_user);
+        turn.filter(|&at| at > 0 && self.kept(at) <= most).unwrap_or_else(|| {
             let half = self.kept(0).scale(0.5);
             (1..history.items.len()).find(|&at| self.kept(at) <= half).unwrap_or(1)
         })

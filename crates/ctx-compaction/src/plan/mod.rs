@@ -16,6 +16,9 @@ use room::Room;
 /// What a compaction must save, or a summary is not worth it.
 const LEAST_GAIN: Tokens = Tokens(64);
 
+/// A summary that may measure less says nothing.
+const LEAST_SUMMARY: Tokens = Tokens(16);
+
 /// What the caller asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
@@ -141,6 +144,12 @@ pub fn plan(history: &History, config: &Config, limits: Limits) -> Result<Planne
         )));
     }
     let summary_budget = room.summary(fit.kept + fit.staying, gone + previous);
+    if summary_budget < LEAST_SUMMARY {
+        return Ok(Planned::Nothing(format!(
+            "messages that must stay ({} tokens) leave no room for a summary",
+            fit.kept + fit.staying
+        )));
+    }
     let (turn_start, split_turn) = turn(history, found);
     Ok(Planned::Compact(Plan {
         cut: found,

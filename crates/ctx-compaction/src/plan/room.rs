@@ -22,7 +22,7 @@ const LEAST_ROOM_SHARE: f64 = 0.05;
 /// Sizes of what messages and summary may measure, in counted (uncorrected) tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
-    /// Fixed parts and system messages.
+    /// Fixed parts, system messages, and what layers added.
     other: Tokens,
     /// Messages and summary together.
     all: Tokens,
@@ -42,16 +42,16 @@ impl Room {
     pub(super) fn of(history: &History, config: &Config, limits: Limits) -> Self {
         let ledger = &history.ledger;
         let wanted = wanted(ledger, config, limits);
-        let system = system_messages(history);
-        let most = ledger.budget() - system;
+        let others = others(history);
+        let most = ledger.budget() - others;
         let least = most.scale(LEAST_ROOM_SHARE).max(MIN_MESSAGE_TOKENS);
-        let asked = wanted.map(|target| counted(ledger, target) - ledger.fixed() - system);
+        let asked = wanted.map(|target| counted(ledger, target) - ledger.fixed() - others);
         let all = asked.unwrap_or(most).max(least).min(most);
         let summary =
             counted(ledger, ledger.reserve()).scale(SUMMARY_SHARE_OF_RESERVE).max(LEAST_SUMMARY);
         let share = summary.min(all.scale(SUMMARY_SHARE_OF_ROOM));
         Self {
-            other: ledger.fixed() + system,
+            other: ledger.fixed() + others,
             all,
             most,
             summary,
@@ -91,8 +91,8 @@ fn counted(ledger: &TokenLedger, corrected: Tokens) -> Tokens {
     Tokens((f64::from(corrected.0) / ledger.calibration().factor()) as u32)
 }
 
-/// System messages are in no item: they are what is left of the request.
-fn system_messages(history: &History) -> Tokens {
+/// System messages and what layers added are in no item: they are what is left of the request.
+fn others(history: &History) -> Tokens {
     let items: Tokens = history.items.iter().map(|item| item.tokens).sum();
     let previous = history.previous.as_ref().map_or(Tokens::ZERO, |previous| previous.tokens);
     history.counted - history.ledger.fixed() - items - previous

@@ -67,7 +67,7 @@ fn shorten(history: &History, stays: Vec<&mut Stay>, over: Tokens) {
     for stay in stays.into_iter().filter(|stay| stay.tokens > cap) {
         let counter = history.ledger.counter();
         // One that cannot be read is left as it is: what goes out is trimmed once more anyway.
-        let Ok(message) = history.items[stay.at].entry.message() else { continue };
+        let Ok(message) = history.items[stay.at].message() else { continue };
         let form = shortened(&message, cap, counter);
         let tokens = counter.message(&form);
         if tokens < stay.tokens {

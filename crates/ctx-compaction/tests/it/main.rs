@@ -5,3 +5,5 @@
 
 mod data;
 mod golden;
+mod plan;
+mod random;
