@@ -9,5 +9,7 @@
 #[cfg(feature = "provider")]
 pub mod provider;
 mod sample;
+mod transcript;
 
 pub use sample::{Sample, entries};
+pub use transcript::{RandomTranscript, Transcript};
