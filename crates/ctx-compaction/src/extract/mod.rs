@@ -1,8 +1,29 @@
 //! The extractive summariser: a summary from the transcript alone.
+//!
+//! Everything in it stands in the transcript: sentences in the words of those who said them,
+//! commands with the line they ended on, the tasks of the agent's own list. What is ours are the
+//! headings and a few fixed words before a line (`Latest:`, `Earlier:`).
+//!
+//! First all that may matter is noted with a weight ([`talk`], [`work`], [`earlier`]), then the room
+//! is given to what weighs most ([`fill`]).
 
-use ctx_core::{Counter, Role, Tokens};
+mod command;
+mod earlier;
+mod fill;
+mod focus;
+mod note;
+mod outcome;
+mod prose;
+mod sentence;
+mod signal;
+mod talk;
+mod todos;
+mod turns;
+mod work;
 
-use crate::{Fact, Line, PreviousSummary, Said, StructuredSummary};
+use ctx_core::{Counter, Tokens};
+
+use crate::{Fact, PreviousSummary, Said};
 
 /// What is to be summarised, and in how many tokens.
 #[derive(Clone, Copy, Debug)]
@@ -24,22 +45,16 @@ pub struct Extract<'a> {
 }
 
 /// Writes a summary from the transcript alone: deterministic, no network, cannot fail.
+///
+/// It is Markdown under the headings of [`StructuredSummary`](crate::StructuredSummary), never
+/// larger than the budget, and every line cites the entries it rests on as `[e:ID]`. The lists of
+/// files that were read and modified are the caller's to add.
 #[must_use]
 pub fn extract(job: &Extract<'_>) -> String {
-    let mut summary = match job.previous {
-        Some(previous) => StructuredSummary::parse(&previous.text),
-        None => StructuredSummary::default(),
-    };
-    let users = job.said.iter().rev().filter(|said| said.message.role == Role::User);
-    for said in users {
-        let text = said.message.plain_text();
-        if let Some(line) = text.lines().find(|line| !line.trim().is_empty()) {
-            summary.goal.push(Line::new(line.trim(), said.id.clone()));
-        }
-        let text = summary.render();
-        if job.counter.text(&text) > job.budget {
-            break;
-        }
-    }
-    ctx_core::text::without_middle(&summary.render(), "[...]", job.budget, job.counter)
+    let turns = turns::turns(job.said);
+    let mut notes = talk::notes(job, &turns);
+    notes.extend(work::notes(job, &turns));
+    notes.extend(talk::of_facts(job));
+    let notes = earlier::merge(job, notes);
+    fill::fill(job, &turns, focus::apply(job, notes))
 }

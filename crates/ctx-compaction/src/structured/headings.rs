@@ -4,7 +4,7 @@ use super::Field;
 
 /// Where the lines under a heading go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// A field.
     Field(Field),
     /// `Progress` itself: its subheadings or check boxes say which field.
@@ -17,14 +17,14 @@ pub(super) enum Place {
 
 /// A part of a split turn's beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TurnPlace {
+pub(crate) enum TurnPlace {
     Request,
     Early,
     Suffix,
 }
 
 /// The place of a heading's words, if they are known ones.
-pub(super) fn place(name: &str) -> Option<Place> {
+pub(crate) fn place(name: &str) -> Option<Place> {
     let name = plain(name);
     // No known name is longer, and looking up is for every line of an untrusted text.
     if name.is_empty() || name.len() > 60 {

@@ -8,6 +8,7 @@ mod line;
 mod parse;
 mod render;
 
+pub(crate) use headings::{Place, place as heading_place};
 pub use line::Line;
 pub use render::TURN_CONTEXT_HEADING;
 

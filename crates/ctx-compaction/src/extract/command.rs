@@ -1,0 +1,213 @@
+//! Commands that were run: which of them mattered, and how they ended.
+
+use ctx_core::ToolCall;
+use serde_json::Value;
+
+use super::outcome;
+use super::sentence::clip;
+
+/// What a command was run for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Tests, a build, a linter: its end says how the work stands.
+    Check,
+    /// A commit.
+    Commit,
+    /// Something seen from outside: a push, a pull request, a release, a migration.
+    Effect,
+    /// Anything else.
+    Other,
+}
+
+/// The command line of a call that runs one.
+pub(super) fn command_line(call: &ToolCall) -> Option<String> {
+    let name = call.name.to_lowercase();
+    let runs =
+        ["bash", "shell", "exec", "terminal", "run_command", "execute_command", "local_shell"];
+    if !runs.iter().any(|tool| name.contains(tool)) || call.arguments.as_str().len() > 200_000 {
+        return None;
+    }
+    let arguments: Value = serde_json::from_str(call.arguments.as_str()).ok()?;
+    ["command", "cmd", "script"].iter().find_map(|key| match arguments.get(*key)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(words) => {
+            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            // `["bash", "-lc", "make"]`
+            let inner = words.iter().position(|w| *w == "-lc" || *w == "-c").map(|at| at + 1);
+            Some(
+                inner
+                    .and_then(|at| words.get(at))
+                    .map_or_else(|| words.join(" "), |w| (*w).to_owned()),
+            )
+        }
+        _ => None,
+    })
+}
+
+/// The part of a command line that matters: without the change of folder before it and the
+/// shortening of its output behind it, in one line.
+pub(super) fn essence(line: &str) -> String {
+    let mut parts: Vec<&str> =
+        line.lines().next().unwrap_or_default().split("&&").map(str::trim).collect();
+    if parts.len() > 1 {
+        parts.retain(|part| !part.starts_with("cd "));
+    }
+    let line = parts.join(" && ");
+    let cut = [" 2>&1", " | tail", " | head", " | grep", " <<", " 2>/dev/null"];
+    let end = cut.iter().filter_map(|mark| line.find(mark)).min().unwrap_or(line.len());
+    let line = line.get(..end).unwrap_or_default().trim();
+    // A message in quotes is told by the commit itself.
+    clip(&line.replace('`', "'"), 140)
+}
+
+pub(super) fn purpose(line: &str) -> Purpose {
+    let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
+    if has(&["git commit"]) {
+        return Purpose::Commit;
+    }
+    if has(&[
+        "git push",
+        "gh pr create",
+        "gh release",
+        "gh issue create",
+        "npm publish",
+        "cargo publish",
+        "docker push",
+        "kubectl apply",
+        "terraform apply",
+        "fly deploy",
+        "vercel",
+        "migrate",
+        "git tag ",
+        "git merge",
+        "git rebase",
+        "git checkout -b",
+        "git switch -c",
+        "git reset --hard",
+        "git revert",
+    ]) {
+        return Purpose::Effect;
+    }
+    let words = [
+        "test", "check", "build", "lint", "clippy", "tsc", "pytest", "vitest", "jest", "mypy",
+        "ruff", "eslint", "make", "compile", "tox", "rspec", "gradle", "mvn", "verify",
+    ];
+    let is_word = |word: &str| {
+        line.split(|c: char| !c.is_ascii_alphanumeric())
+            .any(|part| part == word || part == format!("{word}s"))
+    };
+    let looks = [
+        "grep",
+        "rg ",
+        "cat ",
+        "ls ",
+        "find ",
+        "sed ",
+        "head ",
+        "tail ",
+        "echo ",
+        "git diff",
+        "git log",
+        "git status",
+        "git show",
+        "mkdir",
+        "wc ",
+        "git add",
+    ];
+    let reads = looks.iter().any(|look| line.trim_start().starts_with(look));
+    if !reads && words.iter().any(|word| is_word(word)) { Purpose::Check } else { Purpose::Other }
+}
+
+/// `[main 1a2b3c4] subject` of the output of `git commit`.
+pub(super) fn commit_line(output: &str) -> Option<&str> {
+    output.lines().map(str::trim).take(200).find(|line| {
+        let Some((head, subject)) = line.strip_prefix('[').and_then(|rest| rest.split_once("] "))
+        else {
+            return false;
+        };
+        let hash = head.rsplit(' ').next().unwrap_or_default();
+        !subject.is_empty()
+            && head.len() < 200
+            && (7..=40).contains(&hash.len())
+            && hash.chars().all(|c| c.is_ascii_hexdigit())
+    })
+}
+
+/// The first URL of an output.
+pub(super) fn url(output: &str) -> Option<&str> {
+    let at = output.find("https://").or_else(|| output.find("http://"))?;
+    let rest = output.get(at..)?;
+    let end = rest.find(|c: char| c.is_whitespace() || "\"'<>)`".contains(c)).unwrap_or(rest.len());
+    rest.get(..end).filter(|url| url.len() < 300)
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The words it ended well with, if it said any.
+    Well(Option<String>),
+    /// The line that says why not.
+    Badly(String),
+    /// It does not say.
+    Unknown,
+}
+
+/// How a command ended, by what it printed and by whether its tool calls it failed.
+pub(super) fn end(line: &str, output: &str, failed: bool) -> End {
+    let sum = outcome::sum(output);
+    if failed || sum.is_some_and(outcome::says_failed) {
+        let why = outcome::root_cause(output).or(sum);
+        return why.map_or(End::Unknown, |why| End::Badly(why.to_owned()));
+    }
+    match sum {
+        Some(sum) => End::Well(Some(sum.to_owned())),
+        // A pipe hides how the first command ended.
+        None if line.contains('|') || line.contains(';') => match outcome::root_cause(output) {
+            Some(_) => End::Unknown,
+            None => End::Well(None),
+        },
+        None => End::Well(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_essence_of_a_command_is_its_own_words() {
+        for (line, expected, why) in [
+            ("cd /a/b && npm run check 2>&1 | tail -20", "npm run check", Purpose::Check),
+            (
+                "cd /a && git add -A && git commit -m \"x\"",
+                "git add -A && git commit -m \"x\"",
+                Purpose::Commit,
+            ),
+            ("git push origin main", "git push origin main", Purpose::Effect),
+            ("grep -rn test src", "grep -rn test src", Purpose::Other),
+            ("cd /a", "cd /a", Purpose::Other),
+            ("go test ./...", "go test ./...", Purpose::Check),
+            ("cat <<EOF\nbig\nEOF", "cat", Purpose::Other),
+        ] {
+            assert_eq!(essence(line), expected);
+            assert_eq!(purpose(line), why, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_a_command_printed_says_how_it_ended() {
+        assert_eq!(commit_line("[main 1a2b3c4] fix: x\n 1 file"), Some("[main 1a2b3c4] fix: x"));
+        assert_eq!(commit_line("[note] nothing"), None);
+        assert_eq!(url("see https://x.y/pull/3\n"), Some("https://x.y/pull/3"));
+        assert_eq!(
+            end("npm test", "Tests: 1 failed, 2 passed", false),
+            End::Badly("Tests: 1 failed, 2 passed".into())
+        );
+        assert_eq!(
+            end("npm test", "Tests: 3 passed", false),
+            End::Well(Some("Tests: 3 passed".into()))
+        );
+        assert_eq!(end("tsc | tail", "a.ts(1,1): error TS1: x", false), End::Unknown);
+        assert_eq!(end("make", "", true), End::Unknown);
+    }
+}

@@ -1,0 +1,140 @@
+//! The previous summary, merged with what was said since.
+
+use std::collections::HashSet;
+
+use super::Extract;
+use super::note::{Note, words};
+use super::sentence::clip;
+use super::talk::WIDE;
+use crate::{Field, Line, StructuredSummary};
+
+/// Labels that a line of ours may carry; in the next summary it gets a new one.
+const LABELS: &[&str] = &[
+    "Latest, superseding earlier asks: ",
+    "Latest: ",
+    "First: ",
+    "Earlier: ",
+    "Asked: ",
+    "Open question: ",
+    "Files changed: ",
+];
+
+/// Adds the lines of the previous summary. What was in progress or to be done and is reported
+/// finished since becomes done.
+pub(super) fn merge(job: &Extract<'_>, mut notes: Vec<Note>) -> Vec<Note> {
+    let Some(previous) = job.previous else { return notes };
+    let old = StructuredSummary::parse(&previous.text);
+    let finished: Vec<(HashSet<String>, usize)> = notes
+        .iter()
+        .enumerate()
+        .filter(|(_, note)| note.field == Field::Done)
+        .map(|(n, note)| (words(&note.text), n))
+        .collect();
+    let mut age = i64::MIN / 2;
+    let mut out = Vec::new();
+    for (field, line) in lines(old) {
+        age += 1;
+        let (label, text) = unlabelled(&line.text);
+        let base = match field {
+            Field::Goal => 0.55,
+            Field::Constraints => 0.78,
+            Field::Decisions => 0.55,
+            Field::CriticalContext => 0.42,
+            Field::Done => 0.4,
+            Field::InProgress | Field::Blocked | Field::NextSteps => 0.38,
+        };
+        let open = matches!(field, Field::InProgress | Field::NextSteps | Field::Blocked);
+        let mut note = Note {
+            field,
+            label: "",
+            text: clip_lines(text),
+            cites: line.cites,
+            weight: base,
+            order: age,
+            focused: false,
+        };
+        match (field, label) {
+            (Field::Goal, Some("First: ")) => (note.label, note.weight) = ("First: ", 0.85),
+            (Field::Goal, _) => {
+                note.label = "Earlier: ";
+                // Goals stand newest first.
+                note.order = -age;
+            }
+            (_, Some(label @ ("Asked: " | "Open question: " | "Files changed: "))) => {
+                note.label = label
+            }
+            _ => {}
+        }
+        if open && let Some(done) = finished_by(&note.text, &finished) {
+            note.field = Field::Done;
+            note.label = "";
+            note.weight = 0.5;
+            if let Some(id) = notes.get(done).and_then(|done| done.cites.last()) {
+                note.cites.push(id.clone());
+            }
+        }
+        if !note.text.is_empty() {
+            out.push(note);
+        }
+    }
+    // With an earlier goal, the first ask of this stretch is none of the session's.
+    if out.iter().any(|note| note.field == Field::Goal) {
+        for note in notes.iter_mut().filter(|note| note.field == Field::Goal) {
+            match note.label {
+                "First: " => note.label = "Earlier: ",
+                "" => note.label = "Latest, superseding earlier asks: ",
+                _ => {}
+            }
+        }
+    }
+    // Within a field, newer lines of the previous summary matter a little more.
+    let count = out.len().max(1) as f32;
+    for (n, note) in out.iter_mut().enumerate() {
+        note.weight += 0.05 * n as f32 / count;
+    }
+    out.extend(notes);
+    out
+}
+
+/// All lines with their fields; those of a split turn belong to its past by now.
+fn lines(mut old: StructuredSummary) -> Vec<(Field, Line)> {
+    let mut out = Vec::new();
+    for field in Field::ALL {
+        let lines = std::mem::take(old.lines_mut(field));
+        out.extend(lines.into_iter().map(|line| (field, line)));
+    }
+    if let Some(turn) = old.turn {
+        let request = turn.original_request.join(" ");
+        if !request.trim().is_empty() {
+            out.push((Field::Goal, Line::parse(&request)));
+        }
+        out.extend(turn.early_progress.into_iter().map(|line| (Field::Done, line)));
+        out.extend(turn.context_for_suffix.into_iter().map(|line| (Field::CriticalContext, line)));
+    }
+    out
+}
+
+fn unlabelled(text: &str) -> (Option<&'static str>, &str) {
+    let found = LABELS.iter().find_map(|label| Some((*label, text.strip_prefix(label)?)));
+    found.map_or((None, text), |(label, rest)| (Some(label), rest))
+}
+
+/// A line of the previous summary is carried over whole unless it is far too long.
+fn clip_lines(text: &str) -> String {
+    if text.contains('\n') && text.len() <= 4 * WIDE {
+        return text.to_owned();
+    }
+    clip(&text.split_whitespace().collect::<Vec<_>>().join(" "), 3 * WIDE)
+}
+
+/// The note that reports as finished what `text` says was open: it shares two thirds of its words.
+fn finished_by(text: &str, finished: &[(HashSet<String>, usize)]) -> Option<usize> {
+    let open = words(text);
+    if open.is_empty() {
+        return None;
+    }
+    finished.iter().rev().find_map(|(done, n)| {
+        let shared = open.iter().filter(|word| done.contains(*word)).count();
+        (shared * 3 >= open.len() * 2 && (shared > 1 || open.len() == 1)).then_some(*n)
+    })
+}

@@ -1,0 +1,316 @@
+//! Gives the room to what weighs most.
+
+use std::collections::{HashMap, HashSet};
+
+use ctx_core::{Counter, EntryId, Tokens};
+
+use super::Extract;
+use super::note::{Note, normal};
+use super::sentence::clip;
+use super::talk::requests;
+use super::turns::Turn;
+use crate::{Field, Line, StructuredSummary, TurnPrefix};
+
+/// What each field is sure of, in hundredths of the room; others may have what it does not use.
+const SHARES: [(Field, u32); 8] = [
+    (Field::Goal, 18),
+    (Field::Constraints, 16),
+    (Field::InProgress, 5),
+    (Field::Blocked, 5),
+    (Field::NextSteps, 8),
+    (Field::Decisions, 14),
+    (Field::Done, 16),
+    (Field::CriticalContext, 16),
+];
+
+/// What a split turn's own part may take, in hundredths, and the quoted request of that.
+const TURN_SHARE: u32 = 50;
+const REQUEST_SHARE: u32 = 60;
+
+pub(super) fn fill(job: &Extract<'_>, turns: &[Turn], notes: Vec<Note>) -> String {
+    let turn = turn_prefix(job);
+    let taken = turn.as_ref().map_or(Tokens::ZERO, |turn| turn.1);
+    let room = Room { counter: job.counter, left: job.budget - taken, budget: job.budget - taken };
+    let chosen = room.choose(distinct(notes));
+    let prefix_at = job.turn_start.and_then(|start| i64::try_from(start).ok());
+    let mut chosen = chosen;
+    loop {
+        let text = assemble(&chosen, turn.as_ref().map(|turn| &turn.0), prefix_at).render();
+        if job.counter.text(&text) <= job.budget {
+            return if text.is_empty() { goal_alone(job, turns) } else { text };
+        }
+        // The sum of the parts is nearly always an upper bound; where it was not, the least goes.
+        let least = chosen.iter().enumerate().min_by(|a, b| a.1.weight.total_cmp(&b.1.weight));
+        let Some((at, _)) = least else { return goal_alone(job, turns) };
+        chosen.remove(at);
+    }
+}
+
+/// Without what is said twice: the same words anywhere, or as a part of another line of the same
+/// entry. The newer and weightier line stays.
+fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
+    notes.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(b.order.cmp(&a.order)));
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut by_entry: HashMap<EntryId, Vec<String>> = HashMap::new();
+    let mut out: Vec<Note> = Vec::with_capacity(notes.len());
+    for mut note in notes {
+        note.text = clean(&note.text);
+        let words = normal(&note.text);
+        if words.is_empty() {
+            continue;
+        }
+        if let Some(&at) = seen.get(&words) {
+            // Said again later: the later entry tells it, too.
+            let kept: &mut Note = &mut out[at];
+            if note.order > kept.order && kept.cites.len() == 1 && note.cites.len() == 1 {
+                kept.cites = note.cites;
+            }
+            continue;
+        }
+        let entry = note.cites.last().cloned();
+        let siblings = entry.map(|entry| by_entry.entry(entry).or_default());
+        if let Some(siblings) = siblings {
+            // A message gives few notes that weigh something; comparing them all is bounded.
+            if siblings.len() >= 24 || siblings.iter().any(|other| other.contains(&words)) {
+                continue;
+            }
+            siblings.push(words.clone());
+        }
+        seen.insert(words, out.len());
+        out.push(note);
+    }
+    out
+}
+
+/// One line, without control characters, and without citations or tags that somebody wrote into it.
+fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("[e:") {
+        out.push_str(&rest[..at]);
+        let inside = &rest[at + 3..];
+        let end = inside.char_indices().take(80).find(|(_, c)| matches!(c, ']' | ' '));
+        rest = match end {
+            // The list of changed files cites inside of its line.
+            Some((end, ']')) if out.ends_with(' ') => {
+                out.push_str(&rest[at..at + 3 + end + 1]);
+                &inside[end + 1..]
+            }
+            Some((end, ']')) => &inside[end + 1..],
+            _ => inside,
+        };
+    }
+    out.push_str(rest);
+    let keep = |c: &char| !c.is_control() || *c == '\n';
+    out.chars().filter(keep).collect::<String>().trim().to_owned()
+}
+
+struct Room<'a> {
+    counter: &'a Counter,
+    left: Tokens,
+    budget: Tokens,
+}
+
+impl Room<'_> {
+    /// The notes there is room for.
+    fn choose(mut self, notes: Vec<Note>) -> Vec<Note> {
+        let mut opened: HashSet<Field> = HashSet::new();
+        let mut chosen: Vec<Note> = Vec::new();
+        let mut waiting: Vec<Option<Note>> = notes.into_iter().map(Some).collect();
+        // The latest goal comes first, however little room there is.
+        let goal = waiting.iter().position(|n| n.as_ref().is_some_and(|n| n.field == Field::Goal));
+        if let Some(note) = goal.and_then(|at| waiting[at].take()) {
+            for max in [usize::MAX, 320, 200, 120, 80, 50, 30, 16] {
+                let text = clip(&note.text, max);
+                let shorter = Note { text, ..note.clone() };
+                let cost = self.cost(&shorter, &opened);
+                if !shorter.text.is_empty()
+                    && (cost.0 <= self.budget.0 / 4 || max <= 120)
+                    && cost <= self.left
+                {
+                    self.take(shorter, cost, &mut opened, &mut chosen);
+                    break;
+                }
+            }
+        }
+        for (field, share) in SHARES {
+            let mut share = Tokens::saturating_from(self.budget.get() * u64::from(share) / 100);
+            for slot in &mut waiting {
+                let Some(note) = slot.take_if(|note| note.field == field) else { continue };
+                let cost = self.cost(&note, &opened);
+                if cost <= share && cost <= self.left {
+                    share -= cost;
+                    self.take(note, cost, &mut opened, &mut chosen);
+                } else {
+                    *slot = Some(note);
+                }
+            }
+        }
+        for note in waiting.into_iter().flatten() {
+            let cost = self.cost(&note, &opened);
+            if cost <= self.left {
+                self.take(note, cost, &mut opened, &mut chosen);
+            }
+        }
+        chosen
+    }
+
+    fn take(&mut self, note: Note, cost: Tokens, opened: &mut HashSet<Field>, out: &mut Vec<Note>) {
+        self.left -= cost;
+        opened.insert(note.field);
+        out.push(note);
+    }
+
+    /// What a line takes, with its heading where it is the first under it.
+    fn cost(&self, note: &Note, opened: &HashSet<Field>) -> Tokens {
+        let line = self.counter.text(&format!("- [x] {}\n", line(note)));
+        let heading = match opened.contains(&note.field) {
+            true => Tokens::ZERO,
+            false => self.counter.text("\n\n## Constraints & Preferences\n\n### D\n"),
+        };
+        line + heading
+    }
+}
+
+fn line(note: &Note) -> Line {
+    let mut cites: Vec<EntryId> = Vec::new();
+    for cite in &note.cites {
+        if !cites.contains(cite) && cites.len() < 4 {
+            cites.push(cite.clone());
+        }
+    }
+    Line { text: format!("{}{}", note.label, note.text), cites }
+}
+
+/// The chosen notes in reading order, those of a split turn in its own part.
+fn assemble(
+    chosen: &[Note],
+    turn: Option<&TurnPrefix>,
+    prefix_at: Option<i64>,
+) -> StructuredSummary {
+    let mut notes: Vec<&Note> = chosen.iter().collect();
+    notes.sort_by_key(|note| (!note.focused, note.order));
+    let mut summary = StructuredSummary::default();
+    let mut prefix = turn.cloned().unwrap_or_default();
+    for note in notes {
+        let in_prefix = turn.is_some()
+            && prefix_at.is_some_and(|at| note.order >= at && note.order < i64::MAX / 8);
+        match note.field {
+            Field::Done | Field::InProgress | Field::Blocked if in_prefix => {
+                prefix.early_progress.push(line(note));
+            }
+            Field::CriticalContext | Field::NextSteps if in_prefix => {
+                prefix.context_for_suffix.push(line(note));
+            }
+            field => summary.lines_mut(field).push(line(note)),
+        }
+    }
+    // Without focus what is unfinished stands in the order of its weight.
+    summary.turn = turn.map(|_| prefix);
+    summary
+}
+
+/// The quoted request of a split turn, and what it takes of the budget.
+fn turn_prefix(job: &Extract<'_>) -> Option<(TurnPrefix, Tokens)> {
+    job.turn_start.filter(|&start| start < job.said.len())?;
+    let heading = job.counter.text("No prior history.")
+        + job.counter.text(crate::TURN_CONTEXT_HEADING)
+        + job
+            .counter
+            .text("## Original Request\n\n\n## Early Progress\n\n\n## Context for Suffix\n");
+    let share = Tokens::saturating_from(job.budget.get() * u64::from(TURN_SHARE) / 100);
+    let quote = Tokens::saturating_from(share.get() * u64::from(REQUEST_SHARE) / 100);
+    if heading + Tokens(16) > share {
+        return None;
+    }
+    let mut left = quote - heading;
+    let mut parts: Vec<Vec<String>> = Vec::new();
+    // The newest message is the one that matters most.
+    for (id, text) in requests(job).into_iter().rev() {
+        let lines = quoted(&text, &id, left, job.counter);
+        if lines.is_empty() {
+            break;
+        }
+        left -= lines.iter().map(|line| job.counter.text(&format!("> {line}\n"))).sum();
+        parts.push(lines);
+    }
+    parts.reverse();
+    let original_request = parts.join(&String::new());
+    let turn = TurnPrefix { original_request, ..TurnPrefix::default() };
+    Some((turn, heading + (quote - heading - left)))
+}
+
+/// A text line by line as far as there is room: two thirds of that from its beginning.
+fn quoted(text: &str, id: &EntryId, room: Tokens, counter: &Counter) -> Vec<String> {
+    let cite = format!(" [e:{id}]");
+    let room = room - counter.text(&cite);
+    let cost = |line: &str| counter.text(&format!("> {line}\n"));
+    let clean: Vec<String> = text
+        .lines()
+        .map(|line| line.chars().filter(|c| !c.is_control() || *c == '\t').collect::<String>())
+        .collect();
+    let mut out: Vec<String> = Vec::new();
+    let mut left = room;
+    let whole: Tokens = clean.iter().map(|line| cost(line)).sum();
+    if whole <= room {
+        out = clean;
+    } else {
+        let first = Tokens(room.0 / 3 * 2);
+        let mut used = Tokens::ZERO;
+        for line in &clean {
+            if used + cost(line) > first {
+                // A long line gives its beginning.
+                let width = (first - used).0 as usize * 2;
+                let cut = clip(line, width);
+                if !cut.is_empty() && used + cost(&cut) <= first {
+                    used += cost(&cut);
+                    out.push(cut);
+                }
+                break;
+            }
+            used += cost(line);
+            out.push(line.clone());
+        }
+        left -= used + cost("…");
+        let mut end: Vec<String> = Vec::new();
+        for line in clean.iter().skip(out.len()).rev() {
+            if cost(line) > left {
+                break;
+            }
+            left -= cost(line);
+            end.push(line.clone());
+        }
+        if out.is_empty() && end.is_empty() {
+            return Vec::new();
+        }
+        if !out.last().is_some_and(|line| line.ends_with('…')) {
+            out.push("…".to_owned());
+        }
+        out.extend(end.into_iter().rev());
+    }
+    while out.last().is_some_and(|line| line.trim().is_empty()) {
+        out.pop();
+    }
+    if let Some(last) = out.last_mut() {
+        last.push_str(&cite);
+    }
+    out
+}
+
+/// For a budget in which not even a heading fits: the beginning of the latest ask.
+fn goal_alone(job: &Extract<'_>, turns: &[Turn]) -> String {
+    let latest = turns.iter().rev().find(|turn| turn.asked_at.is_some() && !turn.is_assent);
+    let ask = latest.or_else(|| turns.iter().rev().find(|turn| turn.asked_at.is_some()));
+    let ask = ask.map(|turn| turn.ask.split_whitespace().collect::<Vec<_>>().join(" "));
+    let previous = || job.previous.map(|p| p.text.split_whitespace().collect::<Vec<_>>().join(" "));
+    let text = clean(&ask.or_else(previous).unwrap_or_default());
+    let mut width = (job.budget.0 as usize).saturating_mul(4).min(600);
+    while width > 0 {
+        let cut = clip(&text, width);
+        if job.counter.text(&cut) <= job.budget {
+            return cut;
+        }
+        width = width * 3 / 4;
+    }
+    String::new()
+}

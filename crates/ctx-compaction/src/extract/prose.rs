@@ -1,0 +1,352 @@
+//! What somebody said in a message, without what was pasted, fenced or injected.
+
+use std::borrow::Cow;
+
+use crate::Field;
+use crate::structured::{Place, heading_place};
+
+/// How a passage stands in its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// A line of prose.
+    Plain,
+    /// An item of a list.
+    Item,
+    /// An item with a check box.
+    Box { checked: bool },
+}
+
+/// A line of prose, without list marker and Markdown heading.
+#[derive(Clone, Debug)]
+pub(super) struct Passage<'a> {
+    pub(super) text: Cow<'a, str>,
+    pub(super) mark: Mark,
+    /// The number of a numbered item.
+    pub(super) number: Option<&'a str>,
+    /// The field that the heading above it speaks of.
+    pub(super) under: Option<Field>,
+    /// The line that introduced the list: `Changes needed:`.
+    pub(super) lead: Option<&'a str>,
+}
+
+/// Blocks that programs put into messages.
+const INJECTED: &[&str] = &[
+    "system-reminder",
+    "local-command-stdout",
+    "local-command-stderr",
+    "local-command-caveat",
+    "command-name",
+    "command-message",
+    "command-contents",
+    "bash-input",
+    "bash-stdout",
+    "bash-stderr",
+    "recalled-context",
+    "task-notification",
+    "user-prompt-submit-hook",
+    "environment_context",
+    "environment_details",
+    "user_instructions",
+    "read-files",
+    "modified-files",
+    "available_skills",
+];
+
+/// Beginnings of whole messages that no person wrote.
+const NOT_BY_HAND: &[&str] = &[
+    "Base directory for this skill:",
+    "Caveat: The messages below were generated",
+    "[Request interrupted",
+    "This session is being continued from a previous conversation",
+    "No response requested",
+    "API Error",
+    "[Image: source:",
+];
+
+/// The message without injected blocks; `None` where nothing of it was written by hand.
+pub(super) fn by_hand(text: &str) -> Option<Cow<'_, str>> {
+    let trimmed = text.trim_start();
+    if NOT_BY_HAND.iter().any(|start| trimmed.starts_with(start)) {
+        return None;
+    }
+    let text = without_blocks(text);
+    (!text.trim().is_empty()).then_some(text)
+}
+
+fn without_blocks(text: &str) -> Cow<'_, str> {
+    if !text.contains('<') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::new();
+    let mut rest = text;
+    // A tag that is not closed once is not closed later either: looking again would be quadratic.
+    let mut unclosed = [false; 64];
+    while let Some(open) = rest.find('<') {
+        let (before, from) = rest.split_at(open);
+        out.push_str(before);
+        let found = INJECTED.iter().position(|tag| is_open_tag(from, tag));
+        let closed = found.filter(|&n| !unclosed[n]).and_then(|n| {
+            let close = format!("</{}>", INJECTED[n]);
+            let end = from.find(&close).map(|at| at + close.len());
+            unclosed[n] = end.is_none();
+            end
+        });
+        match closed {
+            Some(end) => rest = from.get(end..).unwrap_or_default(),
+            None => {
+                // Marks of the arguments of a command: what is inside was typed.
+                let tag = ["<command-args>", "</command-args>", "<summary>", "</summary>"];
+                let length = tag.iter().find(|tag| from.starts_with(**tag)).map_or(1, |t| t.len());
+                if length == 1 {
+                    out.push('<');
+                } else {
+                    out.push('\n');
+                }
+                rest = from.get(length..).unwrap_or_default();
+            }
+        }
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+fn is_open_tag(text: &str, tag: &str) -> bool {
+    let after = text.strip_prefix('<').and_then(|text| text.strip_prefix(tag));
+    after.is_some_and(|after| after.starts_with(['>', ' ', '\n']))
+}
+
+/// The passages of a text in order.
+pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
+    let mut out: Vec<Passage<'_>> = Vec::new();
+    let mut fence: Option<&str> = None;
+    let mut under = None;
+    let mut lead = None;
+    let mut blank = true;
+    for line in text.lines() {
+        let bare = line.trim();
+        if let Some(mark) = fence {
+            if bare.starts_with(mark) {
+                fence = None;
+            }
+            continue;
+        }
+        if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| bare.starts_with(mark)) {
+            fence = Some(mark);
+            continue;
+        }
+        if bare.is_empty() {
+            blank = true;
+            continue;
+        }
+        if let Some(heading) = heading(bare) {
+            under = field_of(heading);
+            lead = None;
+            blank = true;
+            continue;
+        }
+        let (words, mark) = without_marker(bare);
+        if is_output(line, words) {
+            blank = true;
+            continue;
+        }
+        let is_item = mark != Mark::Plain;
+        if !is_item {
+            lead = words.ends_with([':', '：']).then_some(words);
+        }
+        let goes_on = !is_item && !blank && out.last().is_some_and(|last| wraps(last, words));
+        if let Some(last) = out.last_mut().filter(|_| goes_on) {
+            let text = last.text.to_mut();
+            text.push(' ');
+            text.push_str(words);
+        } else if lead.is_none() || is_item {
+            let lead = lead.filter(|_| is_item);
+            let digits = bare.trim_start_matches(|c: char| c.is_ascii_digit());
+            let number = bare.strip_suffix(digits).filter(|number| is_item && !number.is_empty());
+            out.push(Passage { text: Cow::Borrowed(words), mark, number, under, lead });
+        }
+        blank = false;
+    }
+    out
+}
+
+/// Whether a line goes on from the last passage: written to a fixed width.
+fn wraps(last: &Passage<'_>, words: &str) -> bool {
+    let open = !last.text.ends_with(['.', '!', '?', ':', ';', '。', '！', '？', '：']);
+    open && last.text.len() >= 60 && words.starts_with(|c: char| c.is_lowercase() || c == '(')
+}
+
+/// The words of a heading: `## x`, or a line that is all bold.
+fn heading(line: &str) -> Option<&str> {
+    let hashes = line.trim_start_matches('#');
+    if hashes.len() < line.len() && hashes.starts_with(' ') {
+        return Some(hashes);
+    }
+    let bold = line.strip_prefix("**")?.trim_end_matches([':', '：']);
+    let inner = bold.strip_suffix("**")?.trim_end_matches([':', '：']);
+    (!inner.contains("**") && inner.len() < 80).then_some(inner)
+}
+
+/// Headings of answers, besides those of summaries.
+const SECTIONS: &[(&str, Field)] = &[
+    ("summary of changes", Field::Done),
+    ("changes made", Field::Done),
+    ("changes", Field::Done),
+    ("what was done", Field::Done),
+    ("what i did", Field::Done),
+    ("what changed", Field::Done),
+    ("remaining", Field::NextSteps),
+    ("remaining tasks", Field::NextSteps),
+    ("follow-ups", Field::NextSteps),
+    ("what's left", Field::NextSteps),
+    ("root cause", Field::CriticalContext),
+    ("cause", Field::CriticalContext),
+    ("findings", Field::CriticalContext),
+    ("decision", Field::Decisions),
+    ("recommendation", Field::Decisions),
+    ("修改内容", Field::Done),
+    ("改动", Field::Done),
+    ("已修改", Field::Done),
+    ("剩余", Field::NextSteps),
+    ("剩余工作", Field::NextSteps),
+    ("后续", Field::NextSteps),
+    ("根本原因", Field::CriticalContext),
+    ("原因", Field::CriticalContext),
+];
+
+fn field_of(heading: &str) -> Option<Field> {
+    if let Some(Place::Field(field)) = heading_place(heading) {
+        return Some(field);
+    }
+    let name = heading.trim_matches(|c: char| !c.is_alphanumeric());
+    if name.len() > 60 {
+        return None;
+    }
+    let name = name.to_lowercase();
+    SECTIONS.iter().find(|(known, _)| *known == name).map(|(_, field)| *field)
+}
+
+fn without_marker(line: &str) -> (&str, Mark) {
+    for (sign, checked) in [("✅", true), ("✓", true), ("☑", true), ("⬜", false), ("☐", false)]
+    {
+        if let Some(rest) = line.strip_prefix(sign) {
+            return (rest.trim_start_matches(['\u{fe0f}', ' ']), Mark::Box { checked });
+        }
+    }
+    let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let numbered = (digits.len() < line.len() && line.len() - digits.len() < 4)
+        .then(|| digits.strip_prefix(['.', ')', '、']))
+        .flatten();
+    let bulleted = line.strip_prefix(['-', '*', '+', '•']).filter(|rest| rest.starts_with(' '));
+    let words = match numbered.filter(|rest| rest.starts_with(' ')).or(bulleted) {
+        Some(rest) => rest.trim_start(),
+        None if digits.starts_with('、') => numbered.unwrap_or(line).trim_start(),
+        None => return (line, Mark::Plain),
+    };
+    for (sign, checked) in
+        [("[x]", true), ("[X]", true), ("[ ]", false), ("✅", true), ("✓", true), ("⬜", false)]
+    {
+        if let Some(rest) = words.strip_prefix(sign) {
+            return (rest.trim_start_matches(['\u{fe0f}', ' ']), Mark::Box { checked });
+        }
+    }
+    (words, Mark::Item)
+}
+
+/// Whether a line was printed by a program, or is code, rather than said.
+fn is_output(line: &str, words: &str) -> bool {
+    const STARTS: &[&str] = &[
+        "> ",
+        "$ ",
+        "➜",
+        "│",
+        "├",
+        "└",
+        "┌",
+        "|",
+        "{\"",
+        "[{",
+        "@@",
+        "+++",
+        "diff --git",
+        "at ",
+        "import ",
+        "from '",
+        "const ",
+        "let mut",
+        "func ",
+        "fn ",
+        "def ",
+        "class ",
+        "return ",
+        "//",
+        "/*",
+        "#include",
+        "<?",
+        "<!",
+        "</",
+    ];
+    // `at` is also a word; frames of stacks have brackets.
+    let start = STARTS.iter().any(|start| {
+        words.starts_with(start) && (*start != "at " || words.contains('(') || words.contains(':'))
+    });
+    let code_end = words.ends_with(['{', '}', ';']) || words.ends_with("=>");
+    let indented = line.starts_with("        ") || line.starts_with("\t\t");
+    start || code_end || (indented && words.len() == line.trim().len()) || is_dense(words)
+}
+
+/// Whether a line is mostly signs: JSON, paths of a listing, a progress bar.
+fn is_dense(words: &str) -> bool {
+    let (mut letters, mut signs, mut blanks) = (0u32, 0u32, 0u32);
+    for c in words.chars().take(400) {
+        match c {
+            ' ' | '\t' => blanks += 1,
+            c if c.is_alphabetic() => letters += 1,
+            '`' | '*' | '\'' | ',' | '.' | '_' | '/' | '-' => {}
+            c if c.is_ascii_digit() => {}
+            c if c.is_ascii() => signs += 1,
+            _ => {}
+        }
+    }
+    letters == 0 || signs * 3 > letters || (blanks == 0 && letters > 200 && words.is_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_written_by_hand_is_read() {
+        for (text, expected) in [
+            ("fix it", Some("fix it")),
+            ("<system-reminder>be nice</system-reminder>fix it", Some("fix it")),
+            ("<command-name>/review</command-name><command-args>42</command-args>", Some("42")),
+            ("<command-name>/exit</command-name>\n <command-args></command-args>", None),
+            ("[Request interrupted by user]", None),
+            ("a < b and <system-reminder> unclosed", Some("a < b and <system-reminder> unclosed")),
+        ] {
+            assert_eq!(by_hand(text).as_deref().map(str::trim), expected, "{text}");
+        }
+        let hostile = "<system-reminder>".repeat(50_000);
+        assert!(by_hand(&hostile).is_some());
+    }
+
+    #[test]
+    fn passages_know_their_list_and_heading() {
+        let text = "All done.\n\n## Next Steps\n- [ ] write docs\n1. tag it\n\n```\ncode\n```\n\
+                    Changes needed:\n- remove `flush`\n    at foo (a.js:1)\n{\"a\":1}";
+        let found: Vec<_> = passages(text)
+            .into_iter()
+            .map(|p| (p.text.into_owned(), p.mark, p.under, p.lead))
+            .collect();
+        let next = Some(Field::NextSteps);
+        assert_eq!(
+            found,
+            [
+                ("All done.".to_owned(), Mark::Plain, None, None),
+                ("write docs".to_owned(), Mark::Box { checked: false }, next, None),
+                ("tag it".to_owned(), Mark::Item, next, None),
+                ("remove `flush`".to_owned(), Mark::Item, next, Some("Changes needed:")),
+            ]
+        );
+    }
+}

@@ -1,0 +1,174 @@
+//! Sentences, and texts shortened at their borders.
+
+/// The sentences of a line of prose, English or Chinese.
+pub(super) fn sentences(text: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut start = 0;
+    let mut ticked = false;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        if c == '`' {
+            ticked = !ticked;
+        }
+        let end = at + c.len_utf8();
+        let ends = match c {
+            '。' | '！' | '？' | '；' => true,
+            '.' | '!' | '?' if !ticked => {
+                let next = chars.peek().map(|(_, c)| *c);
+                let closed = next.is_none_or(char::is_whitespace);
+                closed && !(c == '.' && is_abbreviation(text.get(start..at).unwrap_or_default()))
+            }
+            _ => false,
+        };
+        if ends {
+            push(&mut out, text.get(start..end).unwrap_or_default());
+            start = end;
+        }
+    }
+    push(&mut out, text.get(start..).unwrap_or_default());
+    out
+}
+
+fn push<'a>(out: &mut Vec<&'a str>, sentence: &'a str) {
+    let sentence = sentence.trim();
+    if !sentence.is_empty() {
+        out.push(sentence);
+    }
+}
+
+/// Whether the full stop behind `before` belongs to its last word.
+fn is_abbreviation(before: &str) -> bool {
+    let word = before.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
+    let known = ["e.g", "i.e", "etc", "vs", "cf", "approx", "incl", "mr", "mrs", "dr", "no", "fig"];
+    let listed = !word.is_empty() && word.chars().all(|c| c.is_ascii_digit()) && before == word;
+    listed || known.iter().any(|short| word.eq_ignore_ascii_case(short))
+}
+
+/// How much room a text takes: a CJK character says about as much as two letters.
+pub(super) fn width(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.len();
+    }
+    text.chars().map(|c| if is_wide(c) { 2 } else { 1 }).sum()
+}
+
+pub(super) fn is_wide(c: char) -> bool {
+    matches!(c, '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}'
+        | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ff60}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Shortens a text to `max` of width: after a sentence, else after a clause, else after a word, in
+/// this order as long as half of the room is used. What was cut is shown by `…`. A word is never
+/// cut: an identifier that lost its end would name something else. Nothing is left where not even
+/// the first word fits.
+pub(super) fn clip(text: &str, max: usize) -> String {
+    let text = text.trim();
+    if text.len() <= max || width(text) <= max {
+        return text.to_owned();
+    }
+    let room = max.saturating_sub(2);
+    let (mut sentence, mut clause, mut word) = ((0, 0), (0, 0), (0, 0));
+    let mut used = 0;
+    let mut last = ' ';
+    for (at, c) in text.char_indices() {
+        let border = c.is_whitespace();
+        if border || is_wide(c) || is_wide(last) {
+            let here = (at, used);
+            if matches!(last, '。' | '！' | '？') || (border && matches!(last, '.' | '!' | '?'))
+            {
+                sentence = here;
+            }
+            if matches!(last, '，' | '；' | '：')
+                || (border && matches!(last, ',' | ';' | ':' | ')' | '—' | '-'))
+            {
+                clause = here;
+            }
+            // A name in code goes on until its tick closes.
+            if border || !is_wordy(c) || !is_wordy(last) {
+                word = here;
+            }
+        }
+        used += if is_wide(c) { 2 } else { 1 };
+        if used > room {
+            break;
+        }
+        last = c;
+    }
+    let good = |(_, used): (usize, usize)| used * 2 >= room;
+    let (at, ends) = if good(sentence) {
+        (sentence.0, true)
+    } else if good(clause) {
+        (clause.0, false)
+    } else {
+        (word.0, false)
+    };
+    let kept = text.get(..at).unwrap_or_default().trim_end();
+    let kept = balanced(kept);
+    match (kept.is_empty(), ends) {
+        (true, _) => String::new(),
+        (false, true) => format!("{kept} …"),
+        (false, false) => {
+            format!("{} …", kept.trim_end_matches([',', ';', ':', '-', '，', '；', '：', ' ']))
+        }
+    }
+}
+
+/// Whether a letter may belong to a Latin word or identifier.
+fn is_wordy(c: char) -> bool {
+    !is_wide(c) && !c.is_whitespace() && (c.is_alphanumeric() || "_-./:#@`".contains(c))
+}
+
+/// Without a last code name or emphasis that lost its end.
+fn balanced(text: &str) -> &str {
+    let mut text = text;
+    if text.matches('`').count() % 2 == 1
+        && let Some(at) = text.rfind('`')
+    {
+        text = text.get(..at).unwrap_or_default().trim_end();
+    }
+    if text.matches("**").count() % 2 == 1
+        && let Some(at) = text.rfind("**")
+        && text.get(at..).is_some_and(|tail| tail.len() < 40)
+    {
+        text = text.get(..at).unwrap_or_default().trim_end();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_end_where_readers_stop() {
+        for (text, expected) in [
+            ("One. Two! Three?", vec!["One.", "Two!", "Three?"]),
+            ("Read a.rs. Then b.", vec!["Read a.rs.", "Then b."]),
+            ("Use e.g. pnpm. Done", vec!["Use e.g. pnpm.", "Done"]),
+            ("`a. b` is one", vec!["`a. b` is one"]),
+            ("修好了。测试通过！还有吗？", vec!["修好了。", "测试通过！", "还有吗？"]),
+            ("1. first", vec!["1. first"]),
+            ("", vec![]),
+        ] {
+            assert_eq!(sentences(text), expected);
+        }
+    }
+
+    #[test]
+    fn texts_are_cut_at_borders_and_words_stay_whole() {
+        for (text, max, expected) in [
+            ("short", 10, "short"),
+            ("One two three. Four five six.", 20, "One two three. …"),
+            ("first clause, second clause goes on", 20, "first clause …"),
+            ("alpha beta gamma delta", 14, "alpha beta …"),
+            ("averyveryverylongword", 10, ""),
+            ("修好了登录的问题，测试也都通过了", 20, "修好了登录的问题 …"),
+            ("看 src/auth/login.rs 的问题", 16, "看 …"),
+            ("use `one two` and `three four`", 24, "use `one two` and …"),
+        ] {
+            let cut = clip(text, max);
+            assert_eq!(cut, expected);
+            assert!(width(&cut) <= max);
+        }
+    }
+}

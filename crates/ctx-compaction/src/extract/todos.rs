@@ -1,0 +1,180 @@
+//! Lists of tasks that agents keep by tool: Claude Code's `TodoWrite`, `TaskCreate` and
+//! `TaskUpdate`, Codex's `update_plan`, OpenCode's `todowrite`, Gemini's `write_todos`, and others
+//! of the same shape.
+
+use std::collections::HashMap;
+
+use ctx_core::{EntryId, ToolCall};
+use serde_json::Value;
+
+/// How far a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Pending,
+    Doing,
+    Done,
+    /// Given up.
+    Dropped,
+}
+
+/// A task and where it was last spoken of.
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    pub(super) text: String,
+    pub(super) state: State,
+    pub(super) entry: EntryId,
+}
+
+/// All tasks of a session so far, in the order in which they came up.
+#[derive(Debug, Default)]
+pub(super) struct Todos {
+    tasks: Vec<Task>,
+    by_text: HashMap<String, usize>,
+    /// Tasks by the id their tool gave them.
+    by_id: HashMap<String, usize>,
+    created: usize,
+}
+
+impl Todos {
+    /// Takes note of a call. Returns whether it keeps tasks.
+    pub(super) fn call(&mut self, call: &ToolCall, entry: &EntryId) -> bool {
+        let name: String = call.name.chars().take(64).filter(|c| c.is_alphanumeric()).collect();
+        let name = name.to_lowercase();
+        let keeps = name.contains("todo") || name.contains("plan") || name.starts_with("task");
+        // `Task` alone starts a subagent.
+        if !keeps || name == "task" {
+            return false;
+        }
+        let Ok(Value::Object(arguments)) = serde_json::from_str(call.arguments.as_str()) else {
+            return name.contains("todo") || name.starts_with("task");
+        };
+        let lists = ["todos", "plan", "tasks", "items", "steps"];
+        if let Some(items) = lists.iter().find_map(|key| arguments.get(*key)?.as_array()) {
+            self.list(items, entry);
+            return true;
+        }
+        let get = |keys: &[&str]| keys.iter().find_map(|key| text_of(arguments.get(*key)?));
+        let id = get(&["taskId", "task_id", "id"]);
+        let state = arguments.get("status").and_then(Value::as_str).map(state);
+        if let Some(subject) = get(&["subject"]) {
+            let at = self.see(&subject, state.unwrap_or(State::Pending), entry);
+            // Results say `Task #1 created`: ids count from 1.
+            self.created += 1;
+            self.by_id.insert(self.created.to_string(), at);
+        } else if let (Some(id), Some(state)) = (&id, state)
+            && let Some(task) = self.by_id.get(id).and_then(|&at| self.tasks.get_mut(at))
+        {
+            task.state = state;
+            task.entry = entry.clone();
+        }
+        name.contains("todo") || name.starts_with("task") || name.contains("updateplan")
+    }
+
+    /// A list stands for all that is left to do: what is not on it any more and was not done has
+    /// been given up.
+    fn list(&mut self, items: &[Value], entry: &EntryId) {
+        for task in &mut self.tasks {
+            if task.state != State::Done {
+                task.state = State::Dropped;
+            }
+        }
+        for item in items {
+            let keys = ["content", "step", "description", "title", "subject", "text", "task"];
+            let text = match item {
+                Value::String(text) => Some(text.clone()),
+                item => keys.iter().find_map(|key| item.get(key)?.as_str().map(str::to_owned)),
+            };
+            let Some(text) = text else { continue };
+            let word = ["status", "state"].iter().find_map(|key| item.get(key)?.as_str());
+            let checked = ["done", "completed"].iter().find_map(|key| item.get(key)?.as_bool());
+            let state = match (word, checked) {
+                (Some(word), _) => state(word),
+                (None, Some(true)) => State::Done,
+                (None, _) => State::Pending,
+            };
+            self.see(&text, state, entry);
+        }
+    }
+
+    fn see(&mut self, text: &str, state: State, entry: &EntryId) -> usize {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let at = *self.by_text.entry(text.clone()).or_insert(self.tasks.len());
+        match self.tasks.get_mut(at) {
+            Some(task) => {
+                if task.state != state {
+                    task.entry = entry.clone();
+                }
+                task.state = state;
+            }
+            None => self.tasks.push(Task { text, state, entry: entry.clone() }),
+        }
+        at
+    }
+
+    pub(super) fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+}
+
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn state(word: &str) -> State {
+    match word {
+        "completed" | "complete" | "done" | "finished" | "closed" => State::Done,
+        "in_progress" | "in-progress" | "inProgress" | "active" | "doing" => State::Doing,
+        "cancelled" | "canceled" | "deleted" | "skipped" => State::Dropped,
+        _ => State::Pending,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_core::RawJson;
+
+    use super::*;
+
+    #[test]
+    fn the_newest_list_counts_and_what_was_done_stays_done() {
+        let call = |name: &str, arguments: &str| ToolCall {
+            id: "c".into(),
+            name: name.into(),
+            arguments: RawJson::from_text(arguments),
+            spelling: Default::default(),
+        };
+        let mut todos = Todos::default();
+        let calls = [
+            (
+                "TodoWrite",
+                r#"{"todos":[{"content":"a","status":"completed"},{"content":"b","status":"pending"}]}"#,
+            ),
+            (
+                "update_plan",
+                r#"{"plan":[{"step":"c","status":"in_progress"},{"step":"d","status":"pending"}]}"#,
+            ),
+            ("TaskCreate", r#"{"subject":"e","description":"x"}"#),
+            ("TaskUpdate", r#"{"taskId":"1","status":"completed"}"#),
+            ("read", r#"{"path":"todo.md"}"#),
+            ("Task", r#"{"prompt":"x"}"#),
+            ("todowrite", "{broken"),
+        ];
+        let kept = calls.map(|(name, arguments)| todos.call(&call(name, arguments), &"1".into()));
+        assert_eq!(kept, [true, true, true, true, false, false, true]);
+        let seen: Vec<_> = todos.tasks().iter().map(|t| (t.text.as_str(), t.state)).collect();
+        assert_eq!(
+            seen,
+            [
+                ("a", State::Done),
+                ("b", State::Dropped),
+                ("c", State::Doing),
+                ("d", State::Pending),
+                ("e", State::Done)
+            ]
+        );
+    }
+}
