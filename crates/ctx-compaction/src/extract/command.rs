@@ -47,13 +47,29 @@ pub(super) fn command_line(call: &ToolCall) -> Option<String> {
 /// The part of a command line that matters: without the change of folder before it and the
 /// shortening of its output behind it, in one line.
 pub(super) fn essence(line: &str) -> String {
-    let mut parts: Vec<&str> =
-        line.lines().next().unwrap_or_default().split("&&").map(str::trim).collect();
+    let leads = |line: &&str| line.is_empty() || line.starts_with('#') || line.ends_with("&&");
+    let mut lines = line.lines().map(str::trim);
+    let mut first = lines.next().unwrap_or_default();
+    while first.starts_with("cd ") && !first.contains("&& ") || leads(&first) {
+        let Some(next) = lines.next() else { break };
+        first = next;
+    }
+    let mut parts: Vec<&str> = first.split("&&").map(str::trim).collect();
     if parts.len() > 1 {
-        parts.retain(|part| !part.starts_with("cd "));
+        parts.retain(|part| !part.starts_with("cd ") && !part.is_empty());
     }
     let line = parts.join(" && ");
-    let cut = [" 2>&1", " | tail", " | head", " | grep", " <<", " 2>/dev/null"];
+    let cut = [
+        " --body",
+        " -m \"$(",
+        " \"$(cat",
+        " 2>&1",
+        " | tail",
+        " | head",
+        " | grep",
+        " <<",
+        " 2>/dev/null",
+    ];
     let end = cut.iter().filter_map(|mark| line.find(mark)).min().unwrap_or(line.len());
     let line = line.get(..end).unwrap_or_default().trim();
     // A message in quotes is told by the commit itself.
@@ -92,30 +108,28 @@ pub(super) fn purpose(line: &str) -> Purpose {
         "test", "check", "build", "lint", "clippy", "tsc", "pytest", "vitest", "jest", "mypy",
         "ruff", "eslint", "make", "compile", "tox", "rspec", "gradle", "mvn", "verify",
     ];
-    let is_word = |word: &str| {
-        line.split(|c: char| !c.is_ascii_alphanumeric())
-            .any(|part| part == word || part == format!("{word}s"))
-    };
+    // Words of paths and of quoted texts are none of the command's.
+    let mut quoted = false;
+    let is_word = line.split_whitespace().take(60).any(|token| {
+        let marks = token.matches(['"', '\'']).count();
+        let inside = quoted || marks > 0;
+        quoted ^= marks % 2 == 1;
+        !inside
+            && !token.contains('/')
+            && token.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| {
+                words
+                    .iter()
+                    .any(|word| part.strip_prefix(word).is_some_and(|s| s.is_empty() || s == "s"))
+            })
+    });
     let looks = [
-        "grep",
-        "rg ",
-        "cat ",
-        "ls ",
-        "find ",
-        "sed ",
-        "head ",
-        "tail ",
-        "echo ",
-        "git diff",
-        "git log",
-        "git status",
-        "git show",
-        "mkdir",
-        "wc ",
-        "git add",
+        "grep", "rg ", "cat ", "ls ", "find ", "sed ", "head ", "tail ", "echo ", "git ", "gh ",
+        "mkdir", "wc ", "pwd",
     ];
-    let reads = looks.iter().any(|look| line.trim_start().starts_with(look));
-    if !reads && words.iter().any(|word| is_word(word)) { Purpose::Check } else { Purpose::Other }
+    let own = line.split("&&").map(str::trim).find(|part| !part.starts_with("cd "));
+    let own = own.unwrap_or_default();
+    let reads = looks.iter().any(|look| own.starts_with(look));
+    if !reads && is_word { Purpose::Check } else { Purpose::Other }
 }
 
 /// `[main 1a2b3c4] subject` of the output of `git commit`.
@@ -186,7 +200,14 @@ mod tests {
             ("git push origin main", "git push origin main", Purpose::Effect),
             ("grep -rn test src", "grep -rn test src", Purpose::Other),
             ("cd /a", "cd /a", Purpose::Other),
+            ("cd /a\n# all\nmake test\nls", "make test", Purpose::Check),
             ("go test ./...", "go test ./...", Purpose::Check),
+            ("pwd && git -C /a/test-x status", "pwd && git -C /a/test-x status", Purpose::Other),
+            (
+                "gh pr create --title \"t\" --body \"$(cat",
+                "gh pr create --title \"t\"",
+                Purpose::Effect,
+            ),
             ("cat <<EOF\nbig\nEOF", "cat", Purpose::Other),
         ] {
             assert_eq!(essence(line), expected);

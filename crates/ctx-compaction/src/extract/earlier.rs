@@ -96,6 +96,28 @@ pub(super) fn merge(job: &Extract<'_>, mut notes: Vec<Note>) -> Vec<Note> {
     out
 }
 
+/// Takes out what was to be done and is reported finished later on.
+pub(super) fn settle(notes: &mut Vec<Note>) {
+    let finished: Vec<(HashSet<String>, i64)> = notes
+        .iter()
+        .filter(|note| note.field == Field::Done)
+        .map(|note| (words(&note.text), note.order))
+        .collect();
+    notes.retain(|note| {
+        let open = matches!(note.field, Field::InProgress | Field::NextSteps);
+        let planned = open.then(|| words(&note.text));
+        !planned.is_some_and(|planned| {
+            finished.iter().any(|(done, order)| *order > note.order && covers(done, &planned))
+        })
+    });
+}
+
+/// Whether a report speaks of what was planned: it has two thirds of its words.
+fn covers(done: &HashSet<String>, planned: &HashSet<String>) -> bool {
+    let shared = planned.iter().filter(|word| done.contains(*word)).count();
+    shared * 3 >= planned.len() * 2 && (shared > 1 || (planned.len() == 1 && shared == 1))
+}
+
 /// All lines with their fields; those of a split turn belong to its past by now.
 fn lines(mut old: StructuredSummary) -> Vec<(Field, Line)> {
     let mut out = Vec::new();
@@ -133,8 +155,5 @@ fn finished_by(text: &str, finished: &[(HashSet<String>, usize)]) -> Option<usiz
     if open.is_empty() {
         return None;
     }
-    finished.iter().rev().find_map(|(done, n)| {
-        let shared = open.iter().filter(|word| done.contains(*word)).count();
-        (shared * 3 >= open.len() * 2 && (shared > 1 || open.len() == 1)).then_some(*n)
-    })
+    finished.iter().rev().find(|(done, _)| covers(done, &open)).map(|(_, n)| *n)
 }

@@ -102,7 +102,7 @@ fn clean(text: &str) -> String {
     }
     out.push_str(rest);
     let keep = |c: &char| !c.is_control() || *c == '\n';
-    out.chars().filter(keep).collect::<String>().trim().to_owned()
+    out.replace('\t', " ").chars().filter(keep).collect::<String>().trim().to_owned()
 }
 
 struct Room<'a> {

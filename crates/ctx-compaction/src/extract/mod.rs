@@ -55,6 +55,7 @@ pub fn extract(job: &Extract<'_>) -> String {
     let mut notes = talk::notes(job, &turns);
     notes.extend(work::notes(job, &turns));
     notes.extend(talk::of_facts(job));
+    earlier::settle(&mut notes);
     let notes = earlier::merge(job, notes);
     fill::fill(job, &turns, focus::apply(job, notes))
 }

@@ -95,7 +95,9 @@ fn is_exception(line: &str) -> bool {
 
 /// The line that sums up a run of tests, of a compiler or of a linter.
 pub(super) fn sum(output: &str) -> Option<&str> {
-    lines(output).rev().take(60).find(|line| is_sum(line))
+    let sums = || lines(output).rev().take(60).filter(|line| is_sum(line));
+    // One package that fails says more than the last that passes.
+    sums().find(|line| says_failed(line)).or_else(|| sums().next())
 }
 
 fn is_sum(line: &str) -> bool {

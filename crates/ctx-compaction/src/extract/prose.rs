@@ -25,7 +25,8 @@ pub(super) struct Passage<'a> {
     pub(super) number: Option<&'a str>,
     /// The field that the heading above it speaks of.
     pub(super) under: Option<Field>,
-    /// The line that introduced the list: `Changes needed:`.
+    /// The line that introduced the list, `Changes needed:`; for a list right below a heading, the
+    /// heading.
     pub(super) lead: Option<&'a str>,
 }
 
@@ -140,7 +141,7 @@ pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
         }
         if let Some(heading) = heading(bare) {
             under = field_of(heading);
-            lead = None;
+            lead = Some(heading.trim()).filter(|_| under.is_none());
             blank = true;
             continue;
         }
@@ -150,15 +151,16 @@ pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
             continue;
         }
         let is_item = mark != Mark::Plain;
+        let leads = !is_item && words.ends_with([':', '：']);
         if !is_item {
-            lead = words.ends_with([':', '：']).then_some(words);
+            lead = leads.then_some(words);
         }
         let goes_on = !is_item && !blank && out.last().is_some_and(|last| wraps(last, words));
         if let Some(last) = out.last_mut().filter(|_| goes_on) {
             let text = last.text.to_mut();
             text.push(' ');
             text.push_str(words);
-        } else if lead.is_none() || is_item {
+        } else if !leads {
             let lead = lead.filter(|_| is_item);
             let digits = bare.trim_start_matches(|c: char| c.is_ascii_digit());
             let number = bare.strip_suffix(digits).filter(|number| is_item && !number.is_empty());
@@ -289,9 +291,14 @@ fn is_output(line: &str, words: &str) -> bool {
     let start = STARTS.iter().any(|start| {
         words.starts_with(start) && (*start != "at " || words.contains('(') || words.contains(':'))
     });
+    // `path: '/a',`
+    let field = words.split_once(": ").is_some_and(|(key, value)| {
+        key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '"')
+            && (value.ends_with(',') || value.starts_with(['\'', '"']))
+    });
     let code_end = words.ends_with(['{', '}', ';']) || words.ends_with("=>");
     let indented = line.starts_with("        ") || line.starts_with("\t\t");
-    start || code_end || (indented && words.len() == line.trim().len()) || is_dense(words)
+    start || field || code_end || (indented && words.len() == line.trim().len()) || is_dense(words)
 }
 
 /// Whether a line is mostly signs: JSON, paths of a listing, a progress bar.

@@ -41,7 +41,9 @@ fn is_abbreviation(before: &str) -> bool {
     let word = before.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
     let known = ["e.g", "i.e", "etc", "vs", "cf", "approx", "incl", "mr", "mrs", "dr", "no", "fig"];
     let listed = !word.is_empty() && word.chars().all(|c| c.is_ascii_digit()) && before == word;
-    listed || known.iter().any(|short| word.eq_ignore_ascii_case(short))
+    // `A. is fine`: the name of an option.
+    let letter = before.len() == 1 && before.chars().all(|c| c.is_ascii_uppercase());
+    listed || letter || known.iter().any(|short| word.eq_ignore_ascii_case(short))
 }
 
 /// How much room a text takes: a CJK character says about as much as two letters.
@@ -148,6 +150,7 @@ mod tests {
             ("`a. b` is one", vec!["`a. b` is one"]),
             ("修好了。测试通过！还有吗？", vec!["修好了。", "测试通过！", "还有吗？"]),
             ("1. first", vec!["1. first"]),
+            ("A. is fine. Go", vec!["A. is fine.", "Go"]),
             ("", vec![]),
         ] {
             assert_eq!(sentences(text), expected);

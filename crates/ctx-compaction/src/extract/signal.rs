@@ -1,5 +1,7 @@
 //! What a sentence does: reports, decides, asks, announces, chats.
 
+use std::sync::LazyLock;
+
 /// What a sentence does. Several may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Signal {
@@ -17,6 +19,8 @@ pub(super) struct Signal {
     pub(super) finding: bool,
     /// It demands or forbids.
     pub(super) demand: bool,
+    /// It forbids, or leaves no choice.
+    pub(super) strict: bool,
     /// It announces what the speaker does now.
     pub(super) announces: bool,
     /// It carries nothing: praise, greetings, "let me check".
@@ -30,33 +34,95 @@ impl Signal {
         let lower = head.to_lowercase().replace('’', "'");
         let bare = lower.trim_start_matches(|c: char| !c.is_alphanumeric());
         let question = lower.trim_end_matches(['*', '_', ')', '"', ' ']).ends_with(['?', '？'])
-            || starts(bare, ASKS);
-        let announces = starts(bare, ANNOUNCES);
-        let next = has(&lower, NEXT).is_some();
+            || starts(bare, &words().asks);
+        let announces = starts(bare, &words().announces);
+        let next = has(&lower, &words().next).is_some();
         let done = !question && !announces && is_done(&lower, bare);
-        let decision = !question && !announces && has(&lower, DECISIONS).is_some();
-        let finding = !question && has(&lower, FINDINGS).is_some();
-        let blocked = !question && has(&lower, BLOCKED).is_some();
-        let demand = has(&lower, DEMANDS).is_some();
+        let decision = !question && !announces && has(&lower, &words().decisions).is_some();
+        let finding = !question && has(&lower, &words().findings).is_some();
+        let blocked = !question && has(&lower, &words().blocked).is_some();
+        let strict = has(&lower, &words().strict).is_some();
+        let demand = strict || has(&lower, &words().demands).is_some();
         let carries = done || decision || finding || blocked || next;
-        let chatter = (announces || starts(bare, CHATTER)) && !(carries && !announces)
+        let chatter = (announces || starts(bare, &words().chatter)) && !(carries && !announces)
             || bare.chars().filter(|c| c.is_alphanumeric()).count() < 3;
-        Self { done, blocked, decision, next, question, finding, demand, announces, chatter }
+        Self {
+            done,
+            blocked,
+            decision,
+            next,
+            question,
+            finding,
+            demand,
+            strict,
+            announces,
+            chatter,
+        }
     }
+}
+
+/// The lists of `words.txt`.
+struct Words {
+    assents: Vec<&'static str>,
+    fillers: Vec<&'static str>,
+    asks: Vec<&'static str>,
+    announces: Vec<&'static str>,
+    chatter: Vec<&'static str>,
+    done_first: Vec<&'static str>,
+    done: Vec<&'static str>,
+    not_yet: Vec<&'static str>,
+    blocked: Vec<&'static str>,
+    decisions: Vec<&'static str>,
+    next: Vec<&'static str>,
+    findings: Vec<&'static str>,
+    demands: Vec<&'static str>,
+    strict: Vec<&'static str>,
+    praise: Vec<&'static str>,
+}
+
+fn words() -> &'static Words {
+    static WORDS: LazyLock<Words> = LazyLock::new(|| {
+        let text = include_str!("words.txt");
+        let list = |name: &str| {
+            let section = text.split("\n[").find_map(|section| {
+                section.strip_prefix(name).and_then(|rest| rest.strip_prefix("]\n"))
+            });
+            let words = section.unwrap_or_default().split(['|', '\n']).map(str::trim);
+            words.filter(|word| !word.is_empty()).collect()
+        };
+        Words {
+            assents: list("assents"),
+            fillers: list("fillers"),
+            asks: list("asks"),
+            announces: list("announces"),
+            chatter: list("chatter"),
+            done_first: list("done_first"),
+            done: list("done"),
+            not_yet: list("not_yet"),
+            blocked: list("blocked"),
+            decisions: list("decisions"),
+            next: list("next"),
+            findings: list("findings"),
+            demands: list("demands"),
+            strict: list("strict"),
+            praise: list("praise"),
+        }
+    });
+    &WORDS
 }
 
 /// A report of something finished: the word stands first, or nothing before it makes it a wish, a
 /// condition or a denial.
 fn is_done(lower: &str, bare: &str) -> bool {
-    if starts(bare, DONE_FIRST) {
+    if starts(bare, &words().done_first) {
         return true;
     }
-    let Some(at) = has(lower, DONE) else { return false };
+    let Some(at) = has(lower, &words().done) else { return false };
     let before = lower.get(..at).unwrap_or_default();
-    has(before, NOT_YET).is_none()
+    has(before, &words().not_yet).is_none()
 }
 
-fn starts(bare: &str, list: &[&str]) -> bool {
+fn starts(bare: &str, list: &[&'static str]) -> bool {
     list.iter().any(|start| {
         bare.strip_prefix(start).is_some_and(|rest| {
             let latin = start.ends_with(|c: char| c.is_ascii_alphanumeric());
@@ -66,7 +132,7 @@ fn starts(bare: &str, list: &[&str]) -> bool {
 }
 
 /// Where the first of the words stands, as a word of its own.
-fn has(lower: &str, list: &[&str]) -> Option<usize> {
+fn has(lower: &str, list: &[&'static str]) -> Option<usize> {
     list.iter().filter_map(|word| find_word(lower, word)).min()
 }
 
@@ -88,634 +154,24 @@ fn find_word(text: &str, word: &str) -> Option<usize> {
     None
 }
 
+/// A short message that praises or greets and asks for nothing.
+pub(super) fn is_praise(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let signal = Signal::of(text);
+    !signal.question && !signal.demand && has(&lower, &words().praise).is_some()
+}
+
 /// A message that only agrees, thanks or tells the agent to go on.
 pub(super) fn is_assent(text: &str) -> bool {
     let bare = text.trim().trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     bare.chars().count() < 40
-        && (ASSENTS.contains(&bare.as_str())
-            || bare
-                .split([',', '.', '!', ' ', '，', '。', '！', '、'])
-                .all(|word| word.is_empty() || ASSENTS.contains(&word) || FILLERS.contains(&word)))
+        && (words().assents.contains(&bare.as_str())
+            || bare.split([',', '.', '!', ' ', '，', '。', '！', '、']).all(|word| {
+                word.is_empty()
+                    || words().assents.contains(&word)
+                    || words().fillers.contains(&word)
+            }))
 }
-
-const ASSENTS: &[&str] = &[
-    "yes",
-    "yep",
-    "yeah",
-    "y",
-    "ok",
-    "okay",
-    "k",
-    "sure",
-    "continue",
-    "go on",
-    "go",
-    "go ahead",
-    "do it",
-    "proceed",
-    "thanks",
-    "thank you",
-    "great",
-    "nice",
-    "wow",
-    "cool",
-    "perfect",
-    "good",
-    "looks good",
-    "lgtm",
-    "yo",
-    "hi",
-    "hello",
-    "hey",
-    "correct",
-    "right",
-    "exactly",
-    "awesome",
-    "done",
-    "please",
-    "好",
-    "好的",
-    "好吧",
-    "继续",
-    "可以",
-    "是",
-    "是的",
-    "对",
-    "对的",
-    "行",
-    "嗯",
-    "谢谢",
-    "同意",
-    "没问题",
-    "开始吧",
-    "你好",
-    "不错",
-    "很好",
-    "可以的",
-];
-
-const FILLERS: &[&str] = &[
-    "it", "on", "ahead", "do", "looks", "so", "much", "all", "very", "that", "is", "then", "now",
-    "you",
-];
-
-const ASKS: &[&str] = &[
-    "should i",
-    "should we",
-    "shall i",
-    "would you like",
-    "do you want",
-    "would you prefer",
-    "which option",
-    "which approach",
-    "let me know",
-    "是否需要",
-    "要不要",
-    "需要我",
-    "请问",
-    "你希望",
-    "您希望",
-];
-
-const ANNOUNCES: &[&str] = &[
-    "let me",
-    "let's",
-    "let us",
-    "now let me",
-    "now let's",
-    "now i'll",
-    "now i will",
-    "now i need to",
-    "now i can",
-    "now i",
-    "i'll",
-    "i will",
-    "i need to",
-    "i'm going to",
-    "i am going to",
-    "i should",
-    "first, let me",
-    "next, i'll",
-    "next, let me",
-    "next i'll",
-    "then i'll",
-    "also let me",
-    "good, now",
-    "great, now",
-    "now update",
-    "now add",
-    "now fix",
-    "now run",
-    "now check",
-    "now create",
-    "now find",
-    "now move",
-    "now remove",
-    "now rename",
-    "now also",
-    "also update",
-    "also fix",
-    "also add",
-    "good! now",
-    "perfect! now",
-    "actually, let me",
-    "让我",
-    "我来",
-    "我先",
-    "我将",
-    "我会",
-    "现在我",
-    "接下来我",
-    "首先",
-    "先看",
-    "我需要",
-];
-
-const CHATTER: &[&str] = &[
-    "great",
-    "good",
-    "perfect",
-    "excellent",
-    "wow",
-    "nice",
-    "sure",
-    "okay",
-    "ok",
-    "got it",
-    "i see",
-    "you're right",
-    "you are right",
-    "that's right",
-    "makes sense",
-    "absolutely",
-    "certainly",
-    "of course",
-    "happy to",
-    "i'd be happy",
-    "hmm",
-    "wait",
-    "looking at",
-    "thanks",
-    "thank you",
-    "hello",
-    "hi",
-    "hi there",
-    "hey",
-    "i understand",
-    "sorry",
-    "i apologize",
-    "yo",
-    "here's",
-    "here is",
-    "here are",
-    "i hope",
-    "feel free",
-    "no problem",
-    "you're welcome",
-    "good question",
-    "great question",
-    "that's a great",
-    "congratulations",
-    "announcing",
-    "i'm using the",
-    "one moment",
-    "好的",
-    "好,",
-    "好，",
-    "当然",
-    "没问题",
-    "明白",
-    "收到",
-    "你好",
-    "您好",
-    "谢谢",
-    "不客气",
-    "抱歉",
-    "对不起",
-    "很高兴",
-    "太好了",
-    "嗯",
-];
-
-const DONE_FIRST: &[&str] = &[
-    "done",
-    "fixed",
-    "added",
-    "updated",
-    "created",
-    "implemented",
-    "removed",
-    "committed",
-    "pushed",
-    "completed",
-    "refactored",
-    "renamed",
-    "moved",
-    "merged",
-    "deployed",
-    "released",
-    "replaced",
-    "converted",
-    "installed",
-    "deleted",
-    "resolved",
-    "migrated",
-    "extracted",
-    "wrote",
-    "configured",
-    "reverted",
-    "published",
-    "closed",
-    "wired",
-    "enabled",
-    "disabled",
-    "all tests pass",
-    "all passing",
-    "all green",
-    "all done",
-    "all committed",
-    "tests pass",
-    "已",
-    "完成",
-    "修复了",
-    "添加了",
-    "更新了",
-    "删除了",
-    "创建了",
-    "实现了",
-    "搞定",
-];
-
-const DONE: &[&str] = &[
-    "done",
-    "fixed",
-    "added",
-    "updated",
-    "created",
-    "implemented",
-    "removed",
-    "committed",
-    "pushed",
-    "completed",
-    "complete",
-    "refactored",
-    "renamed",
-    "moved",
-    "merged",
-    "deployed",
-    "released",
-    "replaced",
-    "converted",
-    "installed",
-    "deleted",
-    "resolved",
-    "migrated",
-    "extracted",
-    "configured",
-    "reverted",
-    "published",
-    "finished",
-    "passes",
-    "pass",
-    "passed",
-    "now works",
-    "works now",
-    "is working",
-    "builds successfully",
-    "succeeded",
-    "is ready",
-    "are ready",
-    "posted",
-    "filed",
-    "wrote",
-    "closed",
-    "addressed",
-    "已完成",
-    "已经",
-    "已修复",
-    "已添加",
-    "已更新",
-    "已删除",
-    "已创建",
-    "已实现",
-    "已提交",
-    "已推送",
-    "已部署",
-    "已合并",
-    "修复了",
-    "修好了",
-    "添加了",
-    "更新了",
-    "删除了",
-    "创建了",
-    "实现了",
-    "改成了",
-    "改为了",
-    "完成了",
-    "通过了",
-    "全部通过",
-    "测试通过",
-    "搞定",
-    "解决了",
-    "迁移了",
-    "写好了",
-];
-
-const NOT_YET: &[&str] = &[
-    "not",
-    "n't",
-    "never",
-    "to be",
-    "should",
-    "will",
-    "would",
-    "could",
-    "can",
-    "may",
-    "might",
-    "must",
-    "need",
-    "needs",
-    "if",
-    "once",
-    "when",
-    "whenever",
-    "until",
-    "before",
-    "unless",
-    "to get",
-    "being",
-    "want",
-    "wants",
-    "only after",
-    "after",
-    "every time",
-    "no",
-    "without",
-    "gets",
-    "get",
-    "没",
-    "没有",
-    "还没",
-    "尚未",
-    "未",
-    "如果",
-    "需要",
-    "应该",
-    "等",
-    "一旦",
-    "当",
-    "要",
-    "将",
-];
-
-const BLOCKED: &[&str] = &[
-    "blocked",
-    "blocker",
-    "can't proceed",
-    "cannot proceed",
-    "waiting for",
-    "waiting on",
-    "need your",
-    "needs your",
-    "i don't have access",
-    "no access to",
-    "still fails",
-    "still failing",
-    "still fail",
-    "unable to",
-    "could not be",
-    "permission denied",
-    "stuck on",
-    "depends on the outcome",
-    "阻塞",
-    "卡住",
-    "卡在",
-    "等待",
-    "无法继续",
-    "没有权限",
-    "仍然失败",
-    "还是失败",
-    "依然失败",
-    "无法访问",
-];
-
-const DECISIONS: &[&str] = &[
-    "decided",
-    "decision",
-    "chose",
-    "chosen",
-    "choose",
-    "going with",
-    "went with",
-    "go with",
-    "opted",
-    "opt for",
-    "settled on",
-    "we'll use",
-    "we will use",
-    "agreed",
-    "instead of",
-    "rather than",
-    "switched to",
-    "switch to",
-    "we keep",
-    "keep it",
-    "prefer",
-    "in favor of",
-    "in favour of",
-    "trade-off",
-    "tradeoff",
-    "by design",
-    "intentional",
-    "intentionally",
-    "on purpose",
-    "deliberately",
-    "out of scope",
-    "recommend",
-    "recommended",
-    "决定",
-    "选择",
-    "选用",
-    "采用",
-    "改用",
-    "而不是",
-    "而非",
-    "确定用",
-    "不采用",
-    "放弃",
-    "权衡",
-    "约定",
-];
-
-const NEXT: &[&str] = &[
-    "next step",
-    "next steps",
-    "next up",
-    "next,",
-    "next:",
-    "next is",
-    "remaining",
-    "remains",
-    "still need",
-    "still needs",
-    "still to do",
-    "left to do",
-    "todo",
-    "to do:",
-    "follow-up",
-    "follow up",
-    "up next",
-    "not yet",
-    "pending",
-    "later we",
-    "future work",
-    "future enhancement",
-    "下一步",
-    "接下来",
-    "还需要",
-    "还要",
-    "待办",
-    "剩下",
-    "剩余",
-    "后续",
-    "尚未",
-    "还没",
-    "之后再",
-];
-
-const FINDINGS: &[&str] = &[
-    "root cause",
-    "the problem is",
-    "the problem was",
-    "the issue is",
-    "the issue was",
-    "the bug",
-    "because",
-    "turns out",
-    "the reason",
-    "caused by",
-    "due to",
-    "the cause",
-    "this means",
-    "which means",
-    "the culprit",
-    "found that",
-    "found it",
-    "found the",
-    "it seems that",
-    "confirmed",
-    "verified",
-    "is called",
-    "are called",
-    "only when",
-    "the key",
-    "key insight",
-    "important",
-    "note that",
-    "note:",
-    "caveat",
-    "warning",
-    "bug",
-    "broken",
-    "regression",
-    "missing",
-    "fails",
-    "failed",
-    "failing",
-    "does not",
-    "doesn't",
-    "never",
-    "always",
-    "so that",
-    "therefore",
-    "根因",
-    "根本原因",
-    "原因",
-    "问题是",
-    "问题在于",
-    "因为",
-    "导致",
-    "由于",
-    "发现",
-    "注意",
-    "说明",
-    "确认",
-    "缺少",
-    "不会",
-    "失败",
-    "报错",
-];
-
-const DEMANDS: &[&str] = &[
-    "don't",
-    "do not",
-    "dont",
-    "never",
-    "must",
-    "must not",
-    "mustn't",
-    "always",
-    "only",
-    "make sure",
-    "ensure",
-    "avoid",
-    "no longer",
-    "without",
-    "instead",
-    "prefer",
-    "should",
-    "shouldn't",
-    "need to",
-    "needs to",
-    "has to",
-    "have to",
-    "required",
-    "keep",
-    "please use",
-    "use the",
-    "stick to",
-    "remember",
-    "at least",
-    "at most",
-    "i want",
-    "i'd like",
-    "i would like",
-    "we want",
-    "i only want",
-    "let's keep",
-    "not allowed",
-    "forbidden",
-    "stop",
-    "leave",
-    "as is",
-    "no need",
-    "不要",
-    "别",
-    "必须",
-    "只能",
-    "只要",
-    "禁止",
-    "务必",
-    "请用",
-    "不准",
-    "不能",
-    "不得",
-    "始终",
-    "总是",
-    "一定",
-    "优先",
-    "确保",
-    "保持",
-    "避免",
-    "记住",
-    "至少",
-    "最多",
-    "不用",
-    "无需",
-    "尽量",
-    "统一",
-];
 
 #[cfg(test)]
 mod tests {

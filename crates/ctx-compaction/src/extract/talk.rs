@@ -25,17 +25,17 @@ pub(super) fn notes(job: &Extract<'_>, turns: &[Turn]) -> Vec<Note> {
         let age = (n + 1) as f32 / turns.len() as f32;
         let recent = 0.65 + 0.35 * age;
         let previous = n.checked_sub(1).and_then(|n| turns.get(n));
-        demands(job, turn, previous, &mut out);
+        demands(job, turn, previous, recent, &mut out);
         for at in turn.range.clone() {
             let Some(said) = job.said.get(at) else { continue };
             if said.message.role == Role::Assistant {
                 let text = said.message.plain_text();
+                let Some(text) = prose::by_hand(&text) else { continue };
                 let voice = Voice {
                     at,
                     id: &said.id,
                     is_answer: turn.answer_at == Some(at),
                     is_last: n + 1 == turns.len(),
-                    worked: turn.worked,
                     recent,
                 };
                 voice.notes(&text, &mut out);
@@ -58,14 +58,18 @@ fn pinned(job: &Extract<'_>, at: usize) -> Note {
 /// What the user asked for: the latest first, then the first one, then what lay between.
 fn goals(job: &Extract<'_>, turns: &[Turn], out: &mut Vec<Note>) {
     let asks: Vec<&Turn> =
-        turns.iter().filter(|turn| turn.asked_at.is_some() && !turn.is_assent).collect();
+        turns.iter().filter(|turn| turn.asked_at.is_some() && !turn.is_small_talk()).collect();
     for (n, turn) in asks.iter().enumerate() {
         let Some(at) = turn.asked_at else { continue };
         let Some(said) = job.said.get(at) else { continue };
         let latest = n + 1 == asks.len();
         let in_prefix = job.turn_start.is_some_and(|start| at >= start);
         // A split turn's request is quoted in full elsewhere.
-        let room = if latest && !in_prefix { 2 * WIDE } else { NARROW };
+        let room = match (latest, n) {
+            (true, _) if !in_prefix => 2 * WIDE,
+            (false, 0) => WIDE,
+            _ => NARROW,
+        };
         let text = gist(&turn.ask, room, latest);
         if text.is_empty() {
             continue;
@@ -74,7 +78,11 @@ fn goals(job: &Extract<'_>, turns: &[Turn], out: &mut Vec<Note>) {
             (true, 0) => ("", 1.2),
             (true, _) => ("Latest, superseding earlier asks: ", 1.2),
             (false, 0) => ("First: ", 0.85),
-            (false, n) => ("Earlier: ", 0.45 + 0.35 * (n as f32 / asks.len() as f32)),
+            (false, n) => {
+                // What was only asked is answered below.
+                let base = if Signal::of(&turn.ask).question { 0.25 } else { 0.38 };
+                ("Earlier: ", base + 0.35 * (n as f32 / asks.len() as f32))
+            }
         };
         // The newest stands first.
         let mut note = Note::new(Field::Goal, text, &said.id, weight, at).labelled(label);
@@ -86,8 +94,8 @@ fn goals(job: &Extract<'_>, turns: &[Turn], out: &mut Vec<Note>) {
 /// The sentences of a message that say what is wanted, in order.
 fn gist(text: &str, room: usize, whole: bool) -> String {
     let passages = passages(text);
-    let all: Vec<&str> = passages.iter().flat_map(|p| sentences(&p.text)).collect();
-    let all: Vec<&str> = all.into_iter().filter(|s| !is_assent(s)).collect();
+    let all = passages.iter().flat_map(|p| sentences(&p.text));
+    let all: Vec<&str> = all.filter(|s| !is_assent(s)).collect();
     if all.is_empty() {
         // Nothing but a paste: what it is about is its error, or its first line.
         let line =
@@ -127,7 +135,10 @@ fn gist(text: &str, room: usize, whole: bool) -> String {
             text.push_str(" …");
         }
         if !text.is_empty() {
-            text.push(' ');
+            // Lines of a list have no full stop.
+            let open =
+                text.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ')' | '`' | '"'));
+            text.push_str(if open { "; " } else { " " });
         }
         text.push_str(sentence);
         last = Some(n);
@@ -136,7 +147,13 @@ fn gist(text: &str, room: usize, whole: bool) -> String {
 }
 
 /// What the user demands or forbids, and what was agreed on.
-fn demands(job: &Extract<'_>, turn: &Turn, previous: Option<&Turn>, out: &mut Vec<Note>) {
+fn demands(
+    job: &Extract<'_>,
+    turn: &Turn,
+    previous: Option<&Turn>,
+    recent: f32,
+    out: &mut Vec<Note>,
+) {
     let Some((at, said)) = turn.asked_at.and_then(|at| Some((at, job.said.get(at)?))) else {
         return;
     };
@@ -149,21 +166,22 @@ fn demands(job: &Extract<'_>, turn: &Turn, previous: Option<&Turn>, out: &mut Ve
     for passage in passages(&turn.ask) {
         for sentence in sentences(&passage.text) {
             let signal = Signal::of(sentence);
-            if signal.demand && !signal.question && !signal.chatter {
+            if signal.demand && !signal.question && !signal.chatter && width(sentence) > 16 {
                 let text = clip(sentence, WIDE);
-                out.push(Note::new(Field::Constraints, text, &said.id, 0.8, at));
+                let weight = if signal.strict { 0.85 } else { 0.62 };
+                out.push(Note::new(Field::Constraints, text, &said.id, weight, at));
             } else if signal.decision && !signal.question {
                 let text = clip(sentence, WIDE);
                 out.push(Note::new(Field::Decisions, text, &said.id, 0.8, at));
             } else if !signal.question && tells(sentence) {
                 let text = clip(sentence, WIDE);
-                out.push(Note::new(Field::CriticalContext, text, &said.id, 0.5, at));
+                out.push(Note::new(Field::CriticalContext, text, &said.id, 0.45 * recent, at));
             }
         }
     }
     if let Some(cause) = outcome::root_cause(&turn.ask).filter(|line| line.contains(':')) {
         let text = clip(cause, WIDE);
-        out.push(Note::new(Field::CriticalContext, text, &said.id, 0.6, at));
+        out.push(Note::new(Field::CriticalContext, text, &said.id, 0.6 * recent, at));
     }
 }
 
@@ -187,23 +205,28 @@ fn agreement(job: &Extract<'_>, turn: &Turn, previous: Option<&Turn>) -> Option<
     }
     let text = asked.message.plain_text();
     let passages = passages(&text);
-    let question =
-        passages.iter().rev().flat_map(|p| sentences(&p.text)).find(|s| Signal::of(s).question);
-    let options: Vec<&Passage<'_>> =
+    let lines = text.lines().rev().flat_map(|line| sentences(line.trim()));
+    let question = lines.take(60).find(|s| Signal::of(s).question);
+    let mut options: Vec<&Passage<'_>> =
         passages.iter().filter(|p| picks.iter().any(|pick| is_option(p, pick))).collect();
+    if options.is_empty() {
+        // `Would you like me to:` and a list.
+        let open = question.filter(|question| question.ends_with([':', '：']));
+        options = passages.iter().filter(|p| open.is_some() && p.lead == open).collect();
+    }
     if question.is_none() && options.is_empty() {
         return None;
     }
     let mut words = clip(question.unwrap_or_default(), NARROW);
     for option in options.iter().take(4) {
         if !words.is_empty() {
-            words.push_str(" / ");
+            words.push_str(if words.ends_with([':', '：']) { " " } else { " / " });
         }
         words.push_str(&clip(&option.text, 120));
     }
     words.push_str(" → user: ");
     words.push_str(&clip(&reply, WIDE));
-    let weight = if turn.is_assent { 0.6 } else { 0.75 };
+    let weight = if turn.is_assent { 0.6 } else { 0.9 };
     let mut note = Note::new(Field::Decisions, words, &answer.id, weight, at);
     note.cites.insert(0, asked.id.clone());
     Some(note)
@@ -211,16 +234,42 @@ fn agreement(job: &Extract<'_>, turn: &Turn, previous: Option<&Turn>) -> Option<
 
 /// Names of options that a reply begins with: `A.`, `1`, `#1`, `Implement 1,2 and 3`, `I think B`.
 fn picks(reply: &str) -> Vec<String> {
+    const BEFORE: &[&str] = &[
+        "i",
+        "think",
+        "option",
+        "options",
+        "go",
+        "with",
+        "let's",
+        "lets",
+        "yes",
+        "and",
+        "do",
+        "just",
+        "the",
+        "implement",
+        "for",
+        "take",
+        "pick",
+        "choose",
+        "use",
+        "prefer",
+        "选",
+        "方案",
+        "选项",
+    ];
     let head: String = reply.chars().take(60).collect();
     let mut out = Vec::new();
     for (n, word) in head.split(|c: char| c.is_whitespace() || c == ',').enumerate() {
-        let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
         let letter = bare.len() == 1 && bare.chars().all(|c| ('A'..='F').contains(&c));
-        // `A` and `I` are also words.
-        let closed = word.len() > 1 || n > 0 || head.len() == 1;
         let number = !bare.is_empty() && bare.len() < 3 && bare.chars().all(|c| c.is_ascii_digit());
-        if n < 6 && ((letter && closed && (bare != "A" || word != "A" || n > 1)) || number) {
+        // `A` is also a word.
+        if number || (letter && (bare != "A" || word != "A" || n > 0 || head.trim().len() == 1)) {
             out.push(bare.to_owned());
+        } else if !bare.is_empty() && !BEFORE.contains(&bare.to_lowercase().as_str()) {
+            break;
         }
     }
     out
@@ -282,7 +331,6 @@ struct Voice<'a> {
     is_answer: bool,
     /// Whether its turn is the last.
     is_last: bool,
-    worked: bool,
     recent: f32,
 }
 
@@ -316,7 +364,8 @@ impl Voice<'_> {
     fn push(&self, field: Field, text: &str, weight: f32, out: &mut Vec<Note>) {
         let text = clip(text, WIDE);
         if !text.is_empty() {
-            out.push(Note::new(field, text, self.id, weight * self.recent, self.at));
+            let weight = weight * self.recent * substance(&text);
+            out.push(Note::new(field, text, self.id, weight, self.at));
         }
     }
 
@@ -329,7 +378,7 @@ impl Voice<'_> {
 
     /// Plans grow old: what was to be done next some turns ago is done or forgotten.
     fn freshness(&self) -> f32 {
-        if self.is_last { 1.0 } else { 0.5 * self.recent }
+        if self.is_last { 1.0 } else { 0.4 * self.recent }
     }
 
     fn list(&self, list: &[Passage<'_>], fade: f32, out: &mut Vec<Note>) {
@@ -363,23 +412,25 @@ impl Voice<'_> {
             (false, _) if signal.finding || signal.decision => 0.3,
             (false, _) => return,
         };
-        if list.len() <= 3 || lead.is_empty() {
-            for item in list.iter().take(12) {
-                let own = Signal::of(&item.text);
-                if !own.chatter && !own.question {
-                    let field = own.field().unwrap_or(field);
-                    let text = if lead.is_empty() || width(lead) > 60 || item.text.starts_with(lead)
-                    {
-                        item.text.to_string()
-                    } else {
-                        format!("{lead} {}", item.text)
-                    };
-                    self.push(field, &text, base * fade, out);
+        // Items that say something of their own stand alone; the others need their lead.
+        let mut rest = Vec::new();
+        for item in list.iter().take(30) {
+            let own = Signal::of(&item.text);
+            match own.field().filter(|_| !own.chatter && !own.question) {
+                Some(field) if width(&item.text) > 30 => {
+                    self.push(field, &item.text, base * fade, out);
                 }
+                _ => rest.push(item),
             }
+        }
+        if rest.is_empty() || (lead.is_empty() && rest.iter().all(|i| width(&i.text) < 40)) {
             return;
         }
+        let list = rest;
         let mut text = lead.to_owned();
+        if !text.is_empty() && !text.ends_with([':', '：']) {
+            text.push(':');
+        }
         let room = WIDE + WIDE / 2;
         for item in list {
             let words = clip(&item.text, 100);
@@ -388,7 +439,11 @@ impl Voice<'_> {
                 break;
             }
             if !words.is_empty() {
-                text.push_str(if text.ends_with([':', '：']) { " " } else { "; " });
+                text.push_str(match text.chars().last() {
+                    None => "",
+                    Some(':' | '：') => " ",
+                    Some(_) => "; ",
+                });
                 text.push_str(words.trim_end_matches([';', '.', '…', ' ']));
             }
         }
@@ -414,7 +469,7 @@ impl Voice<'_> {
             }
             return;
         }
-        if signal.chatter || width(sentence) < 12 && !signal.done {
+        if signal.chatter || width(sentence) < 16 {
             return;
         }
         let own = under.or_else(|| signal.field());
@@ -436,8 +491,7 @@ impl Voice<'_> {
             .iter()
             .any(|w| sentence.to_lowercase().contains(w));
         let weight = if strong { weight + 0.2 } else { weight };
-        let field =
-            own.unwrap_or(if self.worked && first { Field::Done } else { Field::CriticalContext });
+        let field = own.unwrap_or(Field::CriticalContext);
         self.push(field, sentence, weight * fade, out);
     }
 }
@@ -458,6 +512,17 @@ impl Signal {
         } else {
             None
         }
+    }
+}
+
+/// How much a sentence can be built on: names, numbers and code say more than words.
+fn substance(text: &str) -> f32 {
+    let named = text.contains(['`', '/', '_', '"', '“', '「']);
+    let counted = text.chars().any(|c| c.is_ascii_digit());
+    match (named || counted, width(text)) {
+        (true, _) => 1.0,
+        (false, 0..40) => 0.6,
+        (false, _) => 0.8,
     }
 }
 

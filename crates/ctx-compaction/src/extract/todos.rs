@@ -23,6 +23,8 @@ pub(super) struct Task {
     pub(super) text: String,
     pub(super) state: State,
     pub(super) entry: EntryId,
+    /// The place of that entry in the history.
+    pub(super) at: usize,
 }
 
 /// All tasks of a session so far, in the order in which they came up.
@@ -37,7 +39,7 @@ pub(super) struct Todos {
 
 impl Todos {
     /// Takes note of a call. Returns whether it keeps tasks.
-    pub(super) fn call(&mut self, call: &ToolCall, entry: &EntryId) -> bool {
+    pub(super) fn call(&mut self, call: &ToolCall, entry: &EntryId, at: usize) -> bool {
         let name: String = call.name.chars().take(64).filter(|c| c.is_alphanumeric()).collect();
         let name = name.to_lowercase();
         let keeps = name.contains("todo") || name.contains("plan") || name.starts_with("task");
@@ -50,29 +52,29 @@ impl Todos {
         };
         let lists = ["todos", "plan", "tasks", "items", "steps"];
         if let Some(items) = lists.iter().find_map(|key| arguments.get(*key)?.as_array()) {
-            self.list(items, entry);
+            self.list(items, entry, at);
             return true;
         }
         let get = |keys: &[&str]| keys.iter().find_map(|key| text_of(arguments.get(*key)?));
         let id = get(&["taskId", "task_id", "id"]);
         let state = arguments.get("status").and_then(Value::as_str).map(state);
         if let Some(subject) = get(&["subject"]) {
-            let at = self.see(&subject, state.unwrap_or(State::Pending), entry);
+            let task = self.see(&subject, state.unwrap_or(State::Pending), entry, at);
             // Results say `Task #1 created`: ids count from 1.
             self.created += 1;
-            self.by_id.insert(self.created.to_string(), at);
+            self.by_id.insert(self.created.to_string(), task);
         } else if let (Some(id), Some(state)) = (&id, state)
             && let Some(task) = self.by_id.get(id).and_then(|&at| self.tasks.get_mut(at))
         {
             task.state = state;
-            task.entry = entry.clone();
+            (task.entry, task.at) = (entry.clone(), at);
         }
         name.contains("todo") || name.starts_with("task") || name.contains("updateplan")
     }
 
     /// A list stands for all that is left to do: what is not on it any more and was not done has
     /// been given up.
-    fn list(&mut self, items: &[Value], entry: &EntryId) {
+    fn list(&mut self, items: &[Value], entry: &EntryId, at: usize) {
         for task in &mut self.tasks {
             if task.state != State::Done {
                 task.state = State::Dropped;
@@ -92,23 +94,23 @@ impl Todos {
                 (None, Some(true)) => State::Done,
                 (None, _) => State::Pending,
             };
-            self.see(&text, state, entry);
+            self.see(&text, state, entry, at);
         }
     }
 
-    fn see(&mut self, text: &str, state: State, entry: &EntryId) -> usize {
+    fn see(&mut self, text: &str, state: State, entry: &EntryId, at: usize) -> usize {
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let at = *self.by_text.entry(text.clone()).or_insert(self.tasks.len());
-        match self.tasks.get_mut(at) {
+        let found = *self.by_text.entry(text.clone()).or_insert(self.tasks.len());
+        match self.tasks.get_mut(found) {
             Some(task) => {
                 if task.state != state {
-                    task.entry = entry.clone();
+                    (task.entry, task.at) = (entry.clone(), at);
                 }
                 task.state = state;
             }
-            None => self.tasks.push(Task { text, state, entry: entry.clone() }),
+            None => self.tasks.push(Task { text, state, entry: entry.clone(), at }),
         }
-        at
+        found
     }
 
     pub(super) fn tasks(&self) -> &[Task] {
@@ -163,7 +165,8 @@ mod tests {
             ("Task", r#"{"prompt":"x"}"#),
             ("todowrite", "{broken"),
         ];
-        let kept = calls.map(|(name, arguments)| todos.call(&call(name, arguments), &"1".into()));
+        let kept =
+            calls.map(|(name, arguments)| todos.call(&call(name, arguments), &"1".into(), 0));
         assert_eq!(kept, [true, true, true, true, false, false, true]);
         let seen: Vec<_> = todos.tasks().iter().map(|t| (t.text.as_str(), t.state)).collect();
         assert_eq!(

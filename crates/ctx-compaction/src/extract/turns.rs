@@ -3,7 +3,7 @@
 use ctx_core::{Message, Role};
 
 use super::prose;
-use super::signal::is_assent;
+use super::signal::{is_assent, is_praise};
 use crate::Said;
 
 /// A message of the user and what followed until the next one.
@@ -19,8 +19,13 @@ pub(super) struct Turn {
     pub(super) range: std::ops::Range<usize>,
     /// The last message of the agent that says something.
     pub(super) answer_at: Option<usize>,
-    /// Whether files were changed or commands run.
-    pub(super) worked: bool,
+}
+
+impl Turn {
+    /// Whether the user asks for nothing: agrees, praises, greets.
+    pub(super) fn is_small_talk(&self) -> bool {
+        self.is_assent || (self.ask.len() < 80 && is_praise(&self.ask))
+    }
 }
 
 /// The turns of a history, in order.
@@ -45,10 +50,6 @@ pub(super) fn turns(said: &[Said]) -> Vec<Turn> {
             if !message.plain_text().trim().is_empty() {
                 turn.answer_at = Some(at);
             }
-            turn.worked |= message.tool_calls().any(|call| {
-                let name = call.name.to_lowercase();
-                ["edit", "write", "patch", "bash", "exec", "shell"].iter().any(|t| name.contains(t))
-            });
         }
     }
     turns

@@ -42,7 +42,7 @@ pub(super) fn notes(job: &Extract<'_>, turns: &[Turn]) -> Vec<Note> {
             match block {
                 Block::ToolCall(call) => {
                     calls.insert(&call.id, call);
-                    if !work.todos.call(call, &said.id) {
+                    if !work.todos.call(call, &said.id, at) {
                         work.file(call, &said.id, at);
                     }
                 }
@@ -133,13 +133,7 @@ impl Work {
                 State::Pending => (Field::NextSteps, 0.85),
                 State::Dropped => continue,
             };
-            self.notes.push(Note::new(
-                field,
-                clip(&task.text, 240),
-                &task.entry,
-                weight,
-                usize::MAX / 4,
-            ));
+            self.notes.push(Note::new(field, clip(&task.text, 240), &task.entry, weight, task.at));
         }
         let mut runs: Vec<(String, Run)> = self.runs.drain().collect();
         runs.sort_by_key(|(_, run)| std::cmp::Reverse(run.at));
