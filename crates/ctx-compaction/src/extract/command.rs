@@ -3,8 +3,8 @@
 use ctx_core::ToolCall;
 use serde_json::Value;
 
+use super::clip::clip;
 use super::outcome;
-use super::sentence::clip;
 
 /// What a command was run for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,11 @@ pub(super) fn command_line(call: &ToolCall) -> Option<String> {
     })
 }
 
+/// A command as code, where it can be shown so.
+pub(super) fn code(essence: &str) -> String {
+    if essence.contains('`') { essence.to_owned() } else { format!("`{essence}`") }
+}
+
 /// The part of a command line that matters: without the change of folder before it and the
 /// shortening of its output behind it, in one line.
 pub(super) fn essence(line: &str) -> String {
@@ -54,11 +59,13 @@ pub(super) fn essence(line: &str) -> String {
         let Some(next) = lines.next() else { break };
         first = next;
     }
-    let mut parts: Vec<&str> = first.split("&&").map(str::trim).collect();
-    if parts.len() > 1 {
-        parts.retain(|part| !part.starts_with("cd ") && !part.is_empty());
+    let mut line = first.trim_end_matches("&&").trim();
+    while let Some((folder, rest)) = line.split_once("&&").filter(|_| line.starts_with("cd ")) {
+        if folder.len() > 300 || rest.trim().is_empty() {
+            break;
+        }
+        line = rest.trim();
     }
-    let line = parts.join(" && ");
     let cut = [
         " --body",
         " -m \"$(",
@@ -72,11 +79,11 @@ pub(super) fn essence(line: &str) -> String {
     ];
     let end = cut.iter().filter_map(|mark| line.find(mark)).min().unwrap_or(line.len());
     let line = line.get(..end).unwrap_or_default().trim();
-    // A message in quotes is told by the commit itself.
-    clip(&line.replace('`', "'"), 140)
+    // It must be found again in the transcript: what is shown is one stretch of the line.
+    clip(line, 140).trim_end_matches(['…', ' ']).to_owned()
 }
 
-pub(super) fn purpose(line: &str) -> Purpose {
+pub(super) fn purpose(line: &str, essence: &str) -> Purpose {
     let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
     if has(&["git commit"]) {
         return Purpose::Commit;
@@ -110,7 +117,7 @@ pub(super) fn purpose(line: &str) -> Purpose {
     ];
     // Words of paths and of quoted texts are none of the command's.
     let mut quoted = false;
-    let is_word = line.split_whitespace().take(60).any(|token| {
+    let is_word = essence.split_whitespace().take(60).any(|token| {
         let marks = token.matches(['"', '\'']).count();
         let inside = quoted || marks > 0;
         quoted ^= marks % 2 == 1;
@@ -126,9 +133,7 @@ pub(super) fn purpose(line: &str) -> Purpose {
         "grep", "rg ", "cat ", "ls ", "find ", "sed ", "head ", "tail ", "echo ", "git ", "gh ",
         "mkdir", "wc ", "pwd",
     ];
-    let own = line.split("&&").map(str::trim).find(|part| !part.starts_with("cd "));
-    let own = own.unwrap_or_default();
-    let reads = looks.iter().any(|look| own.starts_with(look));
+    let reads = looks.iter().any(|look| essence.starts_with(look));
     if !reads && is_word { Purpose::Check } else { Purpose::Other }
 }
 
@@ -211,7 +216,7 @@ mod tests {
             ("cat <<EOF\nbig\nEOF", "cat", Purpose::Other),
         ] {
             assert_eq!(essence(line), expected);
-            assert_eq!(purpose(line), why, "{line}");
+            assert_eq!(purpose(line, &essence(line)), why, "{line}");
         }
     }
 

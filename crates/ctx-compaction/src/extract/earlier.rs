@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::Extract;
+use super::clip::clip;
 use super::note::{Note, words};
-use super::sentence::clip;
 use super::talk::WIDE;
 use crate::{Field, Line, StructuredSummary};
 
@@ -47,7 +47,7 @@ pub(super) fn merge(job: &Extract<'_>, mut notes: Vec<Note>) -> Vec<Note> {
         let mut note = Note {
             field,
             label: "",
-            text: clip_lines(text),
+            text: carried(text),
             cites: line.cites,
             weight: base,
             order: age,
@@ -61,7 +61,7 @@ pub(super) fn merge(job: &Extract<'_>, mut notes: Vec<Note>) -> Vec<Note> {
                 note.order = -age;
             }
             (_, Some(label @ ("Asked: " | "Open question: " | "Files changed: "))) => {
-                note.label = label
+                note.label = label;
             }
             _ => {}
         }
@@ -141,12 +141,31 @@ fn unlabelled(text: &str) -> (Option<&'static str>, &str) {
     found.map_or((None, text), |(label, rest)| (Some(label), rest))
 }
 
-/// A line of the previous summary is carried over whole unless it is far too long.
-fn clip_lines(text: &str) -> String {
-    if text.contains('\n') && text.len() <= 4 * WIDE {
+/// What clients put around a summary when they hand it to the model.
+const FRAMES: &[&str] = &[
+    "This session is being continued from",
+    "The conversation is summarized below",
+    "The summary below covers",
+    "Please continue the conversation from where",
+    "If you need specific details from before compaction",
+    "The conversation history before this point was compacted",
+];
+
+/// A line of the previous summary, whole unless it is long: then without the code in it.
+fn carried(text: &str) -> String {
+    if FRAMES.iter().any(|frame| text.starts_with(frame)) {
+        return String::new();
+    }
+    if text.len() <= 2 * WIDE {
         return text.to_owned();
     }
-    clip(&text.split_whitespace().collect::<Vec<_>>().join(" "), 3 * WIDE)
+    let mut fenced = false;
+    let prose = text.lines().map(str::trim).filter(|line| {
+        let fence = line.starts_with("```");
+        fenced ^= fence;
+        !fence && !fenced
+    });
+    clip(&prose.collect::<Vec<_>>().join(" "), 2 * WIDE)
 }
 
 /// The note that reports as finished what `text` says was open: it shares two thirds of its words.

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use ctx_core::{Counter, EntryId, Tokens};
 
 use super::Extract;
+use super::clip::clip;
 use super::note::{Note, normal};
-use super::sentence::clip;
 use super::talk::requests;
 use super::turns::Turn;
 use crate::{Field, Line, StructuredSummary, TurnPrefix};
@@ -26,6 +26,9 @@ const SHARES: [(Field, u32); 8] = [
 /// What a split turn's own part may take, in hundredths, and the quoted request of that.
 const TURN_SHARE: u32 = 50;
 const REQUEST_SHARE: u32 = 60;
+
+/// What weighs less is left out even where there is room: it would only bury the rest.
+const LEAST: f32 = 0.2;
 
 pub(super) fn fill(job: &Extract<'_>, turns: &[Turn], notes: Vec<Note>) -> String {
     let turn = turn_prefix(job);
@@ -51,15 +54,17 @@ pub(super) fn fill(job: &Extract<'_>, turns: &[Turn], notes: Vec<Note>) -> Strin
 fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
     notes.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(b.order.cmp(&a.order)));
     let mut seen: HashMap<String, usize> = HashMap::new();
-    let mut by_entry: HashMap<EntryId, Vec<String>> = HashMap::new();
+    let mut by_entry: HashMap<EntryId, Vec<(Field, String)>> = HashMap::new();
     let mut out: Vec<Note> = Vec::with_capacity(notes.len());
     for mut note in notes {
         note.text = clean(&note.text);
         let words = normal(&note.text);
-        if words.is_empty() {
+        if words.is_empty() || note.weight < LEAST {
             continue;
         }
-        if let Some(&at) = seen.get(&words) {
+        if let Some(&at) = seen.get(&words)
+            && !(note.field == Field::Constraints && out[at].field == Field::Goal)
+        {
             // Said again later: the later entry tells it, too.
             let kept: &mut Note = &mut out[at];
             if note.order > kept.order && kept.cites.len() == 1 && note.cites.len() == 1 {
@@ -68,13 +73,19 @@ fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
             continue;
         }
         let entry = note.cites.last().cloned();
+        // A constraint outlives the ask it stands in.
+        let stays = note.field == Field::Constraints && note.weight > 0.8;
         let siblings = entry.map(|entry| by_entry.entry(entry).or_default());
         if let Some(siblings) = siblings {
             // A message gives few notes that weigh something; comparing them all is bounded.
-            if siblings.len() >= 24 || siblings.iter().any(|other| other.contains(&words)) {
+            if siblings.len() >= 24
+                || siblings.iter().any(|(field, other)| {
+                    other.contains(&words) && !(stays && *field == Field::Goal)
+                })
+            {
                 continue;
             }
-            siblings.push(words.clone());
+            siblings.push((note.field, words.clone()));
         }
         seen.insert(words, out.len());
         out.push(note);

@@ -4,9 +4,10 @@
 //! commands with the line they ended on, the tasks of the agent's own list. What is ours are the
 //! headings and a few fixed words before a line (`Latest:`, `Earlier:`).
 //!
-//! First all that may matter is noted with a weight ([`talk`], [`work`], [`earlier`]), then the room
-//! is given to what weighs most ([`fill`]).
+//! First all that may matter is noted with a weight (`talk`, `work`, `earlier`), then the room
+//! is given to what weighs most (`fill`).
 
+mod clip;
 mod command;
 mod earlier;
 mod fill;
@@ -14,7 +15,7 @@ mod focus;
 mod note;
 mod outcome;
 mod prose;
-mod sentence;
+
 mod signal;
 mod talk;
 mod todos;

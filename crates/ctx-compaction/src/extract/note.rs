@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use ctx_core::EntryId;
 
-use super::sentence::is_wide;
+use super::clip::is_wide;
 use crate::Field;
 
 /// A line that may stand in a summary.

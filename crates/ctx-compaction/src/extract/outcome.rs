@@ -34,6 +34,11 @@ fn lines(output: &str) -> impl DoubleEndedIterator<Item = &str> {
         .filter(|line| !line.is_empty() && line.len() < 1_000)
 }
 
+/// Whether a line plainly is an error that a program printed.
+pub(super) fn is_error(line: &str) -> bool {
+    error_rank(line) == 4
+}
+
 fn error_rank(line: &str) -> u8 {
     const ECHOES: &[&str] = &[
         "could not compile",

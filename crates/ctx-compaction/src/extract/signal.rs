@@ -44,8 +44,8 @@ impl Signal {
         let strict = has(&lower, &words().strict).is_some();
         let demand = strict || has(&lower, &words().demands).is_some();
         let carries = done || decision || finding || blocked || next;
-        let chatter = (announces || starts(bare, &words().chatter)) && !(carries && !announces)
-            || bare.chars().filter(|c| c.is_alphanumeric()).count() < 3;
+        let says_little = bare.chars().filter(|c| c.is_alphanumeric()).count() < 3;
+        let chatter = announces || says_little || (!carries && starts(bare, &words().chatter));
         Self {
             done,
             blocked,
@@ -146,7 +146,7 @@ fn find_word(text: &str, word: &str) -> Option<usize> {
         let latin_end = word.ends_with(|c: char| c.is_ascii_alphanumeric());
         let before = text.get(..start).and_then(|t| t.chars().next_back());
         let after = text.get(end..).and_then(|t| t.chars().next());
-        if !(latin_start && joins(before)) && !(latin_end && joins(after)) {
+        if !((latin_start && joins(before)) || (latin_end && joins(after))) {
             return Some(start);
         }
         from = end;

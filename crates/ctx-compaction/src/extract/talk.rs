@@ -3,12 +3,13 @@
 use ctx_core::{EntryId, Role};
 
 use super::Extract;
+use super::clip::{clip, width};
 use super::note::Note;
 use super::outcome;
 use super::prose::{self, Mark, Passage, passages};
-use super::sentence::{clip, sentences, width};
 use super::signal::{Signal, is_assent};
 use super::turns::{Turn, typed};
+use crate::text::sentences;
 use crate::{FactKind, Field};
 
 /// The widest line, in Latin letters.
@@ -102,6 +103,15 @@ fn gist(text: &str, room: usize, whole: bool) -> String {
             outcome::root_cause(text).or_else(|| text.lines().find(|l| !l.trim().is_empty()));
         return clip(line.unwrap_or_default(), room);
     }
+    let wants = |s: &str| {
+        let signal = Signal::of(s);
+        signal.question || signal.demand
+    };
+    let cause =
+        outcome::root_cause(text).filter(|_| all.len() > 2 && !all.iter().any(|s| wants(s)));
+    if let Some(cause) = cause {
+        return clip(cause, room);
+    }
     let mut chosen = vec![false; all.len()];
     let mut left = room;
     let mut take = |n: usize, chosen: &mut Vec<bool>| {
@@ -110,10 +120,6 @@ fn gist(text: &str, room: usize, whole: bool) -> String {
             left -= needed;
             chosen[n] = true;
         }
-    };
-    let wants = |s: &str| {
-        let signal = Signal::of(s);
-        signal.question || signal.demand
     };
     // The request itself most often is a question or a demand, and it stands first or last.
     let mut order: Vec<usize> = (0..all.len()).filter(|&n| whole || wants(all[n])).collect();
@@ -146,6 +152,11 @@ fn gist(text: &str, room: usize, whole: bool) -> String {
     text
 }
 
+fn is_strict(sentence: &str) -> bool {
+    let signal = Signal::of(sentence);
+    signal.strict && !signal.question && !signal.chatter
+}
+
 /// What the user demands or forbids, and what was agreed on.
 fn demands(
     job: &Extract<'_>,
@@ -165,6 +176,10 @@ fn demands(
     }
     for passage in passages(&turn.ask) {
         for sentence in sentences(&passage.text) {
+            // Errors that were pasted also say what must be.
+            if outcome::is_error(sentence) {
+                continue;
+            }
             let signal = Signal::of(sentence);
             if signal.demand && !signal.question && !signal.chatter && width(sentence) > 16 {
                 let text = clip(sentence, WIDE);
@@ -261,7 +276,9 @@ fn picks(reply: &str) -> Vec<String> {
     ];
     let head: String = reply.chars().take(60).collect();
     let mut out = Vec::new();
-    for (n, word) in head.split(|c: char| c.is_whitespace() || c == ',').enumerate() {
+    let parts =
+        head.split(|c: char| c.is_whitespace() || matches!(c, ',' | '，' | '、' | '。' | '：'));
+    for (n, word) in parts.enumerate() {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
         let letter = bare.len() == 1 && bare.chars().all(|c| ('A'..='F').contains(&c));
         let number = !bare.is_empty() && bare.len() < 3 && bare.chars().all(|c| c.is_ascii_digit());

@@ -2,6 +2,7 @@
 
 use ctx_core::{Message, Role};
 
+use super::clip::width;
 use super::prose;
 use super::signal::{is_assent, is_praise};
 use crate::Said;
@@ -24,7 +25,8 @@ pub(super) struct Turn {
 impl Turn {
     /// Whether the user asks for nothing: agrees, praises, greets.
     pub(super) fn is_small_talk(&self) -> bool {
-        self.is_assent || (self.ask.len() < 80 && is_praise(&self.ask))
+        let short = width(&self.ask) < 14 && !self.ask.contains(['?', '？']);
+        self.is_assent || short || (self.ask.len() < 80 && is_praise(&self.ask))
     }
 }
 
@@ -46,10 +48,8 @@ pub(super) fn turns(said: &[Said]) -> Vec<Turn> {
         }
         let Some(turn) = turns.last_mut() else { continue };
         turn.range.end = at + 1;
-        if message.role == Role::Assistant {
-            if !message.plain_text().trim().is_empty() {
-                turn.answer_at = Some(at);
-            }
+        if message.role == Role::Assistant && !message.plain_text().trim().is_empty() {
+            turn.answer_at = Some(at);
         }
     }
     turns

@@ -6,10 +6,10 @@ use ctx_core::{Block, EntryId, ToolCall};
 use serde_json::Value;
 
 use super::Extract;
+use super::clip::clip;
 use super::command::{self, End, Purpose};
 use super::note::Note;
 use super::outcome;
-use super::sentence::clip;
 use super::talk::WIDE;
 use super::todos::{State, Todos};
 use super::turns::Turn;
@@ -98,19 +98,19 @@ impl Work {
     }
 
     fn command(&mut self, line: &str, output: &str, failed: bool, entry: &EntryId, at: usize) {
-        let purpose = command::purpose(line);
         let words = command::essence(line);
+        let purpose = command::purpose(line, &words);
         if words.is_empty() {
             return;
         }
         if let Some(commit) = command::commit_line(output) {
             let text = format!("Commit {}", clip(commit, 200));
-            self.notes.push(Note::new(Field::Done, text, entry, 0.62, at));
+            self.notes.push(Note::new(Field::Done, text, entry, 0.7, at));
         }
         let end = command::end(line, output, failed);
         if purpose == Purpose::Effect && !failed {
             let url = command::url(output).map(|url| format!(" → {url}")).unwrap_or_default();
-            let text = format!("`{words}`{url}");
+            let text = format!("{}{url}", command::code(&words));
             let weight = if url.is_empty() { 0.42 } else { 0.65 };
             self.notes.push(Note::new(Field::Done, text, entry, weight, at));
         }
@@ -141,7 +141,7 @@ impl Work {
         for (words, run) in runs {
             let (field, text, weight) = match run.end {
                 End::Badly(why) => {
-                    let text = format!("`{words}` → {}", clip(&why, 240));
+                    let text = format!("{} → {}", command::code(&words), clip(&why, 240));
                     badly += 1;
                     let check = run.purpose == Purpose::Check;
                     match (check, run.at >= last_turn) {
@@ -153,9 +153,10 @@ impl Work {
                 }
                 End::Well(sum) if run.purpose == Purpose::Check => {
                     well += 1;
+                    let words = command::code(&words);
                     let text = match sum {
-                        Some(sum) => format!("`{words}` → {}", clip(&sum, 160)),
-                        None => format!("`{words}` → no error"),
+                        Some(sum) => format!("{words} → {}", clip(&sum, 160)),
+                        None => format!("{words} → no error"),
                     };
                     (Field::CriticalContext, text, 0.5)
                 }
@@ -166,6 +167,13 @@ impl Work {
             }
             let place = recent(run.at);
             self.notes.push(Note::new(field, text, &run.entry, weight * place, run.at));
+        }
+        // Of many commits the newest matter most.
+        for note in &mut self.notes {
+            if note.field == Field::Done && note.order < i64::MAX / 8 {
+                let at = note.order.max(0) as f32;
+                note.weight *= 0.7 + 0.3 * (at / length).min(1.0);
+            }
         }
         self.changed_files(length);
         self.notes

@@ -132,7 +132,9 @@ impl Reader {
                 self.summary.turn.get_or_insert_default();
                 (self.at, self.level) = (To::Turn(part), level);
             }
-            Some(Place::Frame) => {}
+            Some(Place::Frame) => {
+                (self.at, self.level) = (To::Field(Field::CriticalContext), level);
+            }
             None => {
                 if level <= self.level {
                     (self.at, self.level) = (To::Field(Field::CriticalContext), level);
