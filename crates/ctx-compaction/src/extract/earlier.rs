@@ -19,17 +19,18 @@ const LABELS: &[&str] = &[
     "Files changed: ",
 ];
 
+/// How many reports and plans are compared with each other: the newest ones.
+const COMPARED: usize = 300;
+
 /// Adds the lines of the previous summary. What was in progress or to be done and is reported
 /// finished since becomes done.
 pub(super) fn merge(job: &Extract<'_>, mut notes: Vec<Note>) -> Vec<Note> {
     let Some(previous) = job.previous else { return notes };
     let old = StructuredSummary::parse(&previous.text);
-    let finished: Vec<(HashSet<String>, usize)> = notes
-        .iter()
-        .enumerate()
-        .filter(|(_, note)| note.field == Field::Done)
-        .map(|(n, note)| (words(&note.text), n))
-        .collect();
+    let reports = notes.iter().enumerate().rev().filter(|(_, note)| note.field == Field::Done);
+    let finished: Vec<(HashSet<String>, usize)> =
+        reports.take(COMPARED).map(|(n, note)| (words(&note.text), n)).collect();
+    let mut compared = 0;
     let mut age = i64::MIN / 2;
     let mut out = Vec::new();
     for (field, line) in lines(old) {
@@ -65,7 +66,11 @@ pub(super) fn merge(job: &Extract<'_>, mut notes: Vec<Note>) -> Vec<Note> {
             }
             _ => {}
         }
-        if open && let Some(done) = finished_by(&note.text, &finished) {
+        compared += usize::from(open);
+        if open
+            && compared <= COMPARED
+            && let Some(done) = finished_by(&note.text, &finished)
+        {
             note.field = Field::Done;
             note.label = "";
             note.weight = 0.5;
@@ -98,17 +103,24 @@ pub(super) fn merge(job: &Extract<'_>, mut notes: Vec<Note>) -> Vec<Note> {
 
 /// Takes out what was to be done and is reported finished later on.
 pub(super) fn settle(notes: &mut Vec<Note>) {
-    let finished: Vec<(HashSet<String>, i64)> = notes
-        .iter()
-        .filter(|note| note.field == Field::Done)
-        .map(|note| (words(&note.text), note.order))
-        .collect();
-    notes.retain(|note| {
-        let open = matches!(note.field, Field::InProgress | Field::NextSteps);
-        let planned = open.then(|| words(&note.text));
-        !planned.is_some_and(|planned| {
-            finished.iter().any(|(done, order)| *order > note.order && covers(done, &planned))
+    let mut order: Vec<usize> = (0..notes.len()).collect();
+    order.sort_by_key(|&n| std::cmp::Reverse(notes[n].order));
+    let newest = |fields: &[Field]| -> Vec<(usize, HashSet<String>, i64)> {
+        let of = order.iter().filter(|&&n| fields.contains(&notes[n].field)).take(COMPARED);
+        of.map(|&n| (n, words(&notes[n].text), notes[n].order)).collect()
+    };
+    let finished = newest(&[Field::Done]);
+    let settled: HashSet<usize> = newest(&[Field::InProgress, Field::NextSteps])
+        .into_iter()
+        .filter(|(_, planned, at)| {
+            finished.iter().any(|(_, done, later)| later > at && covers(done, planned))
         })
+        .map(|(n, _, _)| n)
+        .collect();
+    let mut n = 0;
+    notes.retain(|_| {
+        n += 1;
+        !settled.contains(&(n - 1))
     });
 }
 
@@ -174,5 +186,5 @@ fn finished_by(text: &str, finished: &[(HashSet<String>, usize)]) -> Option<usiz
     if open.is_empty() {
         return None;
     }
-    finished.iter().rev().find(|(done, _)| covers(done, &open)).map(|(_, n)| *n)
+    finished.iter().find(|(done, _)| covers(done, &open)).map(|(_, n)| *n)
 }

@@ -7,11 +7,14 @@
 //! First all that may matter is noted with a weight (`talk`, `work`, `earlier`), then the room
 //! is given to what weighs most (`fill`).
 
+mod agreement;
 mod clip;
 mod command;
+mod demand;
 mod earlier;
 mod fill;
 mod focus;
+mod goal;
 mod note;
 mod outcome;
 mod prose;
@@ -20,6 +23,7 @@ mod signal;
 mod talk;
 mod todos;
 mod turns;
+mod voice;
 mod work;
 
 use ctx_core::{Counter, Tokens};

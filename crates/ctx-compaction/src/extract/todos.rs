@@ -35,6 +35,8 @@ pub(super) struct Todos {
     /// Tasks by the id their tool gave them.
     by_id: HashMap<String, usize>,
     created: usize,
+    /// The tasks of the newest list.
+    listed: Vec<usize>,
 }
 
 impl Todos {
@@ -75,8 +77,8 @@ impl Todos {
     /// A list stands for all that is left to do: what is not on it any more and was not done has
     /// been given up.
     fn list(&mut self, items: &[Value], entry: &EntryId, at: usize) {
-        for task in &mut self.tasks {
-            if task.state != State::Done {
+        for n in std::mem::take(&mut self.listed) {
+            if let Some(task) = self.tasks.get_mut(n).filter(|task| task.state != State::Done) {
                 task.state = State::Dropped;
             }
         }
@@ -94,7 +96,8 @@ impl Todos {
                 (None, Some(true)) => State::Done,
                 (None, _) => State::Pending,
             };
-            self.see(&text, state, entry, at);
+            let task = self.see(&text, state, entry, at);
+            self.listed.push(task);
         }
     }
 

@@ -1,0 +1,144 @@
+//! What the user answered to what the agent asked.
+
+use super::Extract;
+use super::clip::{clip, width};
+use super::note::Note;
+use super::prose::{Passage, passages};
+use super::signal::Signal;
+use super::talk::{NARROW, WIDE};
+use super::turns::Turn;
+use crate::Field;
+use crate::text::sentences;
+
+/// A short answer of the user to what the agent asked: the question, the option, the answer.
+pub(super) fn agreement(job: &Extract<'_>, turn: &Turn, previous: Option<&Turn>) -> Option<Note> {
+    let at = turn.asked_at?;
+    let answer = job.said.get(at)?;
+    let asked_at = previous?.answer_at?;
+    let asked = job.said.get(asked_at)?;
+    let reply = turn.ask.split_whitespace().collect::<Vec<_>>().join(" ");
+    let picks = picks(&reply);
+    if width(&reply) > 600 || !(turn.is_assent || !picks.is_empty() || starts_agreeing(&reply)) {
+        return None;
+    }
+    let text = asked.message.plain_text();
+    let passages = passages(&text);
+    let lines = text.lines().rev().flat_map(|line| sentences(line.trim()));
+    let question = lines.take(60).find(|s| Signal::of(s).question);
+    let mut options: Vec<&Passage<'_>> =
+        passages.iter().filter(|p| picks.iter().any(|pick| is_option(p, pick))).collect();
+    if options.is_empty() {
+        // `Would you like me to:` and a list.
+        let open = question.filter(|question| question.ends_with([':', '：']));
+        options = passages.iter().filter(|p| open.is_some() && p.lead == open).collect();
+    }
+    if question.is_none() && options.is_empty() {
+        return None;
+    }
+    let mut words = clip(question.unwrap_or_default(), NARROW);
+    for option in options.iter().take(4) {
+        if !words.is_empty() {
+            words.push_str(if words.ends_with([':', '：']) { " " } else { " / " });
+        }
+        words.push_str(&clip(&option.text, 120));
+    }
+    words.push_str(" → user: ");
+    words.push_str(&clip(&reply, WIDE));
+    let weight = if turn.is_assent { 0.6 } else { 0.9 };
+    let mut note = Note::new(Field::Decisions, words, &answer.id, weight, at);
+    note.cites.insert(0, asked.id.clone());
+    Some(note)
+}
+
+/// Names of options that a reply begins with: `A.`, `1`, `#1`, `Implement 1,2 and 3`, `I think B`.
+fn picks(reply: &str) -> Vec<String> {
+    const BEFORE: &[&str] = &[
+        "i",
+        "think",
+        "option",
+        "options",
+        "go",
+        "with",
+        "let's",
+        "lets",
+        "yes",
+        "and",
+        "do",
+        "just",
+        "the",
+        "implement",
+        "for",
+        "take",
+        "pick",
+        "choose",
+        "use",
+        "prefer",
+        "选",
+        "方案",
+        "选项",
+    ];
+    let head: String = reply.chars().take(60).collect();
+    let mut out = Vec::new();
+    let parts =
+        head.split(|c: char| c.is_whitespace() || matches!(c, ',' | '，' | '、' | '。' | '：'));
+    for (n, word) in parts.enumerate() {
+        let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
+        let letter = bare.len() == 1 && bare.chars().all(|c| ('A'..='F').contains(&c));
+        let number = !bare.is_empty() && bare.len() < 3 && bare.chars().all(|c| c.is_ascii_digit());
+        // `A` is also a word.
+        if number || (letter && (bare != "A" || word != "A" || n > 0 || head.trim().len() == 1)) {
+            out.push(bare.to_owned());
+        } else if !bare.is_empty() && !BEFORE.contains(&bare.to_lowercase().as_str()) {
+            break;
+        }
+    }
+    out
+}
+
+fn starts_agreeing(reply: &str) -> bool {
+    const STARTS: &[&str] = &[
+        "yes",
+        "yeah",
+        "yep",
+        "no",
+        "nope",
+        "ok",
+        "sure",
+        "let's",
+        "lets",
+        "go with",
+        "both",
+        "neither",
+        "i think",
+        "i'd go",
+        "i prefer",
+        "fine",
+        "it's fine",
+        "agreed",
+        "intentional",
+        "keep",
+        "好",
+        "可以",
+        "不",
+        "就",
+        "用",
+        "选",
+        "行",
+        "同意",
+        "是",
+    ];
+    let lower = reply.chars().take(40).collect::<String>().to_lowercase();
+    STARTS.iter().any(|start| {
+        lower.strip_prefix(start).is_some_and(|rest| {
+            !start.is_ascii() || !rest.starts_with(|c: char| c.is_ascii_alphanumeric())
+        })
+    })
+}
+
+/// Whether a passage is the option of that name.
+fn is_option(passage: &Passage<'_>, pick: &str) -> bool {
+    let words = passage.text.trim_start_matches(['*', '(', '#', ' ']);
+    let named = words.strip_prefix("Option ").unwrap_or(words);
+    let after = named.strip_prefix(pick);
+    after.is_some_and(|rest| rest.starts_with(['.', ')', ':', '*'])) || passage.number == Some(pick)
+}

@@ -1,0 +1,63 @@
+//! What the user demands, forbids and tells.
+
+use super::Extract;
+use super::agreement::agreement;
+use super::clip::{clip, width};
+use super::note::Note;
+use super::outcome;
+use super::prose::passages;
+use super::signal::Signal;
+use super::talk::WIDE;
+use super::turns::Turn;
+use crate::Field;
+use crate::text::sentences;
+
+/// What the user demands or forbids, and what was agreed on.
+pub(super) fn demands(
+    job: &Extract<'_>,
+    turn: &Turn,
+    previous: Option<&Turn>,
+    recent: f32,
+    out: &mut Vec<Note>,
+) {
+    let Some((at, said)) = turn.asked_at.and_then(|at| Some((at, job.said.get(at)?))) else {
+        return;
+    };
+    if let Some(note) = agreement(job, turn, previous) {
+        out.push(note);
+    }
+    if turn.is_assent {
+        return;
+    }
+    for passage in passages(&turn.ask) {
+        for sentence in sentences(&passage.text) {
+            // Errors that were pasted also say what must be.
+            if outcome::is_error(sentence) {
+                continue;
+            }
+            let signal = Signal::of(sentence);
+            if signal.demand && !signal.question && !signal.chatter && width(sentence) > 16 {
+                let text = clip(sentence, WIDE);
+                let weight = if signal.strict { 0.85 } else { 0.62 };
+                out.push(Note::new(Field::Constraints, text, &said.id, weight, at));
+            } else if signal.decision && !signal.question {
+                let text = clip(sentence, WIDE);
+                out.push(Note::new(Field::Decisions, text, &said.id, 0.8, at));
+            } else if !signal.question && tells(sentence) {
+                let text = clip(sentence, WIDE);
+                out.push(Note::new(Field::CriticalContext, text, &said.id, 0.45 * recent, at));
+            }
+        }
+    }
+    if let Some(cause) = outcome::root_cause(&turn.ask).filter(|line| line.contains(':')) {
+        let text = clip(cause, WIDE);
+        out.push(Note::new(Field::CriticalContext, text, &said.id, 0.6 * recent, at));
+    }
+}
+
+/// Whether a statement of the user holds something that is hard to guess again.
+fn tells(sentence: &str) -> bool {
+    sentence.chars().any(|c| c.is_ascii_digit())
+        || sentence.contains(['`', '/', '@'])
+        || ["because", "因为"].iter().any(|why| sentence.contains(why))
+}

@@ -1,0 +1,116 @@
+//! What the user asked for.
+
+use super::Extract;
+use super::clip::{clip, width};
+use super::note::Note;
+use super::outcome;
+use super::prose::passages;
+use super::signal::{Signal, is_assent};
+use super::talk::{NARROW, WIDE};
+use super::turns::Turn;
+use crate::Field;
+use crate::text::sentences;
+
+/// What the user asked for: the latest first, then the first one, then what lay between.
+pub(super) fn goals(job: &Extract<'_>, turns: &[Turn], out: &mut Vec<Note>) {
+    let asks: Vec<&Turn> =
+        turns.iter().filter(|turn| turn.asked_at.is_some() && !turn.is_small_talk()).collect();
+    for (n, turn) in asks.iter().enumerate() {
+        let Some(at) = turn.asked_at else { continue };
+        let Some(said) = job.said.get(at) else { continue };
+        let latest = n + 1 == asks.len();
+        let in_prefix = job.turn_start.is_some_and(|start| at >= start);
+        // A split turn's request is quoted in full elsewhere.
+        let room = match (latest, n) {
+            (true, _) if !in_prefix => 2 * WIDE,
+            (false, 0) => WIDE,
+            _ => NARROW,
+        };
+        let text = gist(&turn.ask, room, latest);
+        if text.is_empty() {
+            continue;
+        }
+        let (label, weight) = match (latest, n) {
+            (true, 0) => ("", 1.2),
+            (true, _) => ("Latest, superseding earlier asks: ", 1.2),
+            (false, 0) => ("First: ", 0.85),
+            (false, n) => {
+                // What was only asked is answered below.
+                let base = if Signal::of(&turn.ask).question { 0.25 } else { 0.38 };
+                ("Earlier: ", base + 0.35 * (n as f32 / asks.len() as f32))
+            }
+        };
+        // The newest stands first.
+        let mut note = Note::new(Field::Goal, text, &said.id, weight, at).labelled(label);
+        note.order = -note.order;
+        out.push(note);
+    }
+}
+
+/// The sentences of a message that say what is wanted, in order.
+pub(super) fn gist(text: &str, room: usize, whole: bool) -> String {
+    let passages = passages(text);
+    let all = passages.iter().flat_map(|p| sentences(&p.text));
+    let all: Vec<&str> = all.filter(|s| !is_assent(s)).collect();
+    if all.is_empty() {
+        // Nothing but a paste: what it is about is its error, or its first line.
+        let line =
+            outcome::root_cause(text).or_else(|| text.lines().find(|l| !l.trim().is_empty()));
+        return clip(line.unwrap_or_default(), room);
+    }
+    // What is demanded for good is told as a constraint.
+    let asks: Vec<&str> = all.iter().copied().filter(|s| !is_strict(s)).collect();
+    let all = if whole || asks.is_empty() { all } else { asks };
+    let wants = |s: &str| {
+        let signal = Signal::of(s);
+        signal.question || signal.demand
+    };
+    let cause =
+        outcome::root_cause(text).filter(|_| all.len() > 2 && !all.iter().any(|s| wants(s)));
+    if let Some(cause) = cause {
+        return clip(cause, room);
+    }
+    let mut chosen = vec![false; all.len()];
+    let mut left = room;
+    let mut take = |n: usize, chosen: &mut Vec<bool>| {
+        let needed = width(all[n]) + 2;
+        if !chosen[n] && needed <= left {
+            left -= needed;
+            chosen[n] = true;
+        }
+    };
+    // The request itself most often is a question or a demand, and it stands first or last.
+    let mut order: Vec<usize> = (0..all.len()).filter(|&n| whole || wants(all[n])).collect();
+    if !whole {
+        order.extend([0, all.len() - 1]);
+        order.extend(0..all.len());
+    }
+    for n in order {
+        take(n, &mut chosen);
+    }
+    if !chosen.contains(&true) {
+        let best = (0..all.len()).find(|&n| wants(all[n])).unwrap_or(0);
+        return clip(all[best], room);
+    }
+    let mut text = String::new();
+    let mut last = None;
+    for (n, sentence) in all.iter().enumerate().filter(|(n, _)| chosen[*n]) {
+        if last.is_some_and(|last| last + 1 != n) {
+            text.push_str(" …");
+        }
+        if !text.is_empty() {
+            // Lines of a list have no full stop.
+            let open =
+                text.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ')' | '`' | '"'));
+            text.push_str(if open { "; " } else { " " });
+        }
+        text.push_str(sentence);
+        last = Some(n);
+    }
+    text
+}
+
+fn is_strict(sentence: &str) -> bool {
+    let signal = Signal::of(sentence);
+    signal.strict && !signal.question && !signal.chatter
+}

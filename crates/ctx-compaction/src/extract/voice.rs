@@ -1,0 +1,223 @@
+//! What the agent reported, found, decided and planned.
+
+use ctx_core::EntryId;
+
+use super::clip::{clip, width};
+use super::note::Note;
+use super::prose::{Mark, Passage, passages};
+use super::signal::Signal;
+use super::talk::WIDE;
+use crate::Field;
+use crate::text::sentences;
+
+/// A message of the agent.
+pub(super) struct Voice<'a> {
+    pub(super) at: usize,
+    pub(super) id: &'a EntryId,
+    /// Whether it is the last of its turn: what was found and done is told there.
+    pub(super) is_answer: bool,
+    /// Whether its turn is the last.
+    pub(super) is_last: bool,
+    pub(super) recent: f32,
+}
+
+impl Voice<'_> {
+    pub(super) fn notes(&self, text: &str, out: &mut Vec<Note>) {
+        let passages = passages(text);
+        // The first lines of a message say most.
+        let mut fade = 1.0f32;
+        let mut first = true;
+        let mut n = 0;
+        while let Some(passage) = passages.get(n) {
+            let group = passages[n..].iter().take_while(|p| same_list(passage, p)).count().max(1);
+            let list = &passages[n..n + group];
+            n += group;
+            let before = out.len();
+            match passage.mark {
+                Mark::Box { .. } => list.iter().for_each(|p| self.boxed(p, fade, out)),
+                Mark::Item => self.list(list, fade, out),
+                Mark::Plain => {
+                    for sentence in sentences(&passage.text) {
+                        self.sentence(sentence, passage.under, first, fade, out);
+                        first = false;
+                    }
+                }
+            }
+            let taken = i32::try_from(out.len() - before).unwrap_or(99).min(99);
+            fade *= 0.93f32.powi(taken);
+        }
+    }
+
+    fn push(&self, field: Field, text: &str, weight: f32, out: &mut Vec<Note>) {
+        let text = clip(text, WIDE);
+        if !text.is_empty() {
+            let weight = weight * self.recent * substance(&text);
+            out.push(Note::new(field, text, self.id, weight, self.at));
+        }
+    }
+
+    fn boxed(&self, passage: &Passage<'_>, fade: f32, out: &mut Vec<Note>) {
+        let Mark::Box { checked } = passage.mark else { return };
+        let (field, weight) =
+            if checked { (Field::Done, 0.5) } else { (Field::NextSteps, 0.55 * self.freshness()) };
+        self.push(field, &passage.text, weight * fade, out);
+    }
+
+    /// Plans grow old: what was to be done next some turns ago is done or forgotten.
+    fn freshness(&self) -> f32 {
+        if self.is_last { 1.0 } else { 0.4 * self.recent }
+    }
+
+    fn list(&self, list: &[Passage<'_>], fade: f32, out: &mut Vec<Note>) {
+        let Some(first) = list.first() else { return };
+        if let Some(field) = first.under {
+            let fresh = if field == Field::NextSteps { self.freshness() } else { 1.0 };
+            let weight = if self.is_answer { 0.55 } else { 0.3 };
+            for (n, item) in list.iter().enumerate() {
+                let signal = Signal::of(&item.text);
+                if signal.question || !signal.chatter {
+                    let fade = fade * 0.97f32.powi(i32::try_from(n).unwrap_or(99).min(99));
+                    self.push(field, &item.text, weight * fade * fresh, out);
+                }
+            }
+            return;
+        }
+        let lead = first.lead.unwrap_or_default();
+        let signal = Signal::of(lead);
+        let field = if signal.next || signal.announces {
+            Field::NextSteps
+        } else if signal.done {
+            Field::Done
+        } else if signal.decision {
+            Field::Decisions
+        } else {
+            Field::CriticalContext
+        };
+        let base: f32 = match (self.is_answer, signal.announces) {
+            (true, false) => 0.42,
+            (true, true) => 0.3 * self.freshness(),
+            (false, _) if signal.finding || signal.decision => 0.3,
+            (false, _) => return,
+        };
+        // Items that say something of their own stand alone; the others need their lead.
+        let mut rest = Vec::new();
+        for item in list.iter().take(30) {
+            let own = Signal::of(&item.text);
+            match own.field().filter(|_| !own.chatter && !own.question) {
+                Some(field) if width(&item.text) > 30 => {
+                    self.push(field, &item.text, base * fade, out);
+                }
+                _ => rest.push(item),
+            }
+        }
+        if rest.is_empty() || (lead.is_empty() && rest.iter().all(|i| width(&i.text) < 40)) {
+            return;
+        }
+        let list = rest;
+        let mut text = lead.to_owned();
+        if !text.is_empty() && !text.ends_with([':', '：']) {
+            text.push(':');
+        }
+        let room = WIDE + WIDE / 2;
+        for item in list {
+            let words = clip(&item.text, 100);
+            if width(&text) + width(&words) > room {
+                text.push_str(" …");
+                break;
+            }
+            if !words.is_empty() {
+                text.push_str(match text.chars().last() {
+                    None => "",
+                    Some(':' | '：') => " ",
+                    Some(_) => "; ",
+                });
+                text.push_str(words.trim_end_matches([';', '.', '…', ' ']));
+            }
+        }
+        out.push(Note::new(field, text, self.id, base * fade * self.recent, self.at));
+    }
+
+    fn sentence(
+        &self,
+        sentence: &str,
+        under: Option<Field>,
+        first: bool,
+        fade: f32,
+        out: &mut Vec<Note>,
+    ) {
+        let signal = Signal::of(sentence);
+        if signal.question {
+            // Questions of the past were answered or dropped.
+            if self.is_answer && self.is_last {
+                self.push(Field::NextSteps, sentence, 0.65, out);
+                if let Some(note) = out.last_mut() {
+                    note.label = "Open question: ";
+                }
+            }
+            return;
+        }
+        if signal.chatter || width(sentence) < 16 {
+            return;
+        }
+        let own = under.or_else(|| signal.field());
+        let weight = match (own, self.is_answer) {
+            (Some(Field::NextSteps), true) => 0.5 * self.freshness(),
+            (Some(Field::NextSteps), false) => 0.2 * self.freshness(),
+            (Some(Field::Blocked), answer) => (if answer { 0.6 } else { 0.35 }) * self.freshness(),
+            (Some(Field::Decisions), true) => 0.6,
+            (Some(Field::Decisions), false) => 0.45,
+            (Some(Field::Done), true) => 0.6,
+            (Some(Field::Done), false) => 0.4,
+            (Some(_), true) => 0.48,
+            (Some(_), false) => 0.33,
+            (None, true) if first => 0.42,
+            (None, true) => 0.25,
+            (None, false) => return,
+        };
+        let strong = ["root cause", "根因", "根本原因", "turns out"]
+            .iter()
+            .any(|w| sentence.to_lowercase().contains(w));
+        let weight = if strong { weight + 0.2 } else { weight };
+        let field = own.unwrap_or(Field::CriticalContext);
+        self.push(field, sentence, weight * fade, out);
+    }
+}
+
+impl Signal {
+    /// The field that fits a sentence of the agent.
+    fn field(self) -> Option<Field> {
+        if self.blocked {
+            Some(Field::Blocked)
+        } else if self.decision {
+            Some(Field::Decisions)
+        } else if self.done {
+            Some(Field::Done)
+        } else if self.next {
+            Some(Field::NextSteps)
+        } else if self.finding {
+            Some(Field::CriticalContext)
+        } else {
+            None
+        }
+    }
+}
+
+/// How much a sentence can be built on: names, numbers and code say more than words.
+fn substance(text: &str) -> f32 {
+    let named = text.contains(['`', '/', '_', '"', '“', '「']);
+    let counted = text.chars().any(|c| c.is_ascii_digit());
+    match (named || counted, width(text)) {
+        (true, _) => 1.0,
+        (false, 0..40) => 0.6,
+        (false, _) => 0.8,
+    }
+}
+
+fn same_list(first: &Passage<'_>, other: &Passage<'_>) -> bool {
+    let is_box = |p: &Passage<'_>| matches!(p.mark, Mark::Box { .. });
+    first.mark != Mark::Plain
+        && other.mark != Mark::Plain
+        && is_box(first) == is_box(other)
+        && first.lead == other.lead
+        && first.under == other.under
+}
