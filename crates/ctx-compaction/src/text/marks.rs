@@ -1,4 +1,15 @@
 //! What a sentence is: a constraint, a decision, a question, something done or to do, an error.
+//!
+//! The words that say so stand in `cues.txt`, English and Chinese. All of them are looked for in one
+//! pass. Who speaks is not known here: "we chose X" is a decision whoever says it, but "never do X"
+//! is a constraint only from a user.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
+use super::is_cjk;
 
 /// What the words of a sentence say it is. Several may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,19 +34,215 @@ pub(crate) struct Marks {
     pub(crate) request: bool,
 }
 
+impl Marks {
+    fn set(&mut self, section: &str) {
+        let mark = match section {
+            "constraint" => &mut self.constraint,
+            "standing" => &mut self.standing,
+            "revokes" => &mut self.revokes,
+            "decision" => &mut self.decision,
+            "question" => &mut self.question,
+            "done" => &mut self.done,
+            "todo" => &mut self.todo,
+            "error" => &mut self.error,
+            "request" => &mut self.request,
+            _ => return,
+        };
+        *mark = true;
+    }
+}
+
+/// A cue of one section.
+struct Cue {
+    section: &'static str,
+    begins_clause: bool,
+    takes_back: bool,
+}
+
+struct Cues {
+    finder: AhoCorasick,
+    /// For each pattern, what it is a cue of.
+    of: Vec<Vec<Cue>>,
+}
+
+static CUES: LazyLock<Option<Cues>> = LazyLock::new(|| {
+    let mut by_words: BTreeMap<&str, Vec<Cue>> = BTreeMap::new();
+    let mut section = "";
+    for line in include_str!("cues.txt").lines().filter(|line| !line.starts_with('#')) {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            section = name;
+            continue;
+        }
+        for cue in line.split(',').map(str::trim).filter(|cue| !cue.is_empty()) {
+            let words = cue.trim_start_matches(['^', '!']);
+            by_words.entry(words).or_default().push(Cue {
+                section,
+                begins_clause: cue.starts_with('^'),
+                takes_back: cue.starts_with('!'),
+            });
+        }
+    }
+    let finder = AhoCorasick::builder().ascii_case_insensitive(true).build(by_words.keys()).ok()?;
+    Some(Cues { finder, of: by_words.into_values().collect() })
+});
+
 /// Reads the marks of a sentence.
 pub(crate) fn marks(sentence: &str) -> Marks {
-    let lower = sentence.to_ascii_lowercase();
-    let any = |words: &[&str]| words.iter().any(|w| lower.contains(w));
-    Marks {
-        constraint: any(&["never", "don't", "must", "always", "不要", "必须", "请用"]),
-        standing: any(&["from now on", "以后"]),
-        revokes: any(&["never mind", "算了"]),
-        decision: any(&["decided", "go with", "决定"]),
-        question: sentence.ends_with(['?', '？']),
-        done: any(&["fixed", "done", "已完成"]),
-        todo: any(&["todo", "next", "待办"]),
-        error: any(&["error", "failed", "失败"]),
-        request: any(&["please", "请", "帮我"]),
+    let plain;
+    let sentence = if sentence.contains('’') {
+        plain = sentence.replace('’', "'");
+        &plain
+    } else {
+        sentence
+    };
+    let mut marks = Marks::default();
+    let Some(cues) = CUES.as_ref() else { return marks };
+    let mut found: Vec<(&Cue, usize, usize)> = Vec::new();
+    for hit in cues.finder.find_overlapping_iter(sentence) {
+        if !is_whole(sentence, hit.start(), hit.end()) {
+            continue;
+        }
+        let clause = std::cell::LazyCell::new(|| begins_clause(sentence, hit.start()));
+        for cue in cues.of.get(hit.pattern().as_usize()).into_iter().flatten() {
+            if !cue.begins_clause || *clause {
+                found.push((cue, hit.start(), hit.end()));
+            }
+        }
+    }
+    // A cue that stands inside one that takes it back does not count. Both lists are in the order
+    // of their ends, so one look ahead over the few that overlap is enough.
+    for (index, &(cue, start, end)) in found.iter().enumerate() {
+        let taken = |from: &[(&Cue, usize, usize)]| {
+            from.iter().any(|&(other, s, e)| {
+                other.takes_back && other.section == cue.section && s <= start && end <= e
+            })
+        };
+        let (near_start, near_end) = (index.saturating_sub(8), (index + 9).min(found.len()));
+        if !cue.takes_back && !found.get(near_start..near_end).is_some_and(taken) {
+            marks.set(cue.section);
+        }
+    }
+    let end = sentence.trim_end_matches(['"', '\'', ')', '”', '*', '`', ' ', '）']);
+    marks.question |= end.ends_with(['?', '？', '吗', '呢', '么']);
+    marks
+}
+
+/// Whether a cue in letters is not a part of longer words.
+fn is_whole(text: &str, start: usize, end: usize) -> bool {
+    let word = |c: char| (c.is_alphanumeric() && !is_cjk(c)) || matches!(c, '_' | '-' | '/');
+    let cue = text.get(start..end).unwrap_or_default();
+    let before = text.get(..start).and_then(|t| t.chars().next_back());
+    let after = text.get(end..).and_then(|t| t.chars().next());
+    let opens = cue.chars().next().is_some_and(word);
+    let closes = cue.chars().next_back().is_some_and(word);
+    !(opens && before.is_some_and(word)) && !(closes && after.is_some_and(|c| word(c) || c == '\''))
+}
+
+/// Whether a clause begins at `at`: at the start, after a mark, or after a word that leads it in.
+fn begins_clause(text: &str, at: usize) -> bool {
+    let before = text.get(..at).unwrap_or_default().trim_end_matches([' ', '*', '_']);
+    let Some(last) = before.chars().next_back() else { return true };
+    if !last.is_alphanumeric() && !matches!(last, '\'' | '`' | '/') {
+        return true;
+    }
+    let word =
+        before.rsplit(|c: char| !c.is_alphanumeric() && c != '\'').next().unwrap_or_default();
+    matches!(
+        word.to_ascii_lowercase().as_str(),
+        "please"
+            | "and"
+            | "but"
+            | "so"
+            | "just"
+            | "then"
+            | "also"
+            | "you"
+            | "or"
+            | "otherwise"
+            | "we"
+            | "should"
+            | "must"
+            | "can"
+            | "let's"
+            | "now"
+            | "still"
+            | "ok"
+            | "okay"
+            | "again"
+            | "simply"
+            | "always"
+    ) || ["请", "并", "且", "但", "也", "都", "再", "就", "先", "然后"]
+        .iter()
+        .any(|lead| before.ends_with(lead))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(marks: Marks) -> Vec<&'static str> {
+        let Marks { constraint, standing, revokes, decision, question, done, todo, error, request } =
+            marks;
+        let all = [
+            ("constraint", constraint),
+            ("standing", standing),
+            ("revokes", revokes),
+            ("decision", decision),
+            ("question", question),
+            ("done", done),
+            ("todo", todo),
+            ("error", error),
+            ("request", request),
+        ];
+        all.into_iter().filter(|(_, on)| *on).map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn every_section_has_its_mark() {
+        for section in CUES.as_ref().unwrap().of.iter().flatten().map(|cue| cue.section) {
+            let mut marks = Marks::default();
+            marks.set(section);
+            assert_eq!(named(marks), [section]);
+        }
+    }
+
+    #[test]
+    fn sentences_say_what_they_are() {
+        for (sentence, has, has_not) in [
+            ("Never commit to main.", "constraint", "done"),
+            ("Please don't touch src/main.rs", "constraint", "done"),
+            ("I don’t want any new dependencies.", "constraint", ""),
+            ("Use pnpm, not npm.", "constraint", ""),
+            ("No emojis.", "constraint", ""),
+            ("The API must stay backwards compatible", "constraint", ""),
+            ("I don't know why it fails.", "error", "constraint"),
+            ("No problem.", "", "constraint"),
+            ("The only file is a.rs", "", "constraint"),
+            ("From now on always answer in German.", "standing", ""),
+            ("不要重启服务", "constraint", ""),
+            ("别动配置文件", "constraint", ""),
+            ("这个级别的日志很多", "", "constraint"),
+            ("必须用 Python 3.11", "constraint", ""),
+            ("请用中文回答", "constraint", ""),
+            ("以后都用 pnpm", "standing", ""),
+            ("Never mind, use npm instead.", "revokes", ""),
+            ("算了,还是用 MySQL 吧", "revokes", ""),
+            ("We decided to use SQLite because it needs no server.", "decision", ""),
+            ("我们决定采用 Redis,因为更快", "decision", ""),
+            ("Should we support Windows?", "question", ""),
+            ("要不要支持 Windows?", "question", ""),
+            ("Fixed the login bug.", "done", ""),
+            ("已完成登录页面", "done", ""),
+            ("Next, I'll add tests.", "todo", "done"),
+            ("接下来写测试", "todo", ""),
+            ("The build failed.", "error", ""),
+            ("Add a retry to the client", "request", ""),
+            ("帮我修复登录", "request", ""),
+            ("The address is broken", "error", "request"),
+        ] {
+            let found = named(marks(sentence));
+            assert!(has.is_empty() || found.contains(&has), "{sentence}: {found:?}");
+            assert!(has_not.is_empty() || !found.contains(&has_not), "{sentence}: {found:?}");
+        }
     }
 }
