@@ -80,7 +80,7 @@ const TABLE: [(Words, u16, &str); 20] = [
     (
         Words::Cohere,
         400,
-        r#"{"id":"fake","message":"too many tokens: size limit exceeded by $over tokens. Try using shorter or fewer inputs. The limit for this model is $window tokens."}"#,
+        r#"{"id":"fake","message":"too many tokens: total number of tokens (prompt and prediction) cannot exceed $window - received $all. Try using a shorter prompt or a smaller max_tokens value."}"#,
     ),
     (
         Words::Openrouter,
