@@ -16,5 +16,8 @@ use ctx_layers as _;
 
 pub use cache::{CACHE_MIN_TOKENS, CACHE_TTL, PromptCache};
 pub use replay::{Setup, replay};
-pub use report::{CompactionReport, LayerTotals, ReplayReport, RequestDetail, RequestReport, SessionReport, Totals};
+pub use report::{
+    CompactionReport, LayerTotals, ReplayReport, RequestDetail, RequestReport, SessionReport,
+    Totals,
+};
 pub use status::{ContextReport, ModelName, Reported, StatusReport, StatusSetup, status};

@@ -20,6 +20,9 @@ use crate::words::{counted, harmless, percent, thousands, usd};
 /// A coverage from here on is what a compaction has to reach.
 const GOOD_COVERAGE: f64 = 0.95;
 
+/// How wide notes are set.
+const NOTE_CHARS: usize = 100;
+
 pub(crate) fn run(global: &Global, args: &Eval, out: &Out) -> anyhow::Result<ExitCode> {
     if !(0.05..=0.9).contains(&args.compact_to) {
         let error = Error::new(ErrorKind::InvalidInput, "--compact-to is no share of a session");
@@ -139,16 +142,48 @@ fn print(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
     recorded(report, out)?;
     out.line("")?;
     for note in &report.notes {
-        out.line(format!("{DIM}- {note}{DIM:#}"))?;
+        for (at, line) in wrapped(note).into_iter().enumerate() {
+            let lead = if at == 0 { "-" } else { " " };
+            out.line(format!("{DIM}{lead} {line}{DIM:#}"))?;
+        }
     }
     Ok(())
+}
+
+/// A text in lines of a readable width.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + word.chars().count() < NOTE_CHARS => {
+                if !line.is_empty() {
+                    line.push(' ');
+                }
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 fn rows(report: &EvalReport) -> String {
     let at = format!("at {:.0} %", report.compact_to * 100.0);
     let header = [
-        "candidate", "requests", "sent", "cached", "cost", "calls", "cuts", "ratio", "coverage",
-        "invented", "wedges", "est. error", &at, "kind",
+        "candidate",
+        "requests",
+        "sent",
+        "cached",
+        "cost",
+        "calls",
+        "cuts",
+        "ratio",
+        "coverage",
+        "invented",
+        "wedges",
+        "est. error",
+        &at,
+        "kind",
     ];
     let lines = report.rows.iter().map(|row| {
         let once = report.once.iter().find(|once| once.kind == row.kind && once.name == row.name);
@@ -160,7 +195,9 @@ fn rows(report: &EvalReport) -> String {
             row.cost_usd.map_or_else(|| "-".to_owned(), usd).into(),
             thousands(row.calls).into(),
             thousands(row.cuts as u64).into(),
-            row.compression_ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")).into(),
+            row.compression_ratio
+                .map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))
+                .into(),
             coverage(row.coverage),
             faults(row.ungrounded),
             faults(row.wedges as u64),
@@ -223,10 +260,19 @@ fn recorded(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
         return Ok(());
     }
     let said = counted(found.len(), "recorded summary");
-    out.line(format!("\n{BOLD}{said} of the agent's own model, and ctx's in as many tokens{BOLD:#}"))?;
+    out.line(format!(
+        "\n{BOLD}{said} of the agent's own model, and ctx's in as many tokens{BOLD:#}"
+    ))?;
     let header = [
-        "compaction", "messages", "facts", "tokens", "kept", "invented", "tokens, ctx",
-        "kept, ctx", "invented, ctx",
+        "compaction",
+        "messages",
+        "facts",
+        "tokens",
+        "kept",
+        "invented",
+        "tokens, ctx",
+        "kept, ctx",
+        "invented, ctx",
     ];
     let lines = found.into_iter().map(|found| {
         vec![

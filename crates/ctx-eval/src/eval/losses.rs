@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ctx_core::{Action, ContextView, Edit, Entry, EntryId, Result, Role, Tokens};
 use ctx_layers::compaction::{Grounds, Said, audit, facts};
 
-use super::text;
+use super::{presets, text};
 
 /// Losses are judged when they make up this share of the window, so that a policy which drops a
 /// message before every request costs no audit for each.
@@ -70,21 +70,22 @@ impl Losses {
         self.known.insert(entry.id().clone(), entry.clone());
     }
 
-    /// Takes note of what edits left out or shortened. Says whether any did.
+    /// Takes note of what edits left out or shortened. Says whether history was cut: to bound one
+    /// tool result when it comes is none.
     pub(super) fn note(&mut self, edits: &[Edit]) -> bool {
-        let mut any = false;
+        let mut cut = false;
         for edit in edits {
             let smaller = matches!(edit.action, Action::Drop | Action::Replace);
             if !smaller || edit.after >= edit.before || !self.known.contains_key(&edit.entry) {
                 continue;
             }
-            any = true;
+            cut |= edit.action == Action::Drop || edit.layer == presets::LAYER;
             self.tokens += edit.before - edit.after;
             if self.listed.insert(edit.entry.clone()) {
                 self.pending.push(edit.entry.clone());
             }
         }
-        any
+        cut
     }
 
     /// Whether so much was lost that it is time to judge.
@@ -114,8 +115,9 @@ impl Losses {
 
 /// The recorded messages of a view, as the auditor takes them.
 pub(super) fn said_in(view: &ContextView) -> Vec<Said> {
-    let live = view.nodes().iter().filter(|node| {
-        node.is_live() && *node.role() != Role::CompactionSummary
-    });
+    let live = view
+        .nodes()
+        .iter()
+        .filter(|node| node.is_live() && *node.role() != Role::CompactionSummary);
     live.filter_map(|node| said(node.entry())).collect()
 }

@@ -146,19 +146,15 @@ pub async fn evaluate(
         once_rows.extend(once::once(&line, candidate, setup).await);
         progress(done + 1);
     }
-    let mut summaries = Vec::new();
-    if !points.is_empty() {
-        let (rows, found) = recorded::recorded(transcript, &line, &points, setup)?;
-        if !found.is_empty() {
-            sums.extend(rows);
-        }
-        summaries = found;
-    }
+    // A session that the agent never compacted counts in the sum with others that it did.
+    let (rows, summaries) = recorded::recorded(transcript, &line, &points, setup)?;
+    sums.extend(rows);
+    let shown = sums.iter().filter(|sums| !is_recorded(sums) || !summaries.is_empty());
     Ok(SessionEval {
         session: setup.session.clone(),
         window: setup.window,
         model: setup.model.clone(),
-        rows: sums.iter().map(Sums::row).collect(),
+        rows: shown.map(Sums::row).collect(),
         once: once_rows,
         recorded: summaries,
         sums,
@@ -170,7 +166,9 @@ impl EvalReport {
     #[must_use]
     pub fn of(sessions: Vec<SessionEval>, counter: &Counter, compact_to: f64) -> Self {
         let mut joined: Vec<Sums> = Vec::new();
-        for sums in sessions.iter().flat_map(|session| &session.sums) {
+        let any_recorded = sessions.iter().any(|session| !session.recorded.is_empty());
+        let all = sessions.iter().flat_map(|session| &session.sums);
+        for sums in all.filter(|sums| any_recorded || !is_recorded(sums)) {
             let same = |other: &&mut Sums| other.kind == sums.kind && other.name == sums.name;
             match joined.iter_mut().find(same) {
                 Some(all) => all.join(sums),
@@ -186,7 +184,7 @@ impl EvalReport {
             rows: joined.iter().map(Sums::row).collect(),
             once: once::join(sessions.iter().flat_map(|session| session.once.clone())),
             presets: PRESETS.into_iter().filter(named).collect(),
-            notes: notes(counter, compact_to, joined.iter().any(is_recorded)),
+            notes: notes(counter, compact_to, any_recorded),
             sessions,
         }
     }
@@ -216,14 +214,15 @@ fn notes(counter: &Counter, compact_to: f64, recorded: bool) -> Vec<String> {
          requests that an engine failed to make"
             .to_owned(),
         format!(
-            "the columns for {:.0} %: the whole session compacted once, to that share of its tokens",
+            "at {:.0} %: the whole session compacted once, to that share of its tokens at most, by the \
+             candidate's own rule for what stays; in brackets where not every session got there",
             compact_to * 100.0
         ),
     ];
     if recorded {
         notes.push(
-            "recorded: what the agent itself did, its sizes counted as the others'; in the row below \
-             it, ctx's extractive summary with audit and repair stands in the place of each of the \
+            "recorded: what the agent itself did in the window it had, its sizes counted as the \
+             others'; in the row below it, ctx's extractive summary with audit and repair stands in the place of each of the \
              agent's, in as many tokens"
                 .to_owned(),
         );

@@ -182,9 +182,12 @@ impl Compared {
         let mut source = removed.clone();
         source.extend(kept_messages.into_iter().filter_map(|entry| said(entry)));
         let previous = Some(previous).filter(|text| !text.is_empty());
-        let judge = |summary: &str| figures(summary, &beside, &removed, &source, previous.as_deref(), counter);
+        let judge = |summary: &str| {
+            figures(summary, &beside, &removed, &source, previous.as_deref(), counter)
+        };
         let (recorded, Kept { facts, .. }) = judge(&summary);
-        let ours = our_summary(&removed, &source, previous.as_deref(), counter.text(&summary), counter);
+        let ours =
+            our_summary(&removed, &source, previous.as_deref(), counter.text(&summary), counter);
         Ok(Some(Self {
             figures: RecordedSummary {
                 entry_id: point.id.clone(),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ctx_core::{
-    AssembleRequest, Compacted, ContextView, Entry, Result, Role, SequentialIds, Timestamp, TokenLedger,
-    Tokens, TurnContext,
+    AssembleRequest, Compacted, ContextView, Entry, Result, Role, SequentialIds, Timestamp,
+    TokenLedger, Tokens, TurnContext,
 };
 use ctx_session::LineItem;
 
@@ -144,11 +144,11 @@ impl<'a> Run<'a> {
             }
         }
         let finished = view.finish()?;
-        let lost = self.losses.note(&finished.edits);
+        let cut = self.losses.note(&finished.edits);
         for summary in summaries {
             self.audit(&view, summary);
         }
-        if lost && finished.tokens < before {
+        if cut && finished.tokens < before {
             self.sums.cut(before, finished.tokens);
         }
         if self.losses.are_due() {

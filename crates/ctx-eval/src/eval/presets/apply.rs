@@ -150,7 +150,8 @@ fn carry_out(view: &mut ContextView, moment: &Moment<'_>, plan: &Plan) -> Result
     let removed: Tokens = gone.iter().map(|&at| view.node(at).tokens()).sum();
     let input = input_of(&said, ask.input, &counter, moment.window - Tokens(ask.tokens))
         + previous.as_ref().map_or(Tokens::ZERO, |p| p.tokens);
-    let mut made = Summarised { text: String::new(), calls: ask.calls, input, output: Tokens::ZERO };
+    let mut made =
+        Summarised { text: String::new(), calls: ask.calls, input, output: Tokens::ZERO };
     if input > moment.window {
         return Ok(Act { summary: Some(made), stuck: true });
     }

@@ -19,8 +19,9 @@ impl<'a> Cuts<'a> {
     pub(super) fn of(view: &'a ContextView) -> Self {
         let is_history = |role: &Role| !matches!(role, Role::System | Role::CompactionSummary);
         let nodes = view.nodes();
-        let live: Vec<usize> =
-            (0..nodes.len()).filter(|&at| nodes[at].is_live() && is_history(nodes[at].role())).collect();
+        let live: Vec<usize> = (0..nodes.len())
+            .filter(|&at| nodes[at].is_live() && is_history(nodes[at].role()))
+            .collect();
         let mut last: HashMap<u32, usize> = HashMap::new();
         for &at in &live {
             last.insert(nodes[at].group(), at);
@@ -72,7 +73,12 @@ impl<'a> Cuts<'a> {
     }
 
     /// Where the kept part begins, by the rival's rule; `None` where it keeps everything.
-    pub(super) fn first_kept(&self, keep: Keep, window: Tokens, trigger: Threshold) -> Option<usize> {
+    pub(super) fn first_kept(
+        &self,
+        keep: Keep,
+        window: Tokens,
+        trigger: Threshold,
+    ) -> Option<usize> {
         match keep {
             Keep::Newest | Keep::UserMessages(_) => self.newest(),
             Keep::Recent(tokens) => self.recent(Tokens(tokens)),
@@ -134,9 +140,7 @@ impl<'a> Cuts<'a> {
 mod tests {
     use std::sync::Arc;
 
-    use ctx_core::{
-        Block, Counter, Entry, Message, RawJson, TokenLedger, ToolCall,
-    };
+    use ctx_core::{Block, Counter, Entry, Message, RawJson, TokenLedger, ToolCall};
 
     use super::*;
 
