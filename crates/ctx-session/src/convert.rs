@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ctx_core::{Block, CallId, Entry, Error, ErrorKind, Message, Result, Role};
 use ctx_dialect::json::{Fresh, array, quote};
-use ctx_dialect::{anthropic, openai_chat, pi, ponybunny, tools};
+use ctx_dialect::{anthropic, openai_chat, pi, tools};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -28,6 +28,13 @@ pub struct Converted {
     pub left_out: Vec<String>,
 }
 
+/// How a transcript is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConvertOptions {
+    /// Without what compactions in force left out: PonyBunny's `compactedHistory` stands for it.
+    pub compacted: bool,
+}
+
 impl Transcript {
     /// Writes the transcript's messages in another format, and says how many, and what was left
     /// out. Into its own format a transcript goes whole: a pi session with all branches and, in
@@ -40,6 +47,21 @@ impl Transcript {
     /// [`ErrorKind::InvalidInput`] for formats that are read only, [`ErrorKind::Io`] if writing
     /// fails, and what reading a message may give.
     pub fn convert<W: Write + ?Sized>(&self, to: Format, out: &mut W) -> Result<Converted> {
+        self.convert_with(to, ConvertOptions::default(), out)
+    }
+
+    /// [`Transcript::convert`], with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transcript::convert`]; and [`ErrorKind::InvalidInput`] for an option that the target
+    /// does not have.
+    pub fn convert_with<W: Write + ?Sized>(
+        &self,
+        to: Format,
+        options: ConvertOptions,
+        out: &mut W,
+    ) -> Result<Converted> {
         let mut left_out = LeftOut::default();
         let messages = match to {
             Format::ClaudeCode | Format::Codex => {
@@ -48,6 +70,17 @@ impl Transcript {
                     format!("'{to}' can be read but not written"),
                 )
                 .hint("formats that can be written: pi, openai, anthropic, ponybunny"));
+            }
+            Format::PonyBunny if options.compacted => {
+                left_out.around(self, to);
+                self.to_compacted_history(out, &mut left_out)?
+            }
+            _ if options.compacted => {
+                return Err(Error::new(
+                    ErrorKind::InvalidInput,
+                    format!("'{to}' has no place for history that was compacted"),
+                )
+                .hint("a summary and what it kept can be written as ponybunny"));
             }
             _ if to == self.format => {
                 left_out.lost(self);
@@ -125,7 +158,7 @@ impl Transcript {
     }
 
     /// PonyBunny's `compactedHistory`: what it sums up is gone.
-    fn summaries(&self) -> Vec<Arc<Entry>> {
+    pub(crate) fn summaries(&self) -> Vec<Arc<Entry>> {
         let summaries = (0..self.entries.len())
             .filter(|&i| self.entries.get(i).is_some_and(|e| e.recipe == Recipe::PonyBunnySummary));
         self.items(summaries).into_iter().map(|item| item.entry).collect()
@@ -140,34 +173,6 @@ impl Transcript {
             messages.push(entry.message()?.as_ref().clone());
         }
         Ok(messages)
-    }
-
-    fn to_ponybunny<W: Write + ?Sized>(
-        &self,
-        out: &mut W,
-        left_out: &mut LeftOut,
-    ) -> Result<usize> {
-        let mut messages = Vec::new();
-        if self.tools()?.is_some() {
-            left_out.say("the tools: ponybunny has no place for them".to_owned());
-        }
-        if let Some(system) = self.system_prompt()? {
-            messages.extend(ponybunny::write(&Message::text(Role::System, system)));
-        }
-        let line = self.main_line()?;
-        for item in &line {
-            let message = item.entry.message()?;
-            left_out.of_message(&message, Format::PonyBunny);
-            messages.extend(ponybunny::write(&message));
-        }
-        let mut summaries = Vec::new();
-        for entry in self.summaries() {
-            summaries.push(ponybunny::write_summary(&*entry.message()?));
-        }
-        let body =
-            Fresh::new().raw("messages", array(messages)).raw("compactedHistory", array(summaries));
-        text(out, &body.end())?;
-        Ok(line.len())
     }
 
     /// Writes a linear pi session. Compactions keep their place; they keep nothing of what was
@@ -303,6 +308,6 @@ impl<W: Write + ?Sized> PiCopy<'_, W> {
     }
 }
 
-fn text<W: Write + ?Sized>(out: &mut W, json: &str) -> Result<()> {
+pub(crate) fn text<W: Write + ?Sized>(out: &mut W, json: &str) -> Result<()> {
     out.write_all(json.as_bytes()).and_then(|()| out.write_all(b"\n")).map_err(write_error)
 }

@@ -25,6 +25,7 @@ mod lock;
 pub mod log;
 pub mod overlay;
 pub mod paths;
+mod ponybunny;
 mod problem;
 pub mod projections;
 mod read;
@@ -38,7 +39,7 @@ mod tree;
 
 pub use annex::open;
 pub use context::{LineItem, SessionContext};
-pub use convert::Converted;
+pub use convert::{ConvertOptions, Converted};
 pub use entry::{EntryKind, TreeEntry};
 pub use format::Format;
 pub use header::Header;

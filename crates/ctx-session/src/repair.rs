@@ -184,7 +184,7 @@ impl Transcript {
 }
 
 /// Changes of single values in the text of an object; everything else stays byte for byte.
-struct Edits<'t> {
+pub(crate) struct Edits<'t> {
     text: &'t str,
     object: &'t Object<'t>,
     /// What stands at a place of the text is replaced by that.
@@ -193,11 +193,11 @@ struct Edits<'t> {
 }
 
 impl<'t> Edits<'t> {
-    fn new(text: &'t str, object: &'t Object<'t>) -> Self {
+    pub(crate) fn new(text: &'t str, object: &'t Object<'t>) -> Self {
         Self { text, object, changes: Vec::new(), added: Vec::new() }
     }
 
-    fn set(&mut self, key: &'static str, json: String) {
+    pub(crate) fn set(&mut self, key: &'static str, json: String) {
         match self.object.field(key) {
             Some(raw) => self.replace(raw.get(), json),
             None => self.added.push((key, json)),
@@ -210,7 +210,7 @@ impl<'t> Edits<'t> {
         self.changes.push((from as usize, to as usize, json));
     }
 
-    fn apply(mut self) -> String {
+    pub(crate) fn apply(mut self) -> String {
         if !self.added.is_empty() {
             let fields =
                 self.added.iter().rev().map(|(key, json)| format!("{}:{json}", quote(key)));

@@ -6,7 +6,7 @@ use ctx_core::{Entry, EntryId, Error, ErrorKind, RawJson, Result, Role, Timestam
 use ctx_dialect::json::Object;
 use serde::Serialize;
 
-use super::MARK;
+use super::body::{MARK, Mark};
 use crate::branch::Branch;
 use crate::entry::TreeEntry;
 use crate::load::{Part, Recipe};
@@ -72,6 +72,9 @@ pub struct StoredCompaction {
     pub undone_by: Option<EntryId>,
     /// What it stands for.
     pub covered: Covered,
+    /// The file, beside the session, that holds what it stands for, where the session was rewritten.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archived: Option<String>,
 }
 
 impl Transcript {
@@ -164,6 +167,14 @@ impl Transcript {
         Ok(self.made_by(entry, &Object::parse(&text).unwrap_or_default()))
     }
 
+    /// The file that holds what the compaction at `index` stands for, if the session was rewritten.
+    pub(crate) fn archived_by(&self, index: usize) -> Result<Option<String>> {
+        let Some(entry) = self.entries.get(index) else { return Ok(None) };
+        let text = self.text(entry)?;
+        let mark = Object::parse(&text).ok().and_then(|object| Mark::of(&object));
+        Ok(mark.and_then(|mark| mark.archived))
+    }
+
     fn made_by(&self, entry: &TreeEntry, object: &Object<'_>) -> CompactedBy {
         if entry.is_overlay() || self.is_ours() || object.object(MARK).is_some() {
             CompactedBy::Ctx
@@ -196,6 +207,7 @@ impl Transcript {
             undone: false,
             undone_by: None,
             covered: Covered::default(),
+            archived: Mark::of(&object).and_then(|mark| mark.archived),
         })
     }
 

@@ -39,12 +39,13 @@ mod full_disk;
 mod list;
 mod place;
 mod replay;
+mod rewrite;
 mod store;
 mod undo;
 
-pub(crate) use body::MARK;
 pub use list::{CompactedBy, Covered, StoredCompaction};
 pub(crate) use place::is_foreign;
 pub use replay::{ReplayItem, ReplayLine};
+pub use rewrite::{Rewritten, rewrite_compacted};
 pub use store::store_compaction;
 pub use undo::{Undone, undo_compaction};

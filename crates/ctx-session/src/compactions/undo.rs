@@ -89,7 +89,7 @@ fn target(transcript: &Transcript, path: &Path, which: Option<&EntryId>) -> Resu
         let newest = branch.compactions.iter().rev().map(|&place| branch.path[place]);
         for index in newest {
             if transcript.compacted_by(index)? == CompactedBy::Ctx {
-                return Ok(Some(index));
+                return not_archived(transcript, path, index);
             }
         }
         return Ok(None);
@@ -102,6 +102,9 @@ fn target(transcript: &Transcript, path: &Path, which: Option<&EntryId>) -> Resu
             .hint("name one of the session's compactions, or of the entries that undid one")
     })?;
     match transcript.entries.get(index).and_then(|entry| entry.detail.as_deref()) {
+        Some(Detail::Compaction { .. }) if !branch.undone.contains_key(&index) => {
+            return not_archived(transcript, path, index);
+        }
         Some(Detail::Compaction { .. } | Detail::Undo { .. }) => {}
         _ => {
             return Err(Error::new(ErrorKind::InvalidInput, "the entry is no compaction")
@@ -111,4 +114,14 @@ fn target(transcript: &Transcript, path: &Path, which: Option<&EntryId>) -> Resu
         }
     }
     Ok(Some(index).filter(|index| !branch.undone.contains_key(index)))
+}
+
+/// Refuses to undo a compaction whose messages are in the session no more: what is left would be no
+/// context that ever was.
+fn not_archived(transcript: &Transcript, path: &Path, index: usize) -> Result<Option<usize>> {
+    let Some(archived) = transcript.archived_by(index)? else { return Ok(Some(index)) };
+    Err(Error::new(ErrorKind::InvalidInput, "what the compaction stands for was archived")
+        .with("path", path.display())
+        .with("archived in", &archived)
+        .hint(format!("go on from {archived}, which holds the session as it was before")))
 }
