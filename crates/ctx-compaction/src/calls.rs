@@ -29,6 +29,8 @@ pub(crate) enum Failure {
     TooSmall,
     /// Messages are too large for it.
     Oversized(usize),
+    /// Nothing is left that it could be shown.
+    Nothing,
     /// Its answers cannot be used.
     Unusable(Flaw),
 }
@@ -52,6 +54,7 @@ impl Failure {
             Self::TooSmall => "its window leaves no room for history".to_owned(),
             Self::Oversized(1) => "1 message is past half of its window".to_owned(),
             Self::Oversized(n) => format!("{n} messages are past half of its window"),
+            Self::Nothing => "every message is too large for it".to_owned(),
             Self::Unusable(flaw) => flaw.reason().to_owned(),
         }
     }
@@ -225,6 +228,7 @@ struct Open<'c, 'a> {
     is_closed: bool,
 }
 
+#[derive(Clone, Copy)]
 enum Ending<'e> {
     Answer(&'e Summary, Option<f64>, Option<&'e Flaw>),
     Error(&'e Error),

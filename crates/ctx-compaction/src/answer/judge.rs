@@ -111,7 +111,7 @@ fn is_repetition(text: &str) -> bool {
     all >= 60 && different.len() * 20 < all
 }
 
-/// Whether hardly one word of the answer stands in the prompt. A summary speaks of the same things
+/// Whether the answer says next to nothing, or hardly one word of it stands in the prompt. A summary speaks of the same things
 /// as its source; even one in another language shares names with it.
 fn is_unrelated(text: &str, prompt: &str) -> bool {
     const COMMON: &str = "about above after also been before being between both could does done \
@@ -122,20 +122,21 @@ fn is_unrelated(text: &str, prompt: &str) -> bool {
         original request early suffix summary conversation user assistant agent work";
     let common: HashSet<u64> = Words::of(COMMON).collect();
     let mut missing: HashSet<u64> = Words::of(text).filter(|word| !common.contains(word)).collect();
-    let all = missing.len();
     // The beginning of the prompt is the material; our own words stand behind it.
     let source = prompt.rfind("\n</").and_then(|end| prompt.get(..end)).unwrap_or(prompt);
-    if all < 3 {
-        return source.len() > 4_000;
+    if source.len() > 4_000 && text.chars().count() < 40 {
+        return true;
     }
-    let enough = all.div_ceil(20);
+    let all = missing.len();
+    // Of an answer that is longer than its source most words are its own.
+    let enough = all.div_ceil(20).min(3);
     for word in Words::of(source) {
-        missing.remove(&word);
         if all - missing.len() >= enough {
             return false;
         }
+        missing.remove(&word);
     }
-    true
+    all - missing.len() < enough
 }
 
 /// Words of at least four letters and pairs of CJK characters, hashed without regard to case.

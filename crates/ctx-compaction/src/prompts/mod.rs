@@ -49,11 +49,10 @@ pub(crate) struct Prompts {
 impl Prompts {
     pub(crate) fn of(job: &Job) -> Self {
         let mut wishes = String::new();
-        for text in [identifiers(job), Some(CITATIONS.trim_end().to_owned()), focus(job)] {
-            if let Some(text) = text {
-                wishes.push_str("\n\n");
-                wishes.push_str(&text);
-            }
+        let texts = [identifiers(job), Some(CITATIONS.trim_end().to_owned()), focus(job)];
+        for text in texts.into_iter().flatten() {
+            wishes.push_str("\n\n");
+            wishes.push_str(&text);
         }
         Self { wishes }
     }

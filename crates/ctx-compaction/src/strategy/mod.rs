@@ -18,6 +18,9 @@ use crate::{ChunkRatio, Job, OVERSIZED_SHARE, Strategy, TURN_CONTEXT_HEADING};
 /// pi's words for a split turn with nothing before it.
 const NO_PRIOR_HISTORY: &str = "No prior history.";
 
+/// Stands for a part of which no message could be sent.
+const TOO_LARGE: &str = "(its messages are too large to be summarised)";
+
 /// Says in a rolling summary that messages were left out (Pi engine).
 const OVERSIZED_OMITTED_NOTICE: &str = "[部分大消息因超限被省略]";
 
@@ -65,6 +68,9 @@ impl<'a, 'l> Desk<'a, 'l> {
         let mut material = Material::of(job, limit);
         if input == Input::All && !material.omitted.is_empty() {
             return Err(Failure::Oversized(material.omitted.len()));
+        }
+        if !material.says_something(0..job.said.len()) {
+            return Err(Failure::Nothing);
         }
         let counter = &job.counter;
         let previous = job.previous.as_ref().map(|previous| without_file_lists(&previous.text));
@@ -114,7 +120,7 @@ impl<'a, 'l> Desk<'a, 'l> {
 
     async fn history(&self, range: Range<usize>, budget: Tokens) -> Result<String, Failure> {
         if !self.material.says_something(range.clone()) {
-            let kept = self.previous.as_deref().unwrap_or(NO_PRIOR_HISTORY);
+            let kept = self.previous.as_deref().unwrap_or(TOO_LARGE);
             return Ok(self.fitted(kept.to_owned(), budget, "previous summary").await);
         }
         match self.job.config.strategy {
@@ -128,7 +134,7 @@ impl<'a, 'l> Desk<'a, 'l> {
 
     async fn turn_prefix(&self, range: Range<usize>, budget: Tokens) -> Result<String, Failure> {
         if !self.material.says_something(range.clone()) {
-            return Ok("(its messages are too large to be summarised)".to_owned());
+            return Ok(TOO_LARGE.to_owned());
         }
         self.roll(Subject::TurnPrefix, range, None, budget, "turn prefix").await
     }
