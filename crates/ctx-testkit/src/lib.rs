@@ -1,5 +1,5 @@
-//! Transcripts made to measure and a fake model provider, for tests and benchmarks: ours and those
-//! of engine authors.
+//! Transcripts made to measure, models that do as they are told and a fake model provider, for tests
+//! and benchmarks: ours and those of engine authors.
 //!
 //! All transcripts are deterministic: the same arguments give the same messages. The provider is
 //! behind the feature `provider`, because it brings an HTTP server.
@@ -9,7 +9,11 @@
 #[cfg(feature = "provider")]
 pub mod provider;
 mod sample;
+mod summarizer;
 mod transcript;
+mod virtual_timer;
 
 pub use sample::{Sample, entries};
+pub use summarizer::{FaultySummarizer, Reply, ScriptedSummarizer, faithful_summary};
 pub use transcript::{RandomTranscript, Transcript};
+pub use virtual_timer::VirtualTimer;
