@@ -7,3 +7,4 @@ mod data;
 mod golden;
 mod plan;
 mod random;
+mod ladder;

@@ -1,0 +1,184 @@
+//! Time, money and windows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ctx_compaction::{Config, Job, Log, Rung, Strategy, ladder};
+use ctx_core::{ErrorKind, Message, Role, SummaryModels, Timer, Tokens};
+use ctx_testkit::{Reply, VirtualTimer};
+
+use super::{GOOD, calls, climb, climb_by, job, job_of, model, previous, talk};
+
+const STRATEGIES: [Strategy; 3] = [Strategy::Rolling, Strategy::MultiPart, Strategy::Single];
+
+#[test]
+fn a_hanging_model_is_abandoned_and_the_next_one_has_its_time() {
+    for strategy in STRATEGIES {
+        let config = Config { strategy, ..Config::default() };
+        let a = Arc::new(model("a").otherwise(Reply::Hang));
+        let b = Arc::new(model("b"));
+        let (draft, log, timer) = climb(&job(config.clone()), &[&a, &b]);
+        assert_eq!(draft.unwrap().model, "b", "{strategy:?}");
+        assert_eq!(timer.elapsed(), Duration::from_secs(150), "{strategy:?}");
+        assert_eq!(log.calls[0].error.as_deref(), Some("no answer after 150 s"));
+        assert_eq!(log.calls[0].millis, 150_000);
+
+        let (draft, log, timer) = climb(&job(config), &[&a]);
+        assert_eq!(draft, None, "{strategy:?}");
+        assert_eq!(timer.elapsed(), Duration::from_secs(300), "{strategy:?}");
+        assert!(log.notes[0].contains("time"), "{:?}", log.notes);
+    }
+}
+
+#[test]
+fn slow_models_waits_and_retries_together_stay_inside_the_deadline() {
+    let slow = |reply| Reply::After(Duration::from_secs(45), Box::new(reply));
+    for strategy in STRATEGIES {
+        let timer = VirtualTimer::default();
+        let fail = slow(Reply::RetryAfter(Duration::from_secs(9)));
+        let chain: Vec<_> = ["a", "b", "c", "d", "e"]
+            .map(|name| {
+                Arc::new(model(name).with_timer(Arc::new(timer.clone())).otherwise(fail.clone()))
+            })
+            .into();
+        let config = Config { strategy, timeout_seconds: 200, ..Config::default() };
+        let (draft, log) = climb_by(&job(config), &chain.iter().collect::<Vec<_>>(), &timer);
+        assert_eq!(draft, None);
+        assert!(timer.elapsed() <= Duration::from_secs(200), "{:?}", timer.elapsed());
+        assert!(log.calls.len() >= 3);
+    }
+}
+
+#[test]
+fn parts_run_at_the_same_time() {
+    let timer = VirtualTimer::default();
+    let slow = Reply::After(Duration::from_secs(60), Box::new(Reply::Faithful));
+    let a = Arc::new(model("a").with_timer(Arc::new(timer.clone())).otherwise(slow));
+    let config = Config { strategy: Strategy::MultiPart, ..Config::default() };
+    let (draft, log) = climb_by(&job(config), &[&a], &timer);
+    assert!(draft.is_some());
+    assert_eq!(log.calls.len(), 4, "three parts and a merge: {:?}", calls(&log));
+    assert_eq!(timer.elapsed(), Duration::from_secs(120));
+}
+
+#[test]
+fn a_part_that_fails_ends_the_others_and_all_of_it_is_in_the_log() {
+    let timer = VirtualTimer::default();
+    let fails = Reply::After(Duration::from_secs(1), Box::new(Reply::Error(ErrorKind::Capability)));
+    let a = model("a").with_timer(Arc::new(timer.clone())).with_price(2.0);
+    let a = Arc::new(a.replies([Reply::Hang, fails, Reply::Hang]));
+    let b = Arc::new(model("b"));
+    let config = Config { strategy: Strategy::MultiPart, ..Config::default() };
+    let (draft, log) = climb_by(&job(config), &[&a, &b], &timer);
+    assert_eq!(draft.unwrap().model, "b");
+    assert_eq!(timer.elapsed(), Duration::from_secs(1), "nobody waits for the parts that hang");
+    let failed: Vec<_> = log.calls.iter().filter(|call| !call.ok).collect();
+    assert_eq!(failed.len(), 3, "{:?}", calls(&log));
+    let given_up = Some("given up before it answered");
+    assert_eq!(failed.iter().filter(|call| call.error.as_deref() == given_up).count(), 2);
+    assert!(
+        failed.iter().filter(|call| call.cost_usd.is_some()).count() == 2,
+        "charged all the same"
+    );
+}
+
+#[test]
+fn what_was_done_is_in_the_log_when_the_caller_goes_away() {
+    let job = job(Config::default());
+    let timer = VirtualTimer::default();
+    let a = Arc::new(model("a").replies([Reply::Retryable(ErrorKind::Upstream), Reply::Hang]));
+    let models = SummaryModels { chain: vec![a], timer: Arc::new(timer.clone()) };
+    let mut log = Log::default();
+    timer.run(async {
+        let work = Box::pin(ladder(&job, &models, &mut log));
+        let leave = Box::pin(timer.sleep(Duration::from_secs(5)));
+        futures_util::future::select(work, leave).await;
+    });
+    assert_eq!(calls(&log), ["a: summary!", "a: summary!"]);
+    assert_eq!(log.calls[1].error.as_deref(), Some("given up before it answered"));
+}
+
+#[test]
+fn no_call_is_made_that_could_exceed_the_spend_cap() {
+    // Each call is at most some 1,000 + 1,000 tokens: at 1,000 USD a million, some 2 USD.
+    let capped = |usd| Config { max_spend_usd: Some(usd), ..Config::default() };
+    let dear = || Arc::new(model("dear").with_price(1_000.0));
+    let cheap = Arc::new(model("cheap").with_price(0.1));
+    let free = Arc::new(model("free"));
+
+    let (draft, log, _) = climb(&job(capped(0.5)), &[&dear()]);
+    assert_eq!((draft, log.calls.len(), log.cost_usd), (None, 0, None));
+    assert!(log.notes[0].contains("maxSpendUsd"), "{:?}", log.notes);
+
+    let (draft, log, _) = climb(&job(capped(0.5)), &[&dear(), &cheap]);
+    assert_eq!(draft.unwrap().model, "cheap");
+    assert!(log.cost_usd.unwrap() < 0.01);
+
+    let (draft, log, _) = climb(&job(capped(0.0)), &[&cheap, &free]);
+    assert_eq!(draft.unwrap().model, "free");
+    assert!(log.notes.iter().any(|note| note.contains("no price is known")), "{:?}", log.notes);
+
+    let (draft, log, _) = climb(&job(capped(5.0)), &[&dear()]);
+    assert!(draft.is_some() && log.cost_usd.unwrap() > 0.5);
+    assert_eq!(log.cost_usd, log.calls[0].cost_usd);
+}
+
+#[test]
+fn parallel_parts_do_not_overdraw_together() {
+    let config =
+        Config { strategy: Strategy::MultiPart, max_spend_usd: Some(3.0), ..Config::default() };
+    let a = Arc::new(model("a").with_price(1_000.0).otherwise(Reply::Hang));
+    let (draft, log, _) = climb(&job(config), &[&a]);
+    assert_eq!(draft, None);
+    assert!((1..3).contains(&a.asked().len()), "not all three parts: {:?}", calls(&log));
+    assert!(log.cost_usd.unwrap_or(0.0) <= 3.0);
+}
+
+/// Everything that can make a prompt large, in every window, with every strategy.
+#[test]
+fn no_request_is_larger_than_the_window_of_its_model() {
+    let giant = Message::text(Role::User, "giant steps ".repeat(75_000));
+    let results = (0..40)
+        .map(|n| Message::tool_result(format!("c{n}"), "found in src/http.rs ".repeat(3_000)));
+    let long = (0..30).map(|n| Message::text(Role::Assistant, format!("step {n} ").repeat(900)));
+    let messages: Vec<_> =
+        std::iter::once(giant).chain(talk(20)).chain(results).chain(long).collect();
+    let counter = ctx_core::Counter::default();
+    for strategy in STRATEGIES {
+        for window in [2_000, 4_000, 8_000, 32_000, 200_000, 2_000_000] {
+            for turn_start in [None, Some(0), Some(30)] {
+                let a = Arc::new(model("a").with_window(Tokens(window)));
+                let mut config = Config { strategy, ..Config::default() };
+                config.custom_instructions = Some("words ".repeat(9_000));
+                let mut job = job_of(config, messages.clone());
+                job.groups =
+                    (0..messages.len() as u32).map(|n| if n > 40 { 40 } else { n }).collect();
+                job.focus = Some("on everything ".repeat(9_000));
+                job.previous = previous(&"- it was said before\n".repeat(9_000));
+                job.turn_start = turn_start;
+                job.summary_budget = Tokens(13_107);
+                let (draft, log, _) = climb(&job, &[&a]);
+                for request in a.asked() {
+                    let prompt = counter.text(&request.system) + counter.text(&request.prompt);
+                    assert!(prompt + request.max_tokens <= Tokens(window), "{window} {strategy:?}");
+                }
+                let is_large = window >= 8_000;
+                assert!(draft.is_some() || !is_large, "{window} {strategy:?} {:?}", log.notes);
+                // 225,000 tokens with the margin are past half of all windows but the largest.
+                let rung = draft.map(|draft| draft.rung);
+                let expected =
+                    if window == 2_000_000 { Rung::Model } else { Rung::WithoutOversized };
+                assert!(rung.is_none() || rung == Some(expected), "{window}: {rung:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_budget_too_small_for_a_summary_asks_nobody() {
+    let a = Arc::new(model("a").otherwise(Reply::Text(GOOD.into())));
+    let job = Job { summary_budget: Tokens(30), ..job(Config::default()) };
+    let (draft, log, _) = climb(&job, &[&a]);
+    assert_eq!((draft, a.asked().len()), (None, 0));
+    assert_eq!(log.notes, ["no model was asked: 30 tokens are too few for a summary"]);
+}
