@@ -75,7 +75,7 @@ fn without_last_lines(summary: &str, max: Tokens, counter: &Counter) -> String {
     // A fence whose end was cut off would swallow all that follows.
     let is_fence = |line: &&str| line.trim_start().starts_with("```");
     if lines.iter().filter(|line| is_fence(line)).count() % 2 == 1
-        && let Some(at) = lines.iter().rposition(|line| is_fence(line))
+        && let Some(at) = lines.iter().rposition(is_fence)
     {
         lines.remove(at);
     }

@@ -1,5 +1,6 @@
 //! The ladder of models, with models that do as they are told and a clock that jumps.
 
+mod everything;
 mod faults;
 mod hostile;
 mod limits;
