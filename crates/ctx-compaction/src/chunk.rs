@@ -163,6 +163,12 @@ mod tests {
         sizes.iter().copied().map(Tokens).collect()
     }
 
+    type Pairs = &'static [(usize, usize)];
+
+    fn pairs(ranges: &[Range<usize>]) -> Vec<(usize, usize)> {
+        ranges.iter().map(|range| (range.start, range.end)).collect()
+    }
+
     #[test]
     fn the_adaptive_ratio_is_that_of_each_system() {
         // Sizes of one message, how many, the window, and what comes out.
@@ -186,16 +192,16 @@ mod tests {
 
     #[test]
     fn chunks_are_filled_greedily_with_the_margin() {
-        let cases: [(&[u32], u32, &[Range<usize>]); 5] = [
+        let cases: [(&[u32], u32, Pairs); 5] = [
             (&[], 100, &[]),
             // 4 x 25 x 1.2 is 120.
-            (&[25, 25, 25, 25], 100, &[0..3, 3..4]),
-            (&[25, 25, 25, 25], 120, &[0..4]),
-            (&[10, 500, 10, 10], 100, &[0..1, 1..2, 2..4]),
-            (&[500, 500], 100, &[0..1, 1..2]),
+            (&[25, 25, 25, 25], 100, &[(0, 3), (3, 4)]),
+            (&[25, 25, 25, 25], 120, &[(0, 4)]),
+            (&[10, 500, 10, 10], 100, &[(0, 1), (1, 2), (2, 4)]),
+            (&[500, 500], 100, &[(0, 1), (1, 2)]),
         ];
         for (sizes, max, expected) in cases {
-            assert_eq!(chunk_by_max_tokens(&tokens(sizes), &[], Tokens(max)), expected);
+            assert_eq!(pairs(&chunk_by_max_tokens(&tokens(sizes), &[], Tokens(max))), expected);
         }
     }
 
@@ -203,24 +209,30 @@ mod tests {
     fn a_call_is_not_parted_from_its_results() {
         let sizes = tokens(&[10, 40, 40, 40, 10]);
         let groups = [0, 1, 1, 1, 2];
-        assert_eq!(chunk_by_max_tokens(&sizes, &groups, Tokens(100)), [0..1, 1..4, 4..5]);
-        assert_eq!(split_by_token_share(&sizes, &groups, 2, 4), [0..4, 4..5]);
+        assert_eq!(
+            pairs(&chunk_by_max_tokens(&sizes, &groups, Tokens(100))),
+            [(0, 1), (1, 4), (4, 5)]
+        );
+        assert_eq!(pairs(&split_by_token_share(&sizes, &groups, 2, 4)), [(0, 4), (4, 5)]);
         // A result that came late holds together what is between.
-        assert_eq!(chunk_by_max_tokens(&sizes, &[0, 1, 2, 1, 3], Tokens(50)), [0..1, 1..4, 4..5]);
+        assert_eq!(
+            pairs(&chunk_by_max_tokens(&sizes, &[0, 1, 2, 1, 3], Tokens(50))),
+            [(0, 1), (1, 4), (4, 5)]
+        );
     }
 
     #[test]
     fn parts_are_of_about_equal_size() {
-        let cases: [(&[u32], usize, usize, &[Range<usize>]); 6] = [
+        let cases: [(&[u32], usize, usize, Pairs); 6] = [
             (&[], 2, 4, &[]),
-            (&[10, 10, 10], 2, 4, &[0..3]),
-            (&[10, 10, 10, 10], 2, 4, &[0..2, 2..4]),
-            (&[100, 1, 1, 1], 2, 4, &[0..1, 1..4]),
-            (&[1, 1, 1, 100], 2, 4, &[0..3, 3..4]),
-            (&[0, 0, 0, 0], 0, 4, &[0..4]),
+            (&[10, 10, 10], 2, 4, &[(0, 3)]),
+            (&[10, 10, 10, 10], 2, 4, &[(0, 2), (2, 4)]),
+            (&[100, 1, 1, 1], 2, 4, &[(0, 1), (1, 4)]),
+            (&[1, 1, 1, 100], 2, 4, &[(0, 3), (3, 4)]),
+            (&[0, 0, 0, 0], 0, 4, &[(0, 4)]),
         ];
         for (sizes, parts, min, expected) in cases {
-            assert_eq!(split_by_token_share(&tokens(sizes), &[], parts, min), expected);
+            assert_eq!(pairs(&split_by_token_share(&tokens(sizes), &[], parts, min)), expected);
         }
     }
 

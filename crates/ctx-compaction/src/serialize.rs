@@ -23,7 +23,8 @@ pub struct SerializeOptions {
     pub citations: bool,
     /// How long a tool result may be. Default: [`TOOL_RESULT_MAX_CHARS`].
     pub result_chars: Chars,
-    /// How long any other text may be, and each argument of a call. Default: as long as it is.
+    /// How long any other text may be, and each argument of a call; a call as a whole is at most
+    /// twice as long. Default: as long as it is.
     pub text_chars: Option<Chars>,
 }
 
@@ -168,7 +169,8 @@ fn call_text(call: &ToolCall, cap: Option<Chars>) -> String {
         }
         Err(_) => bounded(json.to_owned(), cap),
     };
-    format!("{}({arguments})", call.name)
+    let whole = cap.map(|cap| Chars(cap.0.saturating_mul(2)));
+    bounded(format!("{}({arguments})", call.name), whole)
 }
 
 /// A value as `JSON.stringify` prints it, but for the form of numbers. A value that is nested too

@@ -17,7 +17,7 @@ const SUMMARY_SHARE_OF_SOURCE: f64 = 0.75;
 const LEAST_SUMMARY: Tokens = Tokens(256);
 
 /// A target that leaves less than this share of the budget to messages and summary is raised.
-const LEAST_ROOM_SHARE: f64 = 0.05;
+const LEAST_ROOM_SHARE: f64 = 0.1;
 
 /// Sizes of what messages and summary may measure, in counted (uncorrected) tokens.
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +28,10 @@ pub(super) struct Room {
     all: Tokens,
     /// What messages and summary may measure before the request is too long.
     most: Tokens,
-    /// The summary.
+    /// The most a summary may measure.
     summary: Tokens,
+    /// What is left to the summary, whatever is kept.
+    share: Tokens,
     /// Messages from the cut on.
     pub(super) kept: Tokens,
     /// All messages that stay, so that the summary has its share.
@@ -55,6 +57,7 @@ impl Room {
             all,
             most,
             summary,
+            share,
             kept: most.scale(KEEP_RECENT_MAX_SHARE),
             messages: all - share,
             wanted,
@@ -62,9 +65,9 @@ impl Room {
     }
 
     /// What the summary may measure beside messages of `stay` tokens, when it stands for `source`
-    /// tokens. Where the target leaves nothing, what the limit leaves.
+    /// tokens. Where they leave it less than its share of the target, what the limit leaves.
     pub(super) fn summary(&self, stay: Tokens, source: Tokens) -> Tokens {
-        let left = (self.all - stay).max(LEAST_SUMMARY.min(self.most - stay));
+        let left = (self.all - stay).max(self.share.min(self.most - stay));
         self.summary.min(left).min(source.scale(SUMMARY_SHARE_OF_SOURCE))
     }
 

@@ -22,10 +22,14 @@ pub(super) struct Fit {
 /// One message that stays.
 struct Stay {
     at: usize,
+    is_kept: bool,
     tokens: Tokens,
     is_results: bool,
     form: Option<Arc<Message>>,
 }
+
+/// Some of the messages that stay.
+type Which = fn(&Stay) -> bool;
 
 /// Shortens what stays after a cut until it fits: the tool results that are kept, then all tool
 /// results, then everything. The largest give most.
@@ -35,29 +39,31 @@ pub(super) fn fit(history: &History, cut: usize, room: &Room) -> Fit {
         .filter(|(at, item)| *at >= cut || item.stays)
         .map(|(at, item)| Stay {
             at,
+            is_kept: at >= cut,
             tokens: item.tokens,
             is_results: item.has_results,
             form: None,
         })
         .collect();
-    let steps: [(Tokens, fn(&Stay, usize) -> bool, fn(&Stay, usize) -> bool); 3] = [
-        (room.kept, |stay, cut| stay.at >= cut, |stay, cut| stay.at >= cut && stay.is_results),
-        (room.messages, |_, _| true, |stay, _| stay.is_results),
-        (room.messages, |_, _| true, |_, _| true),
+    // How much those that count may measure, and which of them give.
+    let steps: [(Tokens, Which, Which); 3] = [
+        (room.kept, |stay| stay.is_kept, |stay| stay.is_kept && stay.is_results),
+        (room.messages, |_| true, |stay| stay.is_results),
+        (room.messages, |_| true, |_| true),
     ];
     for (most, counts, gives) in steps {
-        let total: Tokens = stays.iter().filter(|s| counts(s, cut)).map(|s| s.tokens).sum();
+        let total = sum(&stays, counts);
         if total > most {
-            let giving: Vec<&mut Stay> = stays.iter_mut().filter(|s| gives(s, cut)).collect();
-            shorten(history, giving, total - most);
+            shorten(history, stays.iter_mut().filter(|stay| gives(stay)).collect(), total - most);
         }
     }
-    let sum = |before: bool| {
-        stays.iter().filter(|s| (s.at < cut) == before).map(|s| s.tokens).sum::<Tokens>()
-    };
-    let (kept, staying) = (sum(false), sum(true));
+    let (kept, staying) = (sum(&stays, |stay| stay.is_kept), sum(&stays, |stay| !stay.is_kept));
     let forms = stays.into_iter().filter_map(|s| Some(Shortened { at: s.at, form: s.form? }));
     Fit { kept, staying, shortened: forms.collect() }
+}
+
+fn sum(stays: &[Stay], which: Which) -> Tokens {
+    stays.iter().filter(|stay| which(stay)).map(|stay| stay.tokens).sum()
 }
 
 /// Frees `over` tokens by one common cap, as far as can be.

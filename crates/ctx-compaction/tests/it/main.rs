@@ -3,8 +3,10 @@
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod cuts;
 mod data;
 mod golden;
+mod pieces;
 mod plan;
 mod random;
 mod ladder;
