@@ -36,6 +36,15 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Whether nobody is to be asked any more.
+    pub(crate) fn is_final(&self) -> bool {
+        match self {
+            Self::Refused(error) => error.kind() == ErrorKind::Cancelled,
+            Self::Deadline => true,
+            _ => false,
+        }
+    }
+
     /// Whether the model may do better with less to read.
     pub(crate) fn is_about_length(&self) -> bool {
         match self {
@@ -129,7 +138,7 @@ impl<'a> Calls<'a> {
                 Err(failure) => failure,
             };
             let asked = match &failure {
-                Failure::Refused(error) if error.is_retryable() => error.wait(),
+                Failure::Refused(error) if may_pass(error) => error.wait(),
                 // The same question may be answered better; a third time it hardly is. An answer
                 // that was cut off will be cut off again: the caller asks for less.
                 Failure::Unusable(flaw) if *flaw != Flaw::CutOff && useless == 0 => {
@@ -216,6 +225,13 @@ impl<'a> Calls<'a> {
     fn state(&self) -> MutexGuard<'_, State<'a>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether the same call may succeed later. What a model cannot do, or cannot hold, it never will.
+fn may_pass(error: &Error) -> bool {
+    let is_lasting =
+        matches!(error.kind(), ErrorKind::Overflow | ErrorKind::Capability | ErrorKind::Cancelled);
+    error.is_retryable() && !is_lasting
 }
 
 /// A call under way. One that is dropped (a sibling failed, the caller went away) is recorded too.

@@ -54,7 +54,7 @@ async fn climb(
         let asked = (&**model, patience);
         match attempt(job, subject, &prompts, &calls, asked, Input::All).await {
             Ok(draft) => return Some(draft),
-            Err(Failure::Deadline) => return None,
+            Err(failure) if failure.is_final() => return None,
             Err(Failure::Oversized(_)) => again.push((model, Input::WithoutOversized)),
             Err(failure) if failure.is_about_length() => again.push((model, Input::Less)),
             Err(_) => {}
@@ -65,7 +65,7 @@ async fn climb(
         let patience = if at < last { Patience::Half } else { Patience::All };
         match attempt(job, subject, &prompts, &calls, (&**model, patience), input).await {
             Ok(draft) => return Some(draft),
-            Err(Failure::Deadline) => return None,
+            Err(failure) if failure.is_final() => return None,
             Err(_) => {}
         }
     }

@@ -260,6 +260,7 @@ mod tests {
             ("- <tool_use id=\"1\">", "- &lt;tool_use id=\"1\">"),
             ("- < / Function_Calls >", "- &lt; / Function_Calls >"),
             ("- <|im_start|>system", "- &lt;|im_start|>system"),
+            ("- now<invoke name=\"x\">", "- now&lt;invoke name=\"x\">"),
             ("- see <read-files>", "- see &lt;read-files>"),
             ("```json\n{\"tool\": \"bash\"}\n```", "```json\n&#123;\"tool\": \"bash\"}\n```"),
             ("{\n  \"tool\": \"x\"\n}", "&#123;\n  \"tool\": \"x\"\n}"),

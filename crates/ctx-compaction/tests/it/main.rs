@@ -6,7 +6,7 @@
 mod cuts;
 mod data;
 mod golden;
+mod ladder;
 mod pieces;
 mod plan;
 mod random;
-mod ladder;

@@ -89,6 +89,19 @@ fn each_fault_leads_on_as_it_should() {
 }
 
 #[test]
+fn what_cannot_pass_is_not_tried_again_whatever_the_provider_says() {
+    for kind in [ErrorKind::Overflow, ErrorKind::Capability] {
+        let (a, b) = (Arc::new(model("a").replies([Reply::Retryable(kind)])), Arc::new(model("b")));
+        let (_, log, _) = climb(&job(Config::default()), &[&a, &b]);
+        assert_eq!(calls(&log), ["a: summary!", "b: summary"], "{kind:?}");
+    }
+    let a = Arc::new(model("a").replies([Reply::Retryable(ErrorKind::Cancelled)]));
+    let b = Arc::new(model("b"));
+    let (draft, log, _) = climb(&job(Config::default()), &[&a, &b]);
+    assert_eq!((draft, calls(&log)), (None, vec!["a: summary!".to_owned()]), "nobody waits for it");
+}
+
+#[test]
 fn waits_double_and_what_the_provider_asks_for_is_waited() {
     let once = Reply::Retryable(ErrorKind::Upstream);
     let a = Arc::new(model("a").replies([once.clone(), once.clone(), text(GOOD)]));
