@@ -222,8 +222,8 @@ fn notes(counter: &Counter, compact_to: f64, recorded: bool) -> Vec<String> {
     if recorded {
         notes.push(
             "recorded: what the agent itself did in the window it had, its sizes counted as the \
-             others'; in the row below it, ctx's extractive summary with audit and repair stands in the place of each of the \
-             agent's, in as many tokens"
+             others'; in the row below it, ctx's extractive summary with audit and repair stands in \
+             the place of each of the agent's, in as many tokens"
                 .to_owned(),
         );
     }

@@ -190,7 +190,8 @@ mod tests {
         assert_eq!(at(Keep::Share(0.3)), Some(8));
         assert_eq!(at(Keep::Share(0.6)), Some(8));
         let turns = |most| Keep::Turns { share: 1.0, least: 0, most, room: Threshold::Share(1.0) };
-        assert_eq!(at(turns(4_000)), Some(8));
+        // A whole turn, and the end of the one before it.
+        assert_eq!(at(turns(4_000)), Some(7));
         assert_eq!(at(turns(1_100)), Some(13));
         assert_eq!(at(turns(5)), Some(15));
         assert_eq!(at(Keep::UnderTrigger), Some(13));

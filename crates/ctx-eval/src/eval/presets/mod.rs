@@ -24,6 +24,8 @@ mod openclaw;
 mod opencode;
 mod pi;
 mod results;
+#[cfg(test)]
+mod tests;
 mod truncation;
 
 use ctx_core::{Error, ErrorKind, Result, Tokens};
@@ -191,39 +193,5 @@ impl Preset {
                 .with("known", known.join(", "))
                 .hint("give --preset one of the known names, or leave it out for all of them")
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_preset_says_what_it_does_and_where_that_comes_from() {
-        let mut names: Vec<_> = ALL.iter().map(|preset| preset.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), ALL.len());
-        for preset in ALL {
-            for said in [preset.about, preset.source, preset.simplified] {
-                assert!(!said.is_empty(), "{}", preset.name);
-            }
-            assert_eq!(Preset::find(preset.name).unwrap().name, preset.name);
-        }
-        let error = Preset::find("codx").unwrap_err();
-        assert!(error.to_string().contains("codex") && error.hint_text().is_some());
-    }
-
-    #[test]
-    fn thresholds_leave_something_of_any_window() {
-        for (threshold, window, size) in [
-            (Threshold::Share(0.9), 200_000, 180_000),
-            (Threshold::Below(33_000), 200_000, 167_000),
-            (Threshold::Below(33_000), 32_000, 16_000),
-            (Threshold::Tokens(100_000), 32_000, 100_000),
-            (Threshold::Below(1), 0, 0),
-        ] {
-            assert_eq!(threshold.of(Tokens(window)), Tokens(size), "{threshold:?} of {window}");
-        }
     }
 }
