@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use ctx_core::{CounterKind, Profile};
+use ctx_core::{CounterKind, IdentifierPolicy, Profile};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -53,6 +53,14 @@ pub(crate) enum Command {
     Status(Status),
     /// Print the messages of the next request, and the manifest that says what was left out
     Assemble(Assemble),
+    /// Replace old history by a verified summary, and store it; or take that back
+    Compact(Compact),
+    /// List a session's compactions with what each covered and kept
+    Compactions(Compactions),
+    /// Show what a compaction took out of the model's sight, and what survived where
+    Diff(Diff),
+    /// Print the original messages behind a citation of a summary
+    Expand(Expand),
     /// List the sessions of the store
     Sessions(Sessions),
     /// Write a transcript in another format
@@ -83,9 +91,14 @@ pub(crate) struct Fit {
     /// How tokens are counted: chars4, chars3, cjk, o200k [default: the profile's]
     #[arg(long, short, value_name = "C")]
     pub(crate) counter: Option<CounterKind>,
-    /// The model, for its window and prices [default: the one in the transcript]
+    /// The model, for its window and prices; where models.providers has it, it writes the
+    /// summaries too [default: the one in the transcript]
     #[arg(long, short, value_name = "NAME")]
     pub(crate) model: Option<String>,
+    /// The model that writes summaries, as provider/model, or `none` for the extractive summariser
+    /// [default: agents.defaults.compaction.model, else `none`]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) summary_model: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -183,6 +196,92 @@ pub(crate) enum Shape {
     Pi,
     Openai,
     Anthropic,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compact {
+    /// The transcript; with --dry-run also - for stdin
+    pub(crate) session: PathBuf,
+    #[command(flatten)]
+    pub(crate) fit: Fit,
+    /// What the summary shall dwell on
+    #[arg(long, short, value_name = "TEXT", visible_alias = "focus")]
+    pub(crate) instructions: Option<String>,
+    /// What the summary does with identifiers [default: agents.defaults.compaction.identifierPolicy]
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) identifiers: Option<Identifiers>,
+    /// What the session may measure afterwards, in tokens; 32k is understood
+    #[arg(long, value_name = "N")]
+    pub(crate) target: Option<String>,
+    /// Compact even if the session is small
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Show what would be done, and store nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Take the newest compaction back: the context is again what it was
+    #[arg(long, conflicts_with_all = ["dry_run", "force", "instructions"])]
+    pub(crate) undo: bool,
+    /// The compaction to take back, or `ctx.undo` entry to take back an undo [default: the newest]
+    #[arg(long, value_name = "ID", requires = "undo")]
+    pub(crate) compaction: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What a summary does with identifiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Identifiers {
+    #[value(alias = "strict")]
+    Preserve,
+    Anonymize,
+    Off,
+}
+
+impl From<Identifiers> for IdentifierPolicy {
+    fn from(policy: Identifiers) -> Self {
+        match policy {
+            Identifiers::Preserve => Self::Preserve,
+            Identifiers::Anonymize => Self::Anonymize,
+            Identifiers::Off => Self::Off,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compactions {
+    /// The transcript, or - for stdin
+    pub(crate) session: PathBuf,
+    /// Print JSON: an array, oldest first
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// The transcript, or - for stdin
+    pub(crate) session: PathBuf,
+    /// The compaction, as `ctx compactions` lists it [default: the newest in force]
+    pub(crate) compaction: Option<String>,
+    /// Only what did not survive
+    #[arg(long)]
+    pub(crate) lost: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Expand {
+    /// The transcript, or - for stdin
+    pub(crate) session: PathBuf,
+    /// The entry, as a citation has it: e:ID, [e:ID] or ID; or a compaction, for all it stands for
+    #[arg(required = true)]
+    pub(crate) entries: Vec<String>,
+    /// Print JSON: an array of messages in pi's shape
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@
 mod args;
 mod commands;
 mod files;
+mod models;
 mod out;
 mod receipt;
 mod setup;
@@ -37,6 +38,10 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
         Command::Eval(args) => commands::eval::run(&global, &args, out),
         Command::Status(args) => commands::status::run(&global, &args, out),
         Command::Assemble(args) => commands::assemble::run(&global, &args, out),
+        Command::Compact(args) => commands::compact::run(&global, &args, out),
+        Command::Compactions(args) => commands::compactions::run(&args, out),
+        Command::Diff(args) => commands::diff::run(&global, &args, out),
+        Command::Expand(args) => commands::expand::run(&args, out),
         Command::Sessions(args) => commands::sessions::run(&args, out),
         Command::Convert(args) => commands::convert::run(&args, out),
         Command::Check(args) => commands::check::run(args, out),

@@ -108,15 +108,31 @@ impl Out {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        let hidden = self.quiet || !io::stderr().is_terminal();
-        let target = if hidden {
+        bar.set_draw_target(self.target());
+        bar.enable_steady_tick(Duration::from_millis(500));
+        bar
+    }
+}
+
+impl Out {
+    /// A sign that something is going on, which shows itself only when it takes longer than a
+    /// moment.
+    pub(crate) fn waiting(&self, what: &'static str) -> ProgressBar {
+        let bar = ProgressBar::new_spinner().with_message(what);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.set_draw_target(self.target());
+        bar.enable_steady_tick(Duration::from_millis(500));
+        bar
+    }
+
+    fn target(&self) -> ProgressDrawTarget {
+        if self.quiet || !io::stderr().is_terminal() {
             ProgressDrawTarget::hidden()
         } else {
             ProgressDrawTarget::stderr_with_hz(10)
-        };
-        bar.set_draw_target(target);
-        bar.enable_steady_tick(Duration::from_millis(500));
-        bar
+        }
     }
 }
 

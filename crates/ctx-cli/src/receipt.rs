@@ -14,7 +14,6 @@ const NAME_CHARS: usize = 60;
 /// Messages, tokens of the summary, who wrote it, facts kept, made up: a row's cells.
 pub(crate) fn cells(receipt: &Receipt) -> Vec<Cell> {
     let audit = &receipt.audit;
-    let kept = Cell::styled(percent(audit.coverage), coverage_style(audit.coverage));
     let ungrounded = audit.ungrounded.len();
     let made_up = match ungrounded {
         0 => Cell::from("0"),
@@ -23,10 +22,16 @@ pub(crate) fn cells(receipt: &Receipt) -> Vec<Cell> {
     vec![
         thousands(receipt.messages.into()).into(),
         thousands(receipt.summary_tokens.get()).into(),
-        kept,
+        coverage(receipt),
         made_up,
         writer(receipt).into(),
     ]
+}
+
+/// The share of the facts that were kept.
+pub(crate) fn coverage(receipt: &Receipt) -> Cell {
+    let coverage = receipt.audit.coverage;
+    Cell::styled(percent(coverage), coverage_style(coverage))
 }
 
 /// Who wrote the summary.
@@ -132,7 +137,7 @@ fn coverage_style(coverage: f64) -> anstyle::Style {
     }
 }
 
-fn kind_name(kind: FactKind) -> &'static str {
+pub(crate) fn kind_name(kind: FactKind) -> &'static str {
     match kind {
         FactKind::Pinned => "pinned instructions",
         FactKind::Ask => "the open ask",

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ctx_core::{
-    BlobStore, ContextEngine, Counter, Entry, Error, ErrorKind, Profile, Services, TokenLedger,
-    Tokens,
+    BlobStore, ContextEngine, Counter, Entry, EntryId, Error, ErrorKind, Profile, Services,
+    TokenLedger, Tokens,
 };
 use ctx_engine_registry::{BuildContext, Config, ModelWindow, Models, Plugins, Registry};
 use ctx_eval::{SessionReport, StatusSetup};
@@ -15,6 +15,7 @@ use ctx_session::paths::Home;
 use ctx_window_guard::{Candidates, ContextWindowSource, Window};
 
 use crate::args::{Fit, Global};
+use crate::models;
 use crate::out::Out;
 use crate::words::counted;
 
@@ -58,10 +59,13 @@ pub(crate) fn config(global: &Global) -> anyhow::Result<Config> {
     }
 }
 
-/// Opens a transcript, and says on stderr what was wrong with it.
+/// Opens a transcript together with what ctx keeps beside it, and says on stderr what was wrong.
 pub(crate) fn open(path: &Path, out: &Out) -> anyhow::Result<Transcript> {
     const SHOWN: usize = 5;
-    let transcript = read(path)?;
+    let transcript = match is_stdin(path) {
+        true => read(path)?,
+        false => ctx_session::open(&Home::from_env()?, path)?,
+    };
     let problems = transcript.problems();
     for problem in problems.iter().take(SHOWN) {
         out.warn(problem.to_string());
@@ -78,7 +82,15 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Reads a transcript from a file, or from standard input where the file is `-`.
+/// The entry a person named.
+pub(crate) fn find_entry(transcript: &Transcript, id: &str) -> anyhow::Result<EntryId> {
+    Ok(transcript.find(id).ok_or_else(|| {
+        Error::new(ErrorKind::NotFound, format!("no entry '{id}'"))
+            .hint("`ctx convert SESSION --to pi` prints every entry with its id")
+    })?)
+}
+
+/// Reads a transcript as it stands, from a file, or from standard input where the file is `-`.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Transcript> {
     if is_stdin(path) {
         return Ok(Transcript::from_reader(std::io::stdin().lock())?);
@@ -110,10 +122,7 @@ pub(crate) fn entries(
     ignore_compactions: bool,
 ) -> anyhow::Result<Vec<Arc<Entry>>> {
     let leaf = match at {
-        Some(id) => Some(transcript.find(id).ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("no entry '{id}'"))
-                .hint("`ctx convert SESSION --to pi` prints every entry with its id")
-        })?),
+        Some(id) => Some(find_entry(transcript, id)?),
         None => None,
     };
     if ignore_compactions {
@@ -200,7 +209,8 @@ pub(crate) fn fit(
     let resolved = resolve(global, fit, transcript)?;
     resolved.check_window(fit)?;
     resolved.warn(out);
-    let services = Services { blobs: Some(blobs), ..Services::default() };
+    let summary_models = models::summary_models(&resolved.config, fit, out)?;
+    let services = Services { blobs: Some(blobs), summary_models, ..Services::default() };
     let registry = Registry::collect()?;
     let context = BuildContext {
         config: &resolved.config,
@@ -287,7 +297,7 @@ fn window(
 ) -> anyhow::Result<Window> {
     let guard = ctx_window_guard::Config::resolve(config)?;
     if let Some(text) = &fit.window {
-        let tokens = parse_window(text)?;
+        let tokens = parse_tokens(text)?;
         return Ok(Window::judge(tokens, ContextWindowSource::AgentContextTokens, native, &guard));
     }
     let mut said = Candidates::from_config(config, None, model.unwrap_or_default())?;
@@ -298,9 +308,9 @@ fn window(
 }
 
 /// `32000`, `32_000`, `32k`, `1M`.
-fn parse_window(text: &str) -> Result<Tokens, Error> {
+pub(crate) fn parse_tokens(text: &str) -> Result<Tokens, Error> {
     let wrong = || {
-        Error::new(ErrorKind::InvalidInput, format!("'{text}' is no window size"))
+        Error::new(ErrorKind::InvalidInput, format!("'{text}' is no number of tokens"))
             .hint("give a number of tokens, such as 32000, 128k or 1M")
     };
     let plain: String = text.chars().filter(|c| !matches!(c, '_' | ',')).collect();
@@ -311,19 +321,16 @@ fn parse_window(text: &str) -> Result<Tokens, Error> {
     };
     let number: u64 = digits.parse().map_err(|_| wrong())?;
     let tokens = number.checked_mul(unit).and_then(|n| u32::try_from(n).ok()).ok_or_else(|| {
-        Error::new(
-            ErrorKind::InvalidInput,
-            format!("a window of {text} tokens is beyond any model"),
-        )
-        .with("largest", u32::MAX)
-        .hint("give a number of tokens, such as 32000, 128k or 1M")
+        Error::new(ErrorKind::InvalidInput, format!("{text} tokens are beyond any model"))
+            .with("largest", u32::MAX)
+            .hint("give a number of tokens, such as 32000, 128k or 1M")
     })?;
     Ok(Tokens(tokens))
 }
 
 /// Runs a future to its end on this thread.
 pub(crate) fn block_on<T>(future: impl Future<Output = ctx_core::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(future)?)
 }
 
@@ -333,11 +340,11 @@ mod tests {
 
     #[test]
     fn windows_are_numbers_with_a_unit() {
-        let sizes = ["32000", "32_000", "32k", "128K", "1M"].map(|t| parse_window(t).unwrap().0);
+        let sizes = ["32000", "32_000", "32k", "128K", "1M"].map(|t| parse_tokens(t).unwrap().0);
         assert_eq!(sizes, [32_000, 32_000, 32_000, 128_000, 1_000_000]);
         for text in ["", "k", "-1", "1.5k", "9223372036854775808", "many", "18446744073709551615M"]
         {
-            assert_eq!(parse_window(text).unwrap_err().kind(), ErrorKind::InvalidInput, "{text}");
+            assert_eq!(parse_tokens(text).unwrap_err().kind(), ErrorKind::InvalidInput, "{text}");
         }
     }
 }

@@ -56,6 +56,11 @@ pub(crate) fn harmless(text: &str) -> String {
     out
 }
 
+/// A text of several lines, each of them [`harmless`].
+pub(crate) fn harmless_lines(text: &str) -> String {
+    text.lines().map(|line| harmless(&line.replace('\t', "    "))).collect::<Vec<_>>().join("\n")
+}
+
 /// [`harmless`], and its middle left out where it is longer than `most` characters.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     let harmless = harmless(text);

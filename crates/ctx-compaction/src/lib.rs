@@ -35,6 +35,7 @@ mod serialize;
 mod spend;
 mod strategy;
 mod structured;
+mod survival;
 #[allow(dead_code, unused_imports, reason = "shared with the extractive summariser")]
 mod text;
 mod trim;
@@ -65,6 +66,8 @@ pub use repair::{Repair, Repaired, repair};
 pub use retry::{FIRST_WAIT, MAX_ATTEMPTS};
 pub use serialize::{SerializeOptions, TOOL_RESULT_MAX_CHARS, oversized_note, serialize};
 pub use structured::{Field, Line, Progress, StructuredSummary, TURN_CONTEXT_HEADING, TurnPrefix};
+
+pub use survival::{Fate, Survival, survivals};
 
 #[cfg(feature = "register")]
 mod register;

@@ -12,7 +12,7 @@ mod registry;
 
 pub use config::{
     Config, ConfigSection, ContextTokens, ModelConfig, ModelCost, Models, Plugins, ProfileKey,
-    ProviderConfig, Running, Section, Slots, wrong_value,
+    ProviderConfig, Running, SecretText, Section, Slots, wrong_value,
 };
 pub use layered::LayeredEngine;
 pub use registration::{

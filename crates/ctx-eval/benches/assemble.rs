@@ -12,6 +12,7 @@ use ctx_core::{
 use ctx_engine_registry::{BuildContext, Config, Registry};
 use ctx_eval::{SessionReport, Setup, replay};
 use ctx_session::LineItem;
+use ctx_session::compactions::ReplayItem;
 use ctx_testkit::{Sample, entries};
 
 const WINDOW: Tokens = Tokens(128_000);
@@ -88,12 +89,12 @@ fn replays(criterion: &mut Criterion) {
     group.sample_size(10);
     for messages in [25_000, 50_000, 100_000] {
         let sample = Sample { messages, tokens: messages * 50, ..Sample::default() };
-        let line: Vec<LineItem> = entries(sample.messages())
+        let line: Vec<ReplayItem> = entries(sample.messages())
             .into_iter()
             .map(|entry| {
                 let facts = entry.facts().expect("a held message can be read");
                 let request = facts.role == ctx_core::Role::Assistant;
-                LineItem { entry, request }
+                ReplayItem { item: LineItem { entry, request }, compactions: Vec::new() }
             })
             .collect();
         let setup = Setup {

@@ -4,18 +4,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ctx_core::{
-    AssembleRequest, Compacted, ContextEngine, ContextView, Entry, Finished, Profile, Result, SequentialIds,
-    Timestamp, TokenLedger, Tokens, TurnContext,
+    AssembleRequest, Compacted, ContextEngine, ContextView, Entry, EntryId, Finished, Profile,
+    Result, SequentialIds, Timestamp, TokenLedger, Tokens, TurnContext,
 };
 use ctx_model::Prices;
-use ctx_session::LineItem;
+use ctx_session::compactions::ReplayItem;
 
 use crate::cache::usage;
 use crate::tally::Tally;
-use crate::{CompactionReport, PromptCache, ReplayReport, RequestDetail, RequestReport, SessionReport, Totals};
+use crate::{
+    CompactionReport, PromptCache, ReplayReport, RequestDetail, RequestReport, SessionReport,
+    Totals,
+};
 
 /// Layers whose edits count as a compaction: they replace or leave out history for good.
 const COMPACTION_LAYERS: [&str; 2] = ["compaction", "hard-prune"];
+
+const STORED: &str = "the session was compacted here";
 
 /// A reported answer of more tokens than this is a fault of who reported it, and is counted instead.
 const LONGEST_ANSWER: u64 = 10_000_000;
@@ -50,19 +55,23 @@ impl std::fmt::Debug for Setup {
 
 /// Replays the messages of a transcript's main line. Before each message marked as a request the
 /// engine assembles the view, the view is finished, and what would have been sent is measured.
-/// `progress` hears how many messages are done.
+/// Compactions that ctx stored take effect where they were made. `progress` hears how many messages
+/// are done.
 ///
 /// # Errors
 ///
 /// What the engine or reading a message may give. Nothing is sent anywhere.
 pub async fn replay(
-    line: &[LineItem],
+    line: &[ReplayItem],
     session: SessionReport,
     setup: &Setup,
     mut progress: impl FnMut(usize),
 ) -> Result<ReplayReport> {
     let mut run = Run::new(line.len(), session, setup);
-    for (done, item) in line.iter().enumerate() {
+    for (done, ReplayItem { item, compactions }) in line.iter().enumerate() {
+        for (id, compacted) in compactions {
+            run.take_stored(&item.entry, id, compacted);
+        }
         if item.request {
             run.request(&item.entry).await?;
         }
@@ -142,7 +151,7 @@ impl<'a> Run<'a> {
         let compacted = view.take_compactions();
         let finished = view.finish()?;
         for compacted in compacted {
-            self.compacted(answer, compacted);
+            self.compacted(answer, compacted, false);
         }
         self.record(answer, now, &finished, &view)?;
         self.last_request = now.or(self.last_request);
@@ -150,10 +159,21 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn compacted(&mut self, answer: &Entry, compacted: Compacted) {
+    /// Puts a stored compaction into the view. One that does not fit it, because this engine left
+    /// out what it keeps, says nothing here.
+    fn take_stored(&mut self, next: &Entry, id: &EntryId, compacted: &Compacted) {
+        let Some(view) = &mut self.view else { return };
+        if view.compact(compacted.clone(), id.clone(), COMPACTION_LAYERS[0], STORED).is_ok() {
+            view.take_compactions();
+            self.compacted(next, compacted.clone(), true);
+        }
+    }
+
+    fn compacted(&mut self, next: &Entry, compacted: Compacted, stored: bool) {
         let report = CompactionReport {
             request: self.requests.len(),
-            entry_id: answer.id().clone(),
+            entry_id: next.id().clone(),
+            stored,
             first_kept_entry_id: compacted.first_kept_entry_id,
             tokens_before: compacted.tokens_before,
             tokens_after: compacted.tokens_after,

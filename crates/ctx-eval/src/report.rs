@@ -80,8 +80,10 @@ pub struct LayerTotals {
 pub struct CompactionReport {
     /// The request before which it happened: its place among `requests`.
     pub request: usize,
-    /// The answer that marks the request.
+    /// The message that came next: the answer that marks the request, as a rule.
     pub entry_id: EntryId,
+    /// Whether it was stored with the session, and not made by the replay.
+    pub stored: bool,
     /// The first entry that was kept as it is.
     pub first_kept_entry_id: EntryId,
     /// Tokens of the request before.

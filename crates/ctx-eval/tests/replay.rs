@@ -7,6 +7,7 @@ use ctx_engine_registry::{BuildContext, Config, Registry};
 use ctx_eval::{ReplayReport, SessionReport, Setup, replay};
 use ctx_model::Prices;
 use ctx_session::LineItem;
+use ctx_session::compactions::ReplayItem;
 use ctx_testkit::{Sample, entries};
 
 const WINDOW: Tokens = Tokens(16_000);
@@ -14,7 +15,7 @@ const WINDOW: Tokens = Tokens(16_000);
 /// USD per million tokens of an answer.
 const ANSWER_PRICE: f64 = 3.0;
 
-fn run(line: &[LineItem]) -> ReplayReport {
+fn run(line: &[ReplayItem]) -> ReplayReport {
     let registry = Registry::collect().unwrap();
     let (services, config) = (Services::default(), Config::default());
     let context = BuildContext {
@@ -40,14 +41,15 @@ fn run(line: &[LineItem]) -> ReplayReport {
     runtime.block_on(replay(line, SessionReport::default(), &setup, |_| ())).unwrap()
 }
 
-fn line(messages: Vec<Message>) -> Vec<LineItem> {
+fn line(messages: Vec<Message>) -> Vec<ReplayItem> {
     let marked = messages.iter().map(|m| m.role == Role::Assistant).collect::<Vec<_>>();
     let items = entries(messages).into_iter().zip(marked);
-    items.map(|(entry, request)| LineItem { entry, request }).collect()
+    let items = items.map(|(entry, request)| LineItem { entry, request });
+    items.map(|item| ReplayItem { item, compactions: Vec::new() }).collect()
 }
 
 /// A question of so many tokens and its answer, with what the provider said of the answer.
-fn exchange(tokens: usize, output: u64) -> Vec<LineItem> {
+fn exchange(tokens: usize, output: u64) -> Vec<ReplayItem> {
     let question = Message::text(Role::User, "word".repeat(tokens));
     let mut answer = Message::text(Role::Assistant, "word".repeat(50));
     answer.meta.usage = Some(Usage { output, ..Usage::default() });

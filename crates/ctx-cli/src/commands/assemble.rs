@@ -8,6 +8,7 @@ use ctx_core::{
     SequentialIds, Timestamp, TurnContext,
 };
 use ctx_session::blobs::{FileBlobs, MemoryBlobs};
+use ctx_session::compactions::store_compaction;
 use ctx_session::key::FileId;
 use ctx_session::log::RandomIds;
 use ctx_session::paths::Home;
@@ -40,26 +41,30 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     let (blobs, ids) = offloading(&home, args.record);
     let fitted = setup::fit(global, &args.fit, &transcript, blobs, out)?;
     let entries = setup::entries(&transcript, args.at.as_deref(), args.ignore_compactions)?;
-    let sent = match is_stdin {
-        true => Vec::new(),
-        false => ctx_session::sent_forms(&home, &args.session)?,
+    let leaf = match &args.at {
+        Some(id) => Some(setup::find_entry(&transcript, id)?),
+        None => transcript.leaf().cloned(),
     };
+    let sent = transcript.sent_forms(leaf.as_ref())?;
     let mut view = ctx_core::ContextView::new(fitted.ledger).with_projections(sent);
     let last = entries.iter().rev().find_map(|e| e.timestamp());
     for entry in &entries {
         view.append(entry.clone())?;
     }
-    let turn = TurnContext {
-        now: Timestamp(jiff::Timestamp::now().as_millisecond()),
-        last_request: last,
-        ids,
-        profile: fitted.profile,
-    };
+    let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+    let turn = TurnContext { now, last_request: last, ids, profile: fitted.profile };
     let session_id = transcript.header().id.clone().unwrap_or_default();
     let request = AssembleRequest { session_id, view, turn };
     let mut view = setup::block_on(fitted.engine.assemble(request))?.view;
     view.finish()?;
+    let compactions = view.take_compactions();
     let forms = view.take_projections();
+    if args.record {
+        for compacted in &compactions {
+            let id = store_compaction(&home, &args.session, leaf.as_ref(), compacted, now)?;
+            out.note(format!("compaction stored as {}", shortened(&id, ID_CHARS)));
+        }
+    }
     if args.record && !forms.is_empty() {
         let kept = ctx_session::keep_sent_forms(&home, &args.session, &forms)?;
         out.note(format!("{} kept in {}", counted(forms.len(), "form"), kept.display()));

@@ -81,6 +81,8 @@ fn session(
             profile,
             counter: None,
             model: args.model.clone(),
+            // A comparison asks no model: it is to be the same each time.
+            summary_model: Some("none".to_owned()),
         };
         setup::fit(global, &fit, &transcript, Arc::new(MemoryBlobs::default()), out)
     };

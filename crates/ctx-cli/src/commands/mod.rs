@@ -2,11 +2,15 @@
 
 pub(crate) mod assemble;
 pub(crate) mod check;
+pub(crate) mod compact;
+pub(crate) mod compactions;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod convert;
+pub(crate) mod diff;
 pub(crate) mod engines;
 pub(crate) mod eval;
+pub(crate) mod expand;
 pub(crate) mod replay;
 pub(crate) mod sessions;
 pub(crate) mod status;

@@ -15,7 +15,7 @@ use crate::words::{harmless, percent, thousands, usd};
 
 pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
-    let line = transcript.main_line()?;
+    let line = transcript.line_with_compactions(None)?.items;
     let blobs = Arc::new(MemoryBlobs::default());
     let fitted = setup::fit(global, &args.fit, &transcript, blobs, out)?;
     let session = setup::session_report(&args.session, &transcript)?;
@@ -152,7 +152,10 @@ fn compactions(report: &ReplayReport) -> String {
     ];
     let mut text = table(&header, rows.collect(), 7);
     if let Some(more) = report.compactions.len().checked_sub(LISTED).filter(|&more| more > 0) {
-        text.push_str(&format!("\n{DIM}and {} more; --json has them all{DIM:#}", thousands(more as u64)));
+        text.push_str(&format!(
+            "\n{DIM}and {} more; --json has them all{DIM:#}",
+            thousands(more as u64)
+        ));
     }
     text
 }

@@ -80,7 +80,9 @@ fn what_was_cut_stays_cut() {
     room.write("s.jsonl", join(&lines[..165]));
     let after = room.json(&args);
     let messages = |json: &serde_json::Value| json["messages"].as_array().expect("a list").clone();
-    let (before, after) = (messages(&before), messages(&after));
+    let (mut before, after) = (messages(&before), messages(&after));
+    // The model does not see when a summary was stored.
+    before[0]["timestamp"] = after[0]["timestamp"].clone();
     // One more turn fits, so all that was sent is sent again, and nothing that was left out is back.
     assert_eq!(after[..before.len()], before[..]);
     assert_eq!(after.len(), before.len() + 4);

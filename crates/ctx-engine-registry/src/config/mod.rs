@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 pub use sections::{
     ContextTokens, ModelConfig, ModelCost, Models, Plugins, ProfileKey, ProviderConfig, Running,
-    Slots,
+    SecretText, Slots,
 };
 
 /// A typed part of the configuration.

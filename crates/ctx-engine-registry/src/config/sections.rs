@@ -1,6 +1,7 @@
 //! The sections that belong to no layer.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use ctx_core::{Profile, Result};
 use schemars::JsonSchema;
@@ -84,8 +85,48 @@ pub struct ProviderConfig {
     /// The API family: `openai-completions`, `openai-responses`, `anthropic-messages`,
     /// `google-generative-ai`.
     pub api: Option<String>,
+    /// Where its key comes from: `$NAME` or `env:NAME` for an environment variable, `file:PATH`
+    /// for a file, else the key itself. Default: the provider's usual variable. It is never
+    /// printed.
+    pub api_key: Option<SecretText>,
+    /// Headers to send besides; their values are given like the key.
+    pub headers: BTreeMap<String, SecretText>,
     /// Its models.
     pub models: Vec<ModelConfig>,
+}
+
+/// A secret, or where one comes from. Only the latter is ever printed.
+#[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct SecretText(String);
+
+impl SecretText {
+    /// What stands in the configuration: a reference or the secret itself.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    fn printed(&self) -> &str {
+        let is_reference =
+            ["$", "env:", "file:"].iter().any(|begin| self.0.trim_start().starts_with(begin));
+        if is_reference { &self.0 } else { "(hidden)" }
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.printed(), f)
+    }
+}
+
+impl Serialize for SecretText {
+    fn serialize<S: serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.printed())
+    }
 }
 
 /// One model of a provider.
@@ -107,6 +148,9 @@ pub struct ModelConfig {
     pub max_tokens: Option<u32>,
     /// Prices in USD per million tokens.
     pub cost: Option<ModelCost>,
+    /// Whether it thinks before it answers, so that its answers need more room. Default: the
+    /// catalogue's.
+    pub reasoning: Option<bool>,
 }
 
 /// Prices in USD per million tokens.

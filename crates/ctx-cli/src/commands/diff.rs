@@ -1,0 +1,184 @@
+//! `ctx diff`.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use ctx_compaction::{Fate, Said, Survival, survivals};
+use ctx_core::{Counter, Entry, EntryId, Error, ErrorKind, Message};
+use ctx_session::Transcript;
+use ctx_session::compactions::StoredCompaction;
+use serde::Serialize;
+
+use crate::args::{Diff, Global};
+use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
+use crate::receipt;
+use crate::setup;
+use crate::words::{counted, shortened, thousands};
+
+/// Room for an id, and for a fact.
+const ID_CHARS: usize = 40;
+const FACT_CHARS: usize = 90;
+
+/// How many facts of each fate are printed before the rest is only counted.
+const LISTED: usize = 30;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    compaction: EntryId,
+    summary: String,
+    /// The messages that left the context, oldest first.
+    removed: Vec<Removed>,
+    /// What stood in them, most important first, and where it is now.
+    facts: Vec<Survival>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Removed {
+    entry: EntryId,
+    role: String,
+    tokens: u64,
+    begins: String,
+}
+
+pub(crate) fn run(global: &Global, args: &Diff, out: &Out) -> anyhow::Result<ExitCode> {
+    let counter = Counter::for_profile(setup::config(global)?.profile());
+    let transcript = setup::open(&args.session, out)?;
+    let list = transcript.compaction_list(None)?;
+    let compaction = choose(&transcript, &list, args.compaction.as_deref())?;
+    let covered = transcript.covered_by(&compaction.id, None)?;
+    let kept = kept(&transcript, compaction)?;
+    let mut facts = survivals(&said(&covered), &said(&kept), &compaction.summary);
+    if args.lost {
+        facts.retain(|fact| fact.survives == Fate::Lost);
+    }
+    let removed = covered.iter().filter_map(|entry| {
+        let message = entry.message().ok()?;
+        Some(Removed {
+            entry: entry.id().clone(),
+            role: message.role.name().to_owned(),
+            tokens: counter.message(&message).get(),
+            begins: beginning(&message),
+        })
+    });
+    let report = Report {
+        compaction: compaction.id.clone(),
+        summary: compaction.summary.clone(),
+        removed: removed.collect(),
+        facts,
+    };
+    if args.json {
+        out.json(&report)?;
+    } else {
+        print(&report, args, out)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The compaction that was named, or the newest in force.
+fn choose<'a>(
+    transcript: &Transcript,
+    list: &'a [StoredCompaction],
+    named: Option<&str>,
+) -> anyhow::Result<&'a StoredCompaction> {
+    let found = match named {
+        Some(id) => {
+            let id = setup::find_entry(transcript, id)?;
+            list.iter().find(|compaction| compaction.id == id)
+        }
+        None => list.iter().rfind(|compaction| !compaction.undone),
+    };
+    found.ok_or_else(|| match (named, list.is_empty()) {
+        (Some(id), false) => Error::new(ErrorKind::NotFound, format!("'{id}' is no compaction"))
+            .hint("`ctx compactions SESSION` lists them")
+            .into(),
+        _ => Error::new(ErrorKind::NotFound, "the session has no compaction in force")
+            .hint("`ctx compact SESSION` makes one; --dry-run shows it without storing it")
+            .into(),
+    })
+}
+
+/// The messages that were kept when the compaction was made.
+fn kept(transcript: &Transcript, compaction: &StoredCompaction) -> anyhow::Result<Vec<Arc<Entry>>> {
+    let line = transcript.line_to(Some(&compaction.id))?;
+    let first = compaction.first_kept_entry_id.as_ref();
+    let from = line.iter().position(|item| Some(item.entry.id()) == first);
+    let kept = from.map(|from| &line[from..]).unwrap_or_default();
+    Ok(kept.iter().map(|item| item.entry.clone()).collect())
+}
+
+fn said(entries: &[Arc<Entry>]) -> Vec<Said> {
+    let said = entries.iter().filter_map(|entry| {
+        let message = entry.message().ok()?;
+        Some(Said { id: entry.id().clone(), message, pinned: false })
+    });
+    said.collect()
+}
+
+/// What a message begins with.
+fn beginning(message: &Message) -> String {
+    let text = message.plain_text();
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    if !line.is_empty() {
+        return line.trim().chars().take(FACT_CHARS).collect();
+    }
+    let calls: Vec<&str> = message.tool_calls().map(|call| call.name.as_str()).collect();
+    calls.join(", ")
+}
+
+fn print(report: &Report, args: &Diff, out: &Out) -> anyhow::Result<()> {
+    let tokens: u64 = report.removed.iter().map(|removed| removed.tokens).sum();
+    out.line(format!(
+        "{BOLD}{}{BOLD:#} of {} tokens left the context with compaction {}\n",
+        counted(report.removed.len(), "message"),
+        thousands(tokens),
+        shortened(&report.compaction, ID_CHARS),
+    ))?;
+    let of = |wanted: fn(&Fate) -> bool| {
+        report.facts.iter().filter(move |fact| wanted(&fact.survives)).collect::<Vec<_>>()
+    };
+    let lost = of(|fate| *fate == Fate::Lost);
+    let summarised = of(|fate| matches!(fate, Fate::Summary { .. }));
+    let kept = of(|fate| matches!(fate, Fate::Kept { .. }));
+    section("not seen any more", RED, &lost, out)?;
+    if !args.lost {
+        section("in the summary", GREEN, &summarised, out)?;
+        section("in messages that were kept", YELLOW, &kept, out)?;
+    }
+    if let Some(fact) = lost.first() {
+        let (session, entry) = (args.session.display(), shortened(&fact.fact.entry, ID_CHARS));
+        out.note(format!("the originals are in the transcript: `ctx expand {session} {entry}`"));
+    }
+    Ok(())
+}
+
+fn section(
+    title: &str,
+    style: anstyle::Style,
+    facts: &[&Survival],
+    out: &Out,
+) -> anyhow::Result<()> {
+    out.line(format!("{style}{title}{style:#}: {}", counted(facts.len(), "fact")))?;
+    let rows = facts.iter().take(LISTED).map(|survival| {
+        let place = match &survival.survives {
+            Fate::Kept { entry } => format!("now in {}", shortened(entry, ID_CHARS)),
+            _ => shortened(&survival.fact.entry, ID_CHARS),
+        };
+        let cells: [Cell; 3] = [
+            format!("  {}", receipt::kind_name(survival.fact.kind)).into(),
+            shortened(&survival.fact.text, FACT_CHARS).into(),
+            Cell::styled(place, DIM),
+        ];
+        Vec::from(cells)
+    });
+    if !facts.is_empty() {
+        out.line(table(&[], rows.collect(), 1))?;
+    }
+    if facts.len() > LISTED {
+        let more = thousands((facts.len() - LISTED) as u64);
+        out.line(format!("  {DIM}and {more} more; --json has them all{DIM:#}"))?;
+    }
+    out.line("")?;
+    Ok(())
+}

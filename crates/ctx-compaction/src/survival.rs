@@ -1,0 +1,69 @@
+//! What became of each fact when its message left the context.
+
+use std::collections::HashSet;
+
+use ctx_core::EntryId;
+use serde::Serialize;
+
+use crate::{Fact, Grounds, Said, audit, facts};
+
+/// Where a fact is now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "in")]
+pub enum Fate {
+    /// In the summary.
+    Summary {
+        /// The line that has it.
+        line: String,
+    },
+    /// In a message that was kept.
+    Kept {
+        /// Its entry.
+        entry: EntryId,
+    },
+    /// Nowhere in the context. The original is where it was: in the transcript.
+    Lost,
+}
+
+/// A fact of what left the context.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Survival {
+    /// The fact.
+    #[serde(flatten)]
+    pub fact: Fact,
+    /// Where it is now.
+    pub survives: Fate,
+}
+
+/// Where the facts of covered messages are, most important first: in the summary that stands for
+/// them, else in a message that was kept, else nowhere.
+#[must_use]
+pub fn survivals(covered: &[Said], kept: &[Said], summary: &str) -> Vec<Survival> {
+    let facts = facts(covered);
+    let grounds = Grounds::of(covered, None, &[]);
+    let missing: HashSet<usize> = audit(summary, &facts, &grounds).missing.into_iter().collect();
+    let texts: Vec<(&EntryId, String)> =
+        kept.iter().map(|said| (&said.id, said.message.plain_text())).collect();
+    let fate = |(at, fact): (usize, Fact)| {
+        let survives = if missing.contains(&at) {
+            let held = texts.iter().find(|(_, text)| text.contains(&fact.text));
+            held.map_or(Fate::Lost, |(id, _)| Fate::Kept { entry: (*id).clone() })
+        } else {
+            Fate::Summary { line: line_with(summary, &fact).to_owned() }
+        };
+        Survival { fact, survives }
+    };
+    facts.into_iter().enumerate().map(fate).collect()
+}
+
+/// The line of a summary that has a fact: its words, else its citation, else most of its words.
+fn line_with<'a>(summary: &'a str, fact: &Fact) -> &'a str {
+    let cited = format!("[e:{}]", fact.entry);
+    let words: HashSet<&str> = fact.text.split_whitespace().collect();
+    let score = |line: &&str| {
+        let shared = line.split_whitespace().filter(|word| words.contains(word)).count();
+        (line.contains(&fact.text), shared, line.contains(&cited))
+    };
+    summary.lines().rev().max_by_key(score).unwrap_or_default().trim()
+}
