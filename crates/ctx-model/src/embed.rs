@@ -173,7 +173,7 @@ impl HttpEmbedder {
             return Err(wrong("a vector has another length than the model's")
                 .with("dimensions", all.len())
                 .with("expected", self.dimensions)
-                .hint(format!("set the dimensions of this model to {}", all.len())));
+                .hint(format!("set the number of dimensions of this model to {}", all.len())));
         }
         all.iter()
             .map(|number| number.as_f64().map(|n| n as f32).filter(|n| n.is_finite()))

@@ -184,13 +184,46 @@ fn numbers(found: &Captures<'_>) -> (Option<u64>, Option<u64>) {
     (used, number("limit"))
 }
 
-/// The rows' ids, for tests of the whole table.
-#[cfg(test)]
-pub(crate) fn ids() -> Vec<&'static str> {
-    TABLE.overflow.iter().chain(&TABLE.not_overflow).map(|row| row.text.id.as_str()).collect()
-}
-
 /// A number of a JSON object, also where it is written as a string.
 pub(crate) fn as_number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each row of the table is there because of an error somebody got.
+    #[test]
+    fn every_row_recognises_a_real_error() {
+        let bodies: Vec<Value> =
+            serde_json::from_str(include_str!("../tests/it/data/error_bodies.json")).unwrap();
+        let error = |body: &Value| provider_error::read(body["body"].as_str().unwrap());
+        for row in &TABLE.overflow {
+            let hit = |body: &Value| {
+                let status = body["status"].as_u64().unwrap() as u16;
+                body["pattern"].is_string() && row.read(status, &error(body)).is_some()
+            };
+            assert!(bodies.iter().any(hit), "{}", row.text.id);
+        }
+        for row in &TABLE.not_overflow {
+            let pattern = row.pattern.as_ref().unwrap();
+            let hit = |body: &Value| {
+                body["pattern"].is_null() && error(body).texts().any(|text| pattern.is_match(text))
+            };
+            assert!(bodies.iter().any(hit), "{}", row.text.id);
+        }
+    }
+
+    #[test]
+    fn a_table_with_a_fault_is_refused() {
+        let row = |row: &str| format!(r#"{{"overflow":[{row}],"notOverflow":[]}}"#);
+        let sound = r#"{"id":"a","provider":"p","pattern":"x","source":"s"}"#;
+        assert!(table(&row(sound)).is_ok());
+        for fault in
+            [sound.replace("\"s\"", "\"\""), sound.replace("x", "("), sound.replace("id", "di")]
+        {
+            assert!(table(&row(&fault)).is_err(), "{fault}");
+        }
+    }
 }

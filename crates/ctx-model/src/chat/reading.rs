@@ -26,7 +26,8 @@ pub(super) struct Reading {
     pub(super) done: bool,
     /// The error that came in place of the rest.
     pub(super) failed: Option<Value>,
-    events: usize,
+    /// Whether the server said that it streams events, or did.
+    streams: bool,
     bytes: u64,
 }
 
@@ -74,6 +75,7 @@ async fn read_all(
     reading: &mut Reading,
 ) -> Result<()> {
     let content_type = response.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
+    reading.streams = content_type.is_some_and(|t| t.contains("event-stream"));
     let mut whole = content_type.is_some_and(|t| t.contains("json"));
     let mut first = Vec::new();
     // A server may ignore that a stream was asked for, and call what it sends anything.
@@ -144,7 +146,7 @@ fn take(api: Api, reading: &mut Reading, event: &SseEvent) -> Result<()> {
             .hint("try again")
             .source(e)
     })?;
-    reading.events += 1;
+    reading.streams = true;
     match api {
         Api::OpenAiCompletions => completions::event(reading, &value),
         Api::OpenAiResponses => responses::event(reading, &value),
@@ -172,7 +174,6 @@ async fn read_whole(
             .hint("try again; if it stays so, check the api of the provider in ctx.json5")
             .source(e)
     })?;
-    reading.events += 1;
     if is_error(&value) {
         reading.failed = Some(value);
         return Ok(());
@@ -197,7 +198,7 @@ pub(crate) fn is_error(value: &Value) -> bool {
 }
 
 fn broken_off(reading: &Reading) -> Error {
-    if reading.events == 0 && reading.bytes > 0 {
+    if !reading.streams && reading.bytes > 0 {
         return Error::new(ErrorKind::Upstream, "the answer is none of a model")
             .hint("check the base URL and the api of the provider in ctx.json5");
     }

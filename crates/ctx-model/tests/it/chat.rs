@@ -1,0 +1,419 @@
+//! Chat, streamed and whole, from three families of APIs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ctx_core::{ErrorKind, Summarizer, SummaryRequest, Tokens, Usage};
+use ctx_model::{Api, ChatModel, Client, ModelFacts, Stop, Timeouts};
+use serde_json::json;
+
+use crate::server::{
+    Server, Step, endpoint, facts, json as json_response, model, model_with, request, response,
+    stream,
+};
+
+const COMPLETIONS: &str = concat!(
+    ": OPENROUTER PROCESSING\n\n",
+    "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}]}\n\n",
+    "data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning\":\"hm\",\"content\":null},\"finish_reason\":null}]}\n\n",
+    "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"## 目标\\n\"},\"finish_reason\":null}]}\n\n",
+    "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ship 🦀\"},\"finish_reason\":null}]}\n\n",
+    "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+    "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":120,\"completion_tokens\":9,\"total_tokens\":129,\"prompt_tokens_details\":{\"cached_tokens\":100}}}\n\n",
+    "data: [DONE]\n\n",
+);
+
+const RESPONSES: &str = concat!(
+    "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"status\":\"in_progress\",\"error\":null}}\n\n",
+    "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"## 目标\\n\"}\n\n",
+    "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"ship 🦀\"}\n\n",
+    "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"error\":null,\"incomplete_details\":null,\"usage\":{\"input_tokens\":120,\"input_tokens_details\":{\"cached_tokens\":100},\"output_tokens\":9,\"total_tokens\":129}}}\n\n",
+);
+
+const ANTHROPIC: &str = concat!(
+    "event: message_start\r\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":20,\"cache_read_input_tokens\":100,\"output_tokens\":1}}}\r\n\r\n",
+    "event: content_block_start\r\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\r\n\r\n",
+    "event: ping\r\ndata: {\"type\": \"ping\"}\r\n\r\n",
+    "event: content_block_delta\r\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\"hm\"}}\r\n\r\n",
+    "event: content_block_delta\r\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"## 目标\\n\"}}\r\n\r\n",
+    "event: content_block_delta\r\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"ship 🦀\"}}\r\n\r\n",
+    "event: message_delta\r\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":9}}\r\n\r\n",
+    "event: message_stop\r\ndata: {\"type\":\"message_stop\"}\r\n\r\n",
+);
+
+const TEXT: &str = "## 目标\nship 🦀";
+
+fn streamed(api: Api) -> &'static str {
+    match api {
+        Api::OpenAiResponses => RESPONSES,
+        Api::AnthropicMessages => ANTHROPIC,
+        _ => COMPLETIONS,
+    }
+}
+
+#[tokio::test]
+async fn a_streamed_answer_is_read_with_its_usage() {
+    for api in Api::ALL {
+        let server = Server::with(stream(streamed(api)));
+        let answer = model(&server, api).answer(&request()).await.unwrap();
+        assert_eq!((answer.text.as_str(), answer.stop), (TEXT, Stop::End), "{api}");
+        let usage = answer.usage.unwrap();
+        assert_eq!((usage.input, usage.cache_read, usage.output), (20, 100, 9), "{api}");
+        assert_eq!(usage.total(), 129, "{api}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_may_come_in_pieces_of_any_size() {
+    for api in Api::ALL {
+        let all = stream(streamed(api)).into_bytes();
+        let pieces = |size: usize| all.chunks(size).map(|c| Step::Send(c.to_vec())).collect();
+        let server = Server::start([1, 7, 64].map(pieces).into());
+        let model = model(&server, api);
+        for _ in 0..3 {
+            assert_eq!(model.answer(&request()).await.unwrap().text, TEXT, "{api}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_stream_is_understood() {
+    let completions = json!({
+        "choices": [{ "message": { "role": "assistant", "content": TEXT }, "finish_reason": "stop" }],
+        "usage": { "prompt_tokens": 120, "completion_tokens": 9 },
+    });
+    let responses = json!({
+        "status": "completed",
+        "output": [
+            { "type": "reasoning", "summary": [] },
+            { "type": "message", "content": [{ "type": "output_text", "text": TEXT }] },
+        ],
+        "usage": { "input_tokens": 120, "output_tokens": 9 },
+    });
+    let anthropic = json!({
+        "type": "message",
+        "content": [{ "type": "text", "text": TEXT }],
+        "stop_reason": "end_turn",
+        "usage": { "input_tokens": 120, "output_tokens": 9 },
+    });
+    for (api, body) in Api::ALL.into_iter().zip([completions, responses, anthropic]) {
+        // Whether it says that it is JSON or not.
+        for reply in
+            [json_response(200, &body.to_string()), response(200, "", &format!("\n {body}"))]
+        {
+            let server = Server::with(reply);
+            let answer = model(&server, api).answer(&request()).await.unwrap();
+            assert_eq!((answer.text.as_str(), answer.stop), (TEXT, Stop::End), "{api}");
+            assert_eq!(answer.usage.unwrap().prompt(), 120, "{api}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn each_api_is_asked_in_its_own_words() {
+    let ask = async |api| {
+        let server = Server::with(stream(streamed(api)));
+        model(&server, api).answer(&request()).await.unwrap();
+        server.seen().remove(0)
+    };
+    let seen = ask(Api::OpenAiCompletions).await;
+    assert_eq!(seen.line, "POST /v1/chat/completions HTTP/1.1");
+    assert_eq!(seen.header("authorization"), Some("Bearer sk-test-key-that-is-secret"));
+    let body = seen.json();
+    assert_eq!(body["messages"][0], json!({ "role": "system", "content": "You summarise." }));
+    assert_eq!(body["messages"][1]["content"], request().prompt);
+    assert_eq!(body["stream_options"]["include_usage"], true);
+    assert_eq!(
+        (&body["model"], &body["max_tokens"], &body["stream"]),
+        (&json!("model-1"), &json!(500), &json!(true))
+    );
+
+    let seen = ask(Api::OpenAiResponses).await;
+    assert_eq!(seen.line, "POST /v1/responses HTTP/1.1");
+    let body = seen.json();
+    assert_eq!((&body["instructions"], &body["store"]), (&json!("You summarise."), &json!(false)));
+    assert_eq!(body["input"][0]["content"][0]["text"], request().prompt);
+    assert_eq!(body["max_output_tokens"], 500);
+
+    let seen = ask(Api::AnthropicMessages).await;
+    assert_eq!(seen.line, "POST /v1/messages HTTP/1.1");
+    assert_eq!(seen.header("x-api-key"), Some("sk-test-key-that-is-secret"));
+    assert_eq!(seen.header("anthropic-version"), Some("2023-06-01"));
+    let body = seen.json();
+    assert_eq!((&body["system"], &body["max_tokens"]), (&json!("You summarise."), &json!(500)));
+    assert_eq!(body["messages"], json!([{ "role": "user", "content": request().prompt }]));
+}
+
+#[tokio::test]
+async fn stop_reasons_mean_the_same_everywhere() {
+    let chat = |reason: &str| {
+        stream(&format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"content\":\"x\"}},\"finish_reason\":\"{reason}\"}}]}}\n\ndata: [DONE]\n\n"
+        ))
+    };
+    let anthropic = |reason: &str| {
+        stream(&format!(
+            "data: {{\"type\":\"content_block_delta\",\"delta\":{{\"text\":\"x\"}}}}\n\ndata: {{\"type\":\"message_delta\",\"delta\":{{\"stop_reason\":\"{reason}\"}}}}\n\ndata: {{\"type\":\"message_stop\"}}\n\n"
+        ))
+    };
+    let incomplete = |reason: &str| {
+        stream(&format!(
+            "data: {{\"type\":\"response.output_text.delta\",\"delta\":\"x\"}}\n\ndata: {{\"type\":\"response.incomplete\",\"response\":{{\"status\":\"incomplete\",\"incomplete_details\":{{\"reason\":\"{reason}\"}}}}}}\n\n"
+        ))
+    };
+    use Api::{AnthropicMessages as A, OpenAiCompletions as C, OpenAiResponses as R};
+    let filtered = None;
+    for (api, reply, expected) in [
+        (C, chat("stop"), Some(false)),
+        (C, chat("eos"), Some(false)),
+        (C, chat("tool_calls"), Some(false)),
+        (C, chat("length"), Some(true)),
+        (C, chat("model_context_window_exceeded"), Some(true)),
+        (C, chat("content_filter"), filtered),
+        (A, anthropic("stop_sequence"), Some(false)),
+        (A, anthropic("max_tokens"), Some(true)),
+        (A, anthropic("model_context_window_exceeded"), Some(true)),
+        (A, anthropic("refusal"), filtered),
+        (R, incomplete("max_output_tokens"), Some(true)),
+        (R, incomplete("content_filter"), filtered),
+    ] {
+        let server = Server::with(reply.clone());
+        let result = model(&server, api).summarize(request()).await;
+        match expected {
+            Some(cut_off) => {
+                let summary = result.unwrap();
+                assert_eq!((summary.text.as_str(), summary.cut_off), ("x", cut_off), "{reply}");
+            }
+            None => assert_eq!(result.unwrap_err().kind(), ErrorKind::Capability, "{reply}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_anywhere_is_an_error_that_may_pass() {
+    for api in Api::ALL {
+        let body = streamed(api);
+        // All events but those that end the answer.
+        let ends = ["\"finish_reason\":\"stop\"", "response.completed", "message_delta"];
+        let end = ends.iter().filter_map(|end| body.find(end)).min().unwrap();
+        let cuts = body.char_indices().map(|(at, _)| at).filter(|at| *at <= end).step_by(29);
+        for cut in cuts {
+            let server = Server::with(stream(&body[..cut]));
+            let error = model(&server, api).answer(&request()).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Upstream, "{api} {cut}");
+            assert!(error.is_retryable(), "{api} {cut} {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_chunked_answer_that_breaks_off_after_its_end_is_whole() {
+    let event =
+        "data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let chunk = format!("{:x}\r\n{event}\r\n", event.len());
+    let head = "transfer-encoding: chunked\r\ncontent-type: text/event-stream\r\n";
+    // Neither [DONE] nor the last chunk ever comes.
+    let server = Server::with(response(200, head, &chunk));
+    let answer = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap();
+    assert_eq!((answer.text.as_str(), answer.usage), ("x", None));
+    // The same before the end of the answer.
+    let event = event.replace("\"stop\"", "null");
+    let chunk = format!("{:x}\r\n{event}\r\n", event.len());
+    let server = Server::with(response(200, head, &chunk));
+    let error = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap_err();
+    assert!(error.kind() == ErrorKind::Upstream && error.is_retryable(), "{error}");
+}
+
+#[tokio::test]
+async fn errors_inside_a_stream_are_those_they_would_be_outside() {
+    use Api::{AnthropicMessages as A, OpenAiCompletions as C, OpenAiResponses as R};
+    use ErrorKind::{Capability, Overflow, Upstream};
+    for (api, event, kind, again) in [
+        (C, r#"{"error":{"message":"Rate limit","code":429}}"#, Upstream, true),
+        (
+            C,
+            r#"{"error":{"code":502,"message":"Provider disconnected"},"choices":[{"delta":{"content":""},"finish_reason":"error"}]}"#,
+            Upstream,
+            true,
+        ),
+        (C, r#"{"choices":[{"delta":{},"finish_reason":"error"}]}"#, Upstream, true),
+        (C, r#"{"error":"something"}"#, Upstream, true),
+        (
+            C,
+            r#"{"object":"error","message":"This model's maximum context length is 100 tokens. However, you requested 200 tokens","code":400}"#,
+            Overflow,
+            false,
+        ),
+        (C, r#"{"error":{"message":"n_keep (15028) >= n_ctx (7424)"}}"#, Overflow, false),
+        (C, r#"{"error":{"message":"Insufficient credits","code":402}}"#, Capability, false),
+        (
+            A,
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+            Upstream,
+            true,
+        ),
+        (
+            A,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens > 8 maximum"}}"#,
+            Overflow,
+            false,
+        ),
+        (
+            A,
+            r#"{"type":"error","error":{"type":"authentication_error","message":"no"}}"#,
+            Capability,
+            false,
+        ),
+        (
+            R,
+            r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}}}"#,
+            Overflow,
+            false,
+        ),
+        (
+            R,
+            r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"x"}}}"#,
+            Upstream,
+            true,
+        ),
+        (R, r#"{"type":"error","code":"rate_limit_exceeded","message":"slow"}"#, Upstream, true),
+    ] {
+        let server = Server::with(stream(&format!("data: {event}\n\n")));
+        let error = model(&server, api).answer(&request()).await.unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (kind, again), "{event}: {error}");
+        // As an answer of status 200 that is no stream.
+        if api != R {
+            let server = Server::with(json_response(200, event));
+            let error = model(&server, api).answer(&request()).await.unwrap_err();
+            assert_eq!(error.kind(), kind, "{event}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_answer_of_a_model_says_so() {
+    for (reply, again) in [
+        (response(200, "content-type: text/html\r\n", "<html>Welcome to nginx</html>"), false),
+        (stream("event: hello\ndata: world\n\n"), true),
+        (json_response(200, "{\"hello\":\"world\"}"), false),
+        (json_response(200, "{\"choices\":"), true),
+        (stream("data: {broken\n\ndata: [DONE]\n\n"), true),
+        (response(200, "", ""), true),
+    ] {
+        let server = Server::with(reply.clone());
+        let error = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Upstream, "{reply}");
+        assert_eq!(error.is_retryable(), again, "{reply}: {error}");
+        assert!(error.hint_text().is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_streams_for_ever_is_cut() {
+    let head = stream("").into_bytes();
+    let word = "word ".repeat(200);
+    let text = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{word}\"}}}}]}}\n\n");
+    let server = Server::start(vec![vec![Step::Send(head.clone()), Step::Repeat(text.into())]]);
+    let answer = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap();
+    assert_eq!(answer.stop, Stop::Length);
+    assert!(answer.text.len() < 500 * 64 + 200_000, "{}", answer.text.len());
+
+    let pings = ": ping\n\n".repeat(1_000);
+    let server = Server::start(vec![vec![Step::Send(head), Step::Repeat(pings.into())]]);
+    let error = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap_err();
+    assert!(error.kind() == ErrorKind::Upstream && !error.is_retryable(), "{error}");
+}
+
+#[tokio::test]
+async fn a_stream_that_falls_silent_is_given_up() {
+    let timeouts = Timeouts { idle: Duration::from_millis(60), ..Timeouts::default() };
+    let (begun, rest) = COMPLETIONS.split_at(300);
+    let hang = |text: &str| vec![vec![Step::Send(stream(text).into()), Step::Hang]];
+    let server = Server::start(hang(begun));
+    let model = model_with(&server, Api::OpenAiCompletions, timeouts);
+    let error = model.answer(&request()).await.unwrap_err();
+    assert!(error.kind() == ErrorKind::Timeout && error.is_retryable(), "{error}");
+    // A server that keeps the connection open after the last event is not waited for.
+    let server = Server::start(hang(&format!("{begun}{rest}")));
+    let model = model_with(&server, Api::OpenAiCompletions, Timeouts::default());
+    assert_eq!(model.answer(&request()).await.unwrap().text, TEXT);
+}
+
+#[tokio::test]
+async fn what_a_server_does_not_take_is_left_out_from_then_on() {
+    let refuse = |text: &str| {
+        let body = json!({ "error": { "message": text } }).to_string();
+        vec![Step::Send(json_response(400, &body).into())]
+    };
+    let server = Server::start(vec![
+        refuse("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
+        refuse("Unrecognized request argument supplied: stream_options"),
+        refuse("unknown field reasoning_effort"),
+        vec![Step::Send(stream(COMPLETIONS).into())],
+    ]);
+    let facts = ModelFacts { reasoning: true, max_output: Some(Tokens(4_000)), ..facts() };
+    let endpoint = endpoint(&server, Api::OpenAiCompletions);
+    let model = ChatModel::new(facts, endpoint, Arc::new(Client::default()));
+    assert_eq!(model.answer(&request()).await.unwrap().text, TEXT);
+    assert_eq!(model.answer(&request()).await.unwrap().text, TEXT);
+    let bodies: Vec<_> = server.seen().iter().map(|seen| seen.json()).collect();
+    assert_eq!(bodies.len(), 5, "the second time it is known");
+    assert_eq!(bodies[0]["reasoning_effort"], "low");
+    // Room for thinking is added, up to what the model can answer.
+    assert_eq!(bodies[0]["max_tokens"], 4_000);
+    for key in ["max_tokens", "stream_options", "reasoning_effort"] {
+        assert!(bodies[4].get(key).is_none(), "{key}");
+    }
+    assert_eq!(bodies[4]["max_completion_tokens"], 4_000);
+    // A refusal that teaches nothing new is final.
+    let server = Server::start(vec![refuse("max_completion_tokens is bad")]);
+    let error = self::model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap_err();
+    assert_eq!((error.kind(), server.seen().len()), (ErrorKind::Upstream, 2));
+}
+
+#[tokio::test]
+async fn prompts_that_did_not_fit_are_found_by_the_usage() {
+    let reply = |prompt_tokens: u32, content: &str, reason: &str| {
+        let event = json!({
+            "choices": [{ "delta": { "content": content }, "finish_reason": reason }],
+            "usage": { "prompt_tokens": prompt_tokens, "completion_tokens": 1 },
+        });
+        stream(&format!("data: {event}\n\ndata: [DONE]\n\n"))
+    };
+    let long = SummaryRequest { prompt: "word ".repeat(20_000), ..request() };
+    // The window is 32,000; the prompt has 100,000 characters.
+    for (reply, truncates, kind) in [
+        (reply(33_000, "x", "stop"), false, Some(ErrorKind::Overflow)),
+        (reply(31_900, "", "length"), false, Some(ErrorKind::Overflow)),
+        (reply(31_900, "x", "length"), false, None),
+        (reply(2_050, "x", "stop"), true, Some(ErrorKind::Overflow)),
+        (reply(2_050, "x", "stop"), false, None),
+        (reply(20_000, "x", "stop"), true, None),
+        (reply(0, "x", "stop"), true, None),
+        (reply(10, "", "model_context_window_exceeded"), false, Some(ErrorKind::Overflow)),
+    ] {
+        let server = Server::with(reply.clone());
+        let facts = ModelFacts { truncates, ..facts() };
+        let endpoint = endpoint(&server, Api::OpenAiCompletions);
+        let model = ChatModel::new(facts, endpoint, Arc::new(Client::default()));
+        let found = model.answer(&long).await.err().map(|error| error.kind());
+        assert_eq!(found, kind, "{truncates} {reply}");
+    }
+}
+
+#[tokio::test]
+async fn it_is_a_summarizer_with_name_window_and_cost() {
+    let server = Server::with(stream(COMPLETIONS));
+    let prices =
+        ctx_model::Prices { input: 1.0, output: 10.0, cache_read: Some(0.1), cache_write: None };
+    let facts = ModelFacts { prices: Some(prices), ..facts() };
+    let endpoint = endpoint(&server, Api::OpenAiCompletions);
+    let model = ChatModel::new(facts, endpoint, Arc::new(Client::default()));
+    let summarizer: &dyn Summarizer = &model;
+    assert_eq!((summarizer.name(), summarizer.window()), ("test/model-1", Tokens(32_000)));
+    let summary = summarizer.summarize(request()).await.unwrap();
+    let cost = summarizer.cost(&summary.usage.unwrap()).unwrap();
+    assert!((cost - (20.0 + 90.0 + 10.0) / 1e6).abs() < 1e-12, "{cost}");
+    let usage = Usage::default();
+    assert_eq!(self::model(&server, Api::OpenAiCompletions).cost(&usage), None);
+}

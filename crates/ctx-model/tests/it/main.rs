@@ -1,0 +1,11 @@
+//! The crate against servers on loopback, and against errors as providers word them.
+
+#![allow(clippy::unwrap_used)] // in helpers of tests a panic is the report
+
+mod chat;
+mod client;
+mod connect;
+mod embed;
+mod errors;
+mod secrets;
+mod server;

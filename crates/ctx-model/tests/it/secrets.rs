@@ -1,0 +1,81 @@
+//! Nothing that can be formatted shows a key.
+
+use std::error::Error as _;
+use std::sync::Arc;
+
+use ctx_core::{Error, Summarizer, SummaryModels};
+use ctx_model::{
+    Api, ChatModel, Client, EmbedApi, HttpEmbedder, KeyRef, Provider, TokioTimer, connect,
+};
+use serde_json::json;
+
+use crate::server::{
+    KEY, Server, endpoint, facts, json as json_response, request, response, stream,
+};
+
+/// Everything an error says, its causes included.
+fn all_of(error: &Error) -> String {
+    let mut all =
+        format!("{error} {error:?} {error:#?} {:?} {:?}", error.hint_text(), error.context());
+    let mut source = error.source();
+    while let Some(cause) = source {
+        all += &format!(" {cause} {cause:?} {cause:#?}");
+        source = cause.source();
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_provider_that_repeats_the_key_does_not_make_us_print_it() {
+    let header = "sk-header-that-is-secret";
+    let message = format!("Incorrect API key provided: {KEY} and {header}");
+    let echo = json!({ "error": { "message": message, "code": 401 } }).to_string();
+    for reply in [
+        json_response(401, &echo),
+        json_response(500, &echo),
+        json_response(200, &echo),
+        response(400, &format!("x-request-id: {KEY}\r\n"), &message),
+        stream(&format!("data: {echo}\n\n")),
+        json_response(200, &format!("broken {message}")),
+        response(307, &format!("location: http://user:{KEY}@example.org/?key={KEY}\r\n"), ""),
+    ] {
+        let server = Server::with(reply.clone());
+        let endpoint = endpoint(&server, Api::OpenAiCompletions)
+            .with_header("x-gateway-key", KeyRef::parse(header).unwrap());
+        let client = Arc::new(Client::default());
+        let model = ChatModel::new(facts(), endpoint.clone(), client.clone());
+        let error = model.answer(&request()).await.unwrap_err();
+        let embedder =
+            HttpEmbedder::new("test", "e", 2, EmbedApi::OpenAi, endpoint.clone(), client).unwrap();
+        let texts = ["a".to_owned()];
+        let failed = ctx_core::Embedder::embed(&embedder, &texts).await.unwrap_err();
+        let models = SummaryModels { chain: vec![], timer: Arc::new(TokioTimer::new()) };
+        let all = format!(
+            "{} {} {model:?} {model:#?} {embedder:?} {endpoint:?} {models:?} {}",
+            all_of(&error),
+            all_of(&failed),
+            model.name()
+        );
+        assert_eq!(server.seen()[0].header("x-gateway-key"), Some(header), "it was sent");
+        for secret in [KEY, header] {
+            assert!(!all.contains(secret), "{reply}\n{all}");
+        }
+    }
+}
+
+#[test]
+fn configurations_hide_what_they_hold() {
+    let key = || KeyRef::parse(KEY).unwrap();
+    let provider = Provider {
+        id: "mine".to_owned(),
+        base_url: Some("http://127.0.0.1:9".to_owned()),
+        api_key: Some(key()),
+        headers: vec![("x-key".to_owned(), key())],
+        ..Provider::default()
+    };
+    let model = connect("mine/m", std::slice::from_ref(&provider), &Arc::default()).unwrap();
+    let bad = Provider { headers: vec![("bad name".to_owned(), key())], ..provider.clone() };
+    let error = connect("mine/m", &[bad], &Arc::default()).unwrap_err();
+    let all = format!("{provider:?} {provider:#?} {model:?} {model:#?} {}", all_of(&error));
+    assert!(!all.contains(KEY), "{all}");
+}
