@@ -1,12 +1,18 @@
 //! What holds for the plan of any session.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 
 use ctx_compaction::{ByWindow, Config, History, KeepMessages, Limits, Plan, Planned, plan};
-use ctx_core::{Compacted, ContextView, Profile, Projected, Projection, ProjectionKey, Tokens};
+use ctx_core::{
+    Compacted, ContextView, Counter, Profile, Projected, Projection, ProjectionKey, TokenLedger,
+    Tokens,
+};
+use ctx_session::Transcript;
 use proptest::prelude::*;
 
-use crate::random::{Session, session};
+use crate::data::data;
+use crate::random::session;
 
 fn config() -> impl Strategy<Value = Config> {
     (
@@ -167,17 +173,36 @@ fn nothing(
 }
 
 #[test]
-fn a_session_is_planned_in_the_same_way_however_it_is_measured() {
-    let session = Session {
-        steps: Vec::new(),
-        window: 4_000,
-        reserve: 0,
-        fixed: 0,
-        counter: Default::default(),
-        reported: 1_000,
-        pin_each: None,
-    };
-    let history = History::of(&session.view()).unwrap();
-    let planned = plan(&history, &Config::default(), Limits::default()).unwrap();
-    assert_eq!(planned, Planned::Nothing("there are no messages".into()));
+fn recorded_sessions_fit_after_their_plan() {
+    for file in ["pi", "claude-code"].into_iter().filter_map(data).flat_map(sessions) {
+        let entries = Transcript::open(&file).unwrap().context(None).unwrap().entries;
+        for window in [4_000, 32_000, 200_000].map(Tokens) {
+            for profile in [Profile::Openclaw, Profile::Ponybunny, Profile::Copaw, Profile::Pi] {
+                let config = Config::for_profile(profile);
+                let counter = Counter::for_profile(profile);
+                let ledger = TokenLedger::new(counter, window, config.reserve(window));
+                let mut view = ContextView::new(ledger);
+                for entry in &entries {
+                    view.append(entry.clone()).unwrap();
+                }
+                let history = History::of(&view).unwrap();
+                let planned = plan(&history, &config, Limits::default()).unwrap();
+                let what = format!("{} in {window} as {profile:?}", file.display());
+                match planned {
+                    Planned::Compact(plan) => {
+                        compact(&mut view, &history, &plan);
+                        assert!(view.used() <= plan.target, "{what}: {}", view.used());
+                    }
+                    Planned::Nothing(reason) => {
+                        assert!(view.overflow() == Tokens::ZERO, "{what}: {reason}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn sessions(folder: PathBuf) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|ext| ext == "jsonl")).collect()
 }
