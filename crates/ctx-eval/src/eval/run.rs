@@ -6,6 +6,7 @@ use ctx_core::{
     AssembleRequest, Compacted, ContextView, Entry, Result, Role, SequentialIds, Timestamp,
     TokenLedger, Tokens, TurnContext,
 };
+use ctx_layers::compaction::{Details, Receipt};
 use ctx_session::LineItem;
 
 use super::losses::{Losses, said_in, ungrounded};
@@ -138,7 +139,9 @@ impl<'a> Run<'a> {
                 let request = AssembleRequest { session_id, view, turn };
                 view = contender.engine.assemble(request).await?.view;
                 for compacted in view.take_compactions() {
-                    self.sums.calls += model_calls(&compacted);
+                    let receipt = receipt_of(&compacted);
+                    self.sums.calls += receipt.as_ref().map_or(0, |r| r.calls.len() as u64);
+                    self.sums.add_cost(receipt.and_then(|receipt| receipt.cost_usd));
                     summaries.extend(Some(compacted.summary).filter(|text| !text.is_empty()));
                 }
             }
@@ -191,9 +194,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Calls of models that the receipt tells of.
-pub(super) fn model_calls(compacted: &Compacted) -> u64 {
-    let details = compacted.details.as_ref();
-    let calls = details.and_then(|details| details.get("calls")?.as_array());
-    calls.map_or(0, |calls| calls.len() as u64)
+/// What layer 3 says of its compaction. Another engine's details say what they like.
+fn receipt_of(compacted: &Compacted) -> Option<Receipt> {
+    Some(Details::from_json(compacted.details.as_ref()?)?.receipt)
 }

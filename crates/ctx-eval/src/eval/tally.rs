@@ -100,6 +100,13 @@ impl Sums {
         self.ratio.add(f64::from(after.0) / f64::from(before.0.max(1)));
     }
 
+    /// What calls of models really cost, where a receipt says so.
+    pub(super) fn add_cost(&mut self, usd: Option<f64>) {
+        if let (Some(usd), Some(cost)) = (usd, &mut self.cost) {
+            *cost += usd;
+        }
+    }
+
     fn charge(&mut self, prompt: Tokens, cached: Tokens, output: u64) {
         if let (Some(prices), Some(cost)) = (self.prices, &mut self.cost) {
             *cost += prices.cost(&usage(prompt, cached, output)).0;
