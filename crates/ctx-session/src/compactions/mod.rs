@@ -43,6 +43,7 @@ mod rewrite;
 mod store;
 mod undo;
 
+pub(crate) use body::CompactionBody;
 pub use list::{CompactedBy, Covered, StoredCompaction};
 pub(crate) use place::is_foreign;
 pub use replay::{ReplayItem, ReplayLine};

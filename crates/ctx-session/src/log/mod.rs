@@ -9,7 +9,9 @@ mod shared;
 use std::path::Path;
 use std::sync::Arc;
 
-use ctx_core::{EntryId, Error, ErrorKind, IdSource, Message, RawJson, Result, Timestamp};
+use ctx_core::{
+    Compacted, EntryId, Error, ErrorKind, IdSource, Message, RawJson, Result, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 pub use entry::NewEntry;
@@ -20,6 +22,7 @@ pub(crate) use file::LogFile;
 pub(crate) use shared::{Medium, SharedFile, System};
 
 use crate::Transcript;
+use crate::compactions::CompactionBody;
 use crate::group_commit::GroupCommit;
 use crate::key::FileId;
 use ids::TakenIds;
@@ -278,6 +281,13 @@ impl SessionLog {
             None => Some(id.clone()),
         };
         Ok(id)
+    }
+
+    /// Appends a compaction, together with the forms of kept messages that came with it. For who
+    /// has the log open; [`store_compaction`](crate::compactions::store_compaction) does the same
+    /// for who has not, and checks the plan.
+    pub fn append_compaction(&mut self, compacted: &Compacted, now: Timestamp) -> Result<EntryId> {
+        self.append_body(&CompactionBody::new(compacted, None), now)
     }
 
     /// Appends a message, and returns the ids of its entries: a message with several tool results

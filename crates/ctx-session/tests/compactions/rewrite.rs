@@ -1,0 +1,113 @@
+//! Sessions written anew, and PonyBunny's compacted history.
+
+use ctx_core::ErrorKind;
+use ctx_session::compactions::{rewrite_compacted, undo_compaction};
+use ctx_session::log::{LogOptions, NewEntry, SessionLog};
+use ctx_session::{ConvertOptions, Format, Transcript};
+
+use crate::house::*;
+
+#[test]
+fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
+    let house = House::ours(6);
+    assert_eq!(rewrite_compacted(&house.path).unwrap(), None);
+    let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
+    let level = NewEntry::ThinkingLevelChange { thinking_level: "high".into() };
+    let model = NewEntry::ModelChange { provider: "p".into(), model_id: "m".into() };
+    for entry in [level, model, said(7), said(8)] {
+        log.append(&entry, NOW).unwrap();
+    }
+    log.close().unwrap();
+    let first = house.store(None, &compacted("first", &kept(&house.open(), 4))).unwrap();
+    let (branch_from, first_kept) = (kept(&house.open(), 1), kept(&house.open(), 2));
+    let second = house.store(None, &compacted("second", &first_kept)).unwrap();
+    // A branch off a message that is kept, and what comes after.
+    let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
+    log.branch(Some(branch_from)).unwrap();
+    let side = log.append(&said(20), NOW).unwrap();
+    log.branch(Some(second.clone())).unwrap();
+    log.append(&said(9), NOW).unwrap();
+    log.close().unwrap();
+
+    let bytes = std::fs::read(&house.path).unwrap();
+    let before = snapshot(&house.open(), None);
+    assert_eq!(before[0], format!("high Some((\"p\", \"m\")) Some({second:?})"));
+    std::fs::write(house.path.with_file_name("session.jsonl.archived-1"), "taken").unwrap();
+    let log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
+    assert_eq!(rewrite_compacted(&house.path).unwrap_err().kind(), ErrorKind::Locked);
+    log.close().unwrap();
+
+    let rewritten = rewrite_compacted(&house.path).unwrap().unwrap();
+    assert_eq!(rewritten.archived, house.path.with_file_name("session.jsonl.archived-2"));
+    assert_eq!(std::fs::read(&rewritten.archived).unwrap(), bytes);
+    assert_eq!(rewritten.compaction, second);
+    let transcript = house.open();
+    assert_eq!(transcript.problems(), []);
+    assert_eq!(snapshot(&transcript, None), before);
+    assert_eq!(texts(&transcript, Some(&side)), ["second", "m7", "m8", "m20"]);
+    assert!(transcript.index_of(&first).is_none());
+    assert_eq!(transcript.entries()[0].id(), &second);
+    let list = transcript.compaction_list(None).unwrap();
+    assert_eq!(list.len(), 1);
+    assert_eq!(list[0].archived.as_deref(), Some("session.jsonl.archived-2"));
+    let error = undo_compaction(&house.home, &house.path, None, NOW).unwrap_err();
+    assert!(error.hint_text().unwrap().contains("archived-2"), "{error}");
+    // The archived session is a session.
+    assert_eq!(snapshot(&Transcript::open(&rewritten.archived).unwrap(), None), before);
+
+    // It goes on, and is rewritten again.
+    let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
+    log.append(&said(10), NOW).unwrap();
+    log.close().unwrap();
+    house.store(None, &compacted("third", &kept(&house.open(), 1))).unwrap();
+    let before = snapshot(&house.open(), None);
+    rewrite_compacted(&house.path).unwrap().unwrap();
+    assert_eq!(snapshot(&house.open(), None), before);
+    assert_eq!(texts(&house.open(), None), ["third", "m10"]);
+}
+
+#[test]
+fn a_file_of_another_program_is_not_rewritten() {
+    for text in [pi_tree(), r#"[{"role":"user","content":"x"}]"#.to_owned()] {
+        let house = House::new(text.as_bytes());
+        house.store(None, &compacted("sum", &kept(&house.open(), 1))).unwrap();
+        let error = rewrite_compacted(&house.path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.hint_text().unwrap().contains("convert"), "{error}");
+        assert_eq!(std::fs::read_to_string(&house.path).unwrap(), text);
+    }
+}
+
+#[test]
+fn ponybunny_gets_the_summary_as_compacted_history() {
+    let options = ConvertOptions { compacted: true };
+    let house = House::ours(6);
+    let mut out = Vec::new();
+    house.store(None, &compacted("first", &kept(&house.open(), 4))).unwrap();
+    house.store(None, &compacted("second", &kept(&house.open(), 2))).unwrap();
+    let transcript = house.open();
+    let converted = transcript.convert_with(Format::PonyBunny, options, &mut out).unwrap();
+    let at = NOW.0;
+    let expected = format!(
+        r#"{{"messages":[{{"role":"user","content":"m5"}},{{"role":"assistant","content":"m6"}}],"compactedHistory":[{{"role":"system","content":"second","compactedAt":{at},"originalMessageCount":4}}]}}"#
+    );
+    let written = String::from_utf8(out).unwrap();
+    let untimed = written.replace(&format!(r#","timestamp":{at}"#), "");
+    assert_eq!(untimed.trim_end(), expected);
+    assert_eq!(converted.messages, 2);
+    assert!(converted.left_out.iter().any(|s| s.contains("4 messages that a summary")));
+    let again = Transcript::from_bytes(written.into_bytes()).unwrap();
+    assert_eq!(again.format(), Format::PonyBunny);
+    assert_eq!(texts(&again, None), texts(&transcript, None));
+    let error = transcript.convert_with(Format::Pi, options, &mut Vec::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    // Its own summaries go where the new one says it all.
+    let house = House::new(
+        b"{messages: [{role: 'user', content: 'a'}, {role: 'user', content: 'b'}], compactedHistory: [{role: 'system', content: 's'}]}",
+    );
+    house.store(None, &compacted("new", &kept(&house.open(), 1))).unwrap();
+    let mut out = Vec::new();
+    house.open().convert_with(Format::PonyBunny, options, &mut out).unwrap();
+    let again = Transcript::from_bytes(out).unwrap();
+    assert_eq!(texts(&again, None), ["new", "b"]);
+}
