@@ -42,7 +42,7 @@ pub struct ConfigSection {
     path: &'static str,
     source: &'static str,
     schema: fn() -> Value,
-    defaults: fn(Profile) -> Result<Value>,
+    in_force: fn(&Config) -> Result<Value>,
     check: fn(&Config) -> Result<()>,
 }
 
@@ -54,7 +54,7 @@ impl ConfigSection {
             path: T::PATH,
             source,
             schema: schema_of::<T>,
-            defaults: defaults_of::<T>,
+            in_force: in_force::<T>,
             check: |config| config.section::<T>().map(drop),
         }
     }
@@ -107,11 +107,20 @@ fn without_rust(doc: &str) -> String {
 }
 
 fn defaults_of<T: Section>(profile: Profile) -> Result<Value> {
-    serde_json::to_value(T::for_profile(profile)).map_err(|e| {
-        Error::new(ErrorKind::Config, "a section's defaults cannot be written as JSON")
+    as_json(&T::for_profile(profile))
+}
+
+fn as_json<T: Section>(section: &T) -> Result<Value> {
+    serde_json::to_value(section).map_err(|e| {
+        Error::new(ErrorKind::Config, "a section cannot be written as JSON")
             .with("section", T::PATH)
             .source(e)
     })
+}
+
+/// A section as it is shown: through its type, which hides what is secret in it.
+fn in_force<T: Section>(config: &Config) -> Result<Value> {
+    as_json::<T>(&config.section()?)
 }
 
 /// A configuration: what the file says, over the defaults of its profile.
@@ -225,7 +234,8 @@ impl Config {
         Ok(section)
     }
 
-    /// Everything in force: each linked section, defaults and explicit keys together.
+    /// Everything in force: each linked section, defaults and explicit keys together. Secrets are
+    /// hidden; where they come from is not.
     ///
     /// # Errors
     ///
@@ -233,10 +243,7 @@ impl Config {
     pub fn effective(&self) -> Result<Value> {
         let mut all = Value::Object(Map::new());
         for section in sections_sorted() {
-            let mut value = (section.defaults)(self.profile)?;
-            if let Some(explicit) = lookup(&self.explicit, section.path) {
-                merge(&mut value, explicit);
-            }
+            let value = (section.in_force)(self)?;
             place(&mut all, section.path, value);
         }
         place(&mut all, "profile", Value::String(self.profile.name().to_owned()));

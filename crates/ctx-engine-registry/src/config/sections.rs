@@ -98,6 +98,7 @@ pub struct ProviderConfig {
 /// A secret, or where one comes from. Only the latter is ever printed.
 #[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(extend("writeOnly" = true))]
 pub struct SecretText(String);
 
 impl SecretText {
@@ -148,8 +149,8 @@ pub struct ModelConfig {
     pub max_tokens: Option<u32>,
     /// Prices in USD per million tokens.
     pub cost: Option<ModelCost>,
-    /// Whether it thinks before it answers, so that its answers need more room. Default: the
-    /// catalogue's.
+    /// Whether it thinks before it answers, so that its answers need more room. Default: as
+    /// its name tells.
     pub reasoning: Option<bool>,
 }
 

@@ -8,6 +8,9 @@ use super::expected::{expected, fits, names};
 /// What every error about a key points to.
 pub(super) const SEE_SCHEMA: &str = "`ctx config schema` prints what each key takes";
 
+/// What stands for a value that may be a secret.
+const HIDDEN: &str = "(hidden)";
+
 /// Longer values are not repeated whole in errors.
 const LONGEST_SHOWN: usize = 60;
 
@@ -65,6 +68,17 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
+/// Whether a secret may stand in a value of that schema, as it may where it was misplaced.
+fn holds_secret(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map
+            .iter()
+            .any(|(key, value)| (key == "writeOnly" && *value == true) || holds_secret(value)),
+        Value::Array(items) => items.iter().any(holds_secret),
+        _ => false,
+    }
+}
+
 fn walk(value: &Value, schema: &Value, path: &str) -> Result<()> {
     if !fits(value, schema) {
         return Err(wrong_value(value, schema, path));
@@ -88,7 +102,7 @@ fn wrong_value(value: &Value, schema: &Value, path: &str) -> Error {
         ErrorKind::Config,
         format!("wrong value for '{path}': expected {}", expected(schema)),
     )
-    .with("value", shown(value));
+    .with("value", if holds_secret(schema) { HIDDEN.to_owned() } else { shown(value) });
     match value.as_str().and_then(|text| nearest(text, names.iter().map(String::as_str))) {
         Some(name) => error.hint(format!("did you mean '{name}'?")),
         None => error.hint(SEE_SCHEMA),

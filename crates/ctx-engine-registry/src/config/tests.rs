@@ -114,3 +114,28 @@ fn the_schema_speaks_of_keys_and_not_of_rust() {
     }
     assert_eq!(without_rust("A.\n\n# Notes\n\nB.\n\n# Example\n\n```\nc\n```"), "A.\n\nB.");
 }
+
+#[test]
+fn a_key_in_the_configuration_is_never_printed() {
+    let provider = |inner: &str| format!("{{ models: {{ providers: {{ p: {{ {inner} }} }} }} }}");
+    let sound = provider("apiKey: 'sk-secret', headers: { 'x-a': 'sk-secret', 'x-b': '$NAME' }");
+    let config = Config::parse(&sound).unwrap();
+    let shown = config.effective().unwrap();
+    let provider_shown = &shown["models"]["providers"]["p"];
+    assert_eq!(provider_shown["headers"]["x-b"], "$NAME");
+    assert_eq!(provider_shown["apiKey"], "(hidden)");
+    let models: Models = config.section().unwrap();
+    assert_eq!(models.providers["p"].api_key.as_ref().unwrap().expose(), "sk-secret");
+    assert!(!format!("{shown} {models:?}").contains("sk-secret"));
+    for misplaced in [
+        provider("apiKey: ['sk-secret']"),
+        provider("apiKey: { key: 'sk-secret' }"),
+        provider("headers: 'sk-secret'"),
+        provider("headers: { a: ['sk-secret'] }"),
+        "{ models: { providers: { p: 'sk-secret' } } }".to_owned(),
+        "{ models: 'sk-secret' }".to_owned(),
+    ] {
+        let text = refused(&misplaced);
+        assert!(!text.contains("sk-secret") && text.contains("(hidden)"), "{text}");
+    }
+}
