@@ -12,7 +12,8 @@ use ctx_eval::eval::{
 };
 use ctx_eval::{SessionReport, Setup, replay};
 use ctx_model::Prices;
-use ctx_session::Transcript;
+use ctx_session::compactions::ReplayItem;
+use ctx_session::{LineItem, Transcript};
 use serde_json::{Value, json};
 
 const WINDOW: Tokens = Tokens(16_000);
@@ -45,8 +46,8 @@ impl Session {
         id
     }
 
-    fn say(&mut self, message: Value) -> String {
-        self.push(json!({"type": "message", "message": message}))
+    fn say(&mut self, message: impl Into<Value>) -> String {
+        self.push(json!({"type": "message", "message": message.into()}))
     }
 
     fn user(&mut self, text: &str) -> String {
@@ -143,6 +144,11 @@ fn row<'a>(report: &'a EvalReport, kind: RowKind, name: &str) -> &'a EvalRow {
     report.rows.iter().find(|row| row.kind == kind && row.name == name).unwrap()
 }
 
+/// A message before which nobody stored a compaction.
+fn unstored(item: LineItem) -> ReplayItem {
+    ReplayItem { item, compactions: Vec::new() }
+}
+
 #[test]
 fn an_engines_row_says_what_its_replay_says() {
     let session = long();
@@ -156,6 +162,7 @@ fn an_engines_row_says_what_its_replay_says() {
         details: false,
     };
     let line = session.transcript().main_line().unwrap();
+    let line: Vec<_> = line.into_iter().map(unstored).collect();
     let told = SessionReport { path: "s.jsonl".to_owned(), ..SessionReport::default() };
     let replayed = block_on(replay(&line, told, &setup, |_| ())).unwrap().totals;
     let found = report(&session, &[Candidate::Nothing, Candidate::Engine(contender)]);

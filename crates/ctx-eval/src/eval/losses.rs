@@ -10,7 +10,7 @@ use super::{presets, text};
 
 /// Losses are judged when they make up this share of the window, so that a policy which drops a
 /// message before every request costs no audit for each.
-const JUDGED_FROM: f64 = 0.05;
+const JUDGED_FROM: f64 = 0.1;
 
 /// How many facts a passage had, and how many of them stand in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

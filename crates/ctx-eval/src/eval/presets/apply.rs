@@ -63,7 +63,7 @@ struct Plan {
     first_kept: usize,
     /// Room for messages of the user, word for word.
     user_tokens: Tokens,
-    ask: Option<Ask>,
+    ask: Ask,
 }
 
 /// Does before a request what the preset does.
@@ -85,13 +85,27 @@ pub(in crate::eval) fn act(
     if !due && !refused {
         return Ok(Act::default());
     }
-    let first_kept = Cuts::of(view).first_kept(policy.keeps, moment.window, policy.trigger);
+    if matches!(policy.keeps, Keep::UnderTrigger) {
+        drop_oldest(view, policy.trigger.of(moment.window));
+        return Ok(Act { stuck: view.used() > moment.window, ..Act::default() });
+    }
+    let first_kept = Cuts::of(view).first_kept(policy.keeps, moment.window);
     let Some(first_kept) = first_kept else { return Ok(Act { stuck: true, ..Act::default() }) };
     let user_tokens = match policy.keeps {
         Keep::UserMessages(tokens) => Tokens(tokens),
         _ => Tokens::ZERO,
     };
-    carry_out(view, moment, &Plan { first_kept, user_tokens, ask: policy.summary })
+    let Some(ask) = policy.summary else { return Ok(Act::default()) };
+    carry_out(view, moment, &Plan { first_kept, user_tokens, ask })
+}
+
+/// The oldest messages go, and with them their calls or results, until the request measures `most`.
+fn drop_oldest(view: &mut ContextView, most: Tokens) {
+    let mut at = 0;
+    while at < view.len() && view.used() > most {
+        view.drop(at, LAYER, REASON);
+        at += 1;
+    }
 }
 
 /// Compacts the whole view to `most` tokens, by the preset's own rule for what stays as far as that
@@ -102,18 +116,19 @@ pub(in crate::eval) fn squeeze(
     moment: &Moment<'_>,
     most: Tokens,
 ) -> Result<Act> {
-    let Policy { clears, keeps, summary, trigger, .. } = preset.policy;
+    let Policy { clears, keeps, summary, .. } = preset.policy;
     if let Some(clears) = clears {
         match summary {
             Some(_) => clear(view, clears)?,
             None => clear_down_to(view, clears, most)?,
         };
     }
-    if summary.is_none() && !matches!(keeps, Keep::UnderTrigger) {
-        return Ok(Act::default());
+    if matches!(keeps, Keep::UnderTrigger) {
+        drop_oldest(view, most);
     }
-    let ask = summary.map(|ask| Ask { tokens: ask.tokens.min(most.0 / 2), ..ask });
-    let written = Tokens(ask.map_or(0, |ask| ask.tokens));
+    let Some(ask) = summary else { return Ok(Act::default()) };
+    let ask = Ask { tokens: ask.tokens.min(most.0 / 2), ..ask };
+    let written = Tokens(ask.tokens);
     let user_tokens = match keeps {
         Keep::UserMessages(tokens) => Tokens(tokens).min((most - written).scale(0.8)),
         _ => Tokens::ZERO,
@@ -122,10 +137,7 @@ pub(in crate::eval) fn squeeze(
     let cuts = Cuts::of(view);
     let fitting = cuts.within(most - written - user_tokens - aside);
     let Some(fitting) = fitting else { return Ok(Act::default()) };
-    let own = match keeps {
-        Keep::UnderTrigger => None,
-        keeps => cuts.first_kept(keeps, moment.window, trigger),
-    };
+    let own = cuts.first_kept(keeps, moment.window);
     let first_kept = own.map_or(fitting, |own| own.max(fitting));
     carry_out(view, moment, &Plan { first_kept, user_tokens, ask })
 }
@@ -138,12 +150,7 @@ fn carry_out(view: &mut ContextView, moment: &Moment<'_>, plan: &Plan) -> Result
     if gone.is_empty() {
         return Ok(Act { stuck: before > moment.window, ..Act::default() });
     }
-    let Some(ask) = plan.ask else {
-        for at in gone {
-            view.drop(at, LAYER, REASON);
-        }
-        return Ok(Act::default());
-    };
+    let ask = plan.ask;
     let said = read(view, &gone)?;
     let previous = previous(view)?;
     let counter = *view.ledger().counter();
@@ -258,7 +265,7 @@ fn with_user_messages(
             kept.push(without_middle(&text, CUT, left, counter));
             break;
         }
-        left = left - size;
+        left -= size;
         kept.push(text);
     }
     kept.reverse();

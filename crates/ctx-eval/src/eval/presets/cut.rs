@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ctx_core::{ContextView, Role, Tokens};
 
-use super::{Keep, Threshold};
+use super::Keep;
 
 /// Positions of a view at which it may be cut.
 pub(super) struct Cuts<'a> {
@@ -73,25 +73,17 @@ impl<'a> Cuts<'a> {
     }
 
     /// Where the kept part begins, by the rival's rule; `None` where it keeps everything.
-    pub(super) fn first_kept(
-        &self,
-        keep: Keep,
-        window: Tokens,
-        trigger: Threshold,
-    ) -> Option<usize> {
+    pub(super) fn first_kept(&self, keep: Keep, window: Tokens) -> Option<usize> {
         match keep {
             Keep::Newest | Keep::UserMessages(_) => self.newest(),
             Keep::Recent(tokens) => self.recent(Tokens(tokens)),
-            Keep::Share(share) => self.from_user(self.total().scale(1.0 - share)),
+            Keep::Share(share) => self.split_at_user(self.total().scale(1.0 - share)),
             Keep::Turns { share, least, most, room } => {
                 let room = room.of(window).scale(share);
                 let budget = Tokens(room.0.clamp(least, most));
                 self.turns(budget).and_then(|nth| self.clean_from(nth)).or_else(|| self.newest())
             }
-            Keep::UnderTrigger => {
-                let aside = self.view.used() - self.total();
-                self.within(trigger.of(window) - aside)
-            }
+            Keep::UnderTrigger => None,
         }
     }
 
@@ -114,7 +106,7 @@ impl<'a> Cuts<'a> {
     }
 
     /// Gemini's split: the first message of the user behind `before` tokens, else the last one.
-    fn from_user(&self, before: Tokens) -> Option<usize> {
+    fn split_at_user(&self, before: Tokens) -> Option<usize> {
         let mut sum = Tokens::ZERO;
         let mut last = None;
         for nth in 0..self.live.len() {
@@ -142,6 +134,7 @@ mod tests {
 
     use ctx_core::{Block, Counter, Entry, Message, RawJson, TokenLedger, ToolCall};
 
+    use super::super::Threshold;
     use super::*;
 
     fn call(id: &str) -> Message {
@@ -180,7 +173,7 @@ mod tests {
         let view = view();
         let cuts = Cuts::of(&view);
         let window = Tokens(100_000);
-        let at = |keep| cuts.first_kept(keep, window, Threshold::Share(0.02));
+        let at = |keep| cuts.first_kept(keep, window);
         // The answer alone, whatever stands before it.
         assert_eq!(at(Keep::Newest), Some(15));
         // 1,500 tokens are reached inside of the second step; it may begin with the third.
@@ -194,6 +187,6 @@ mod tests {
         assert_eq!(at(turns(4_000)), Some(7));
         assert_eq!(at(turns(1_100)), Some(13));
         assert_eq!(at(turns(5)), Some(15));
-        assert_eq!(at(Keep::UnderTrigger), Some(13));
+        assert_eq!(cuts.within(Tokens(2_000)), Some(13));
     }
 }

@@ -6,21 +6,24 @@ use super::{Clear, KeepResults, LAYER};
 
 const REASON: &str = "an old tool result";
 
-/// Replaces old tool results by the placeholder. Says whether any was.
+/// Replaces old tool results by the placeholder. Says whether any was. The walk goes back to the
+/// newest result that was cleared before: what is older was cleared with it.
 pub(super) fn clear(view: &mut ContextView, clear: Clear) -> Result<bool> {
-    let old = match clear.keeps {
-        KeepResults::Newest(count) => {
-            let all = uncleared(view, clear.placeholder, view.len());
-            all.get(..all.len().saturating_sub(count)).unwrap_or_default().to_vec()
-        }
-        KeepResults::Tokens { protect, minimum, turns } => {
-            let all = uncleared(view, clear.placeholder, before_turns(view, turns));
+    let end = match clear.keeps {
+        KeepResults::Newest(_) => view.len(),
+        KeepResults::Tokens { turns, .. } => before_turns(view, turns),
+    };
+    let is_new = |&at: &usize| view.node(at).layer() != Some(LAYER);
+    let newest_first = (0..end).rev().filter(|&at| is_worth(view, at)).take_while(is_new);
+    let old: Vec<usize> = match clear.keeps {
+        KeepResults::Newest(count) => newest_first.skip(count).collect(),
+        KeepResults::Tokens { protect, minimum, .. } => {
             let mut sum = Tokens::ZERO;
             let beyond = |&at: &usize| {
                 sum += view.node(at).tokens();
                 sum > Tokens(protect)
             };
-            let old: Vec<usize> = all.into_iter().rev().filter(beyond).collect();
+            let old: Vec<usize> = newest_first.filter(beyond).collect();
             let freed: Tokens = old.iter().map(|&at| view.node(at).tokens()).sum();
             if freed > Tokens(minimum) { old } else { Vec::new() }
         }
@@ -34,9 +37,12 @@ pub(super) fn clear(view: &mut ContextView, clear: Clear) -> Result<bool> {
 /// Clears results, oldest first, until the request measures `most` or none is left to clear.
 pub(super) fn clear_down_to(view: &mut ContextView, clear: Clear, most: Tokens) -> Result<bool> {
     let mut any = false;
-    for at in uncleared(view, clear.placeholder, view.len()) {
+    for at in 0..view.len() {
         if view.used() <= most {
             break;
+        }
+        if !is_worth(view, at) {
+            continue;
         }
         replace(view, at, clear.placeholder)?;
         any = true;
@@ -44,17 +50,10 @@ pub(super) fn clear_down_to(view: &mut ContextView, clear: Clear, most: Tokens) 
     Ok(any)
 }
 
-/// Positions before `end` whose results are worth clearing, oldest first.
-fn uncleared(view: &ContextView, placeholder: &str, end: usize) -> Vec<usize> {
-    let counter = *view.ledger().counter();
-    let cleared = counter.text(placeholder);
-    let nodes = view.nodes().iter().enumerate().take(end);
-    let worth = nodes.filter(|(_, node)| {
-        let results = u32::try_from(node.results().len()).unwrap_or(u32::MAX);
-        let least = Tokens(cleared.0.saturating_mul(results));
-        node.is_live() && results > 0 && node.tokens() > least
-    });
-    worth.map(|(at, _)| at).collect()
+/// Whether there are results at a position that are not cleared as it is.
+fn is_worth(view: &ContextView, at: usize) -> bool {
+    let node = view.node(at);
+    node.is_live() && !node.results().is_empty()
 }
 
 /// Where the newest `turns` messages of the user begin.
@@ -69,7 +68,13 @@ fn before_turns(view: &ContextView, turns: usize) -> usize {
     users.take(turns).last().unwrap_or(0)
 }
 
+/// A result that is no larger than the placeholder stays: to clear it would free nothing.
 fn replace(view: &mut ContextView, at: usize, placeholder: &str) -> Result<()> {
+    let results = u32::try_from(view.node(at).results().len()).unwrap_or(u32::MAX);
+    let cleared = view.ledger().counter().text(placeholder).0.saturating_mul(results);
+    if view.node(at).tokens() <= Tokens(cleared) {
+        return Ok(());
+    }
     let mut form = Message::clone(&*view.node(at).message()?);
     for block in &mut form.blocks {
         if let Block::ToolResult(result) = block {
