@@ -135,7 +135,8 @@ fn is_whole(text: &str, start: usize, end: usize) -> bool {
     let after = text.get(end..).and_then(|t| t.chars().next());
     let opens = cue.chars().next().is_some_and(word);
     let closes = cue.chars().next_back().is_some_and(word);
-    !(opens && before.is_some_and(word)) && !(closes && after.is_some_and(|c| word(c) || c == '\''))
+    let goes_on = |c: char| word(c) || c == '\'';
+    !(opens && before.is_some_and(word) || closes && after.is_some_and(goes_on))
 }
 
 /// Whether a clause begins at `at`: at the start, after a mark, or after a word that leads it in.

@@ -1,10 +1,14 @@
 //! Reading text: sentences and what they say, code fences, identifiers.
 
+mod gist;
+mod json;
 mod marks;
 mod sentences;
 mod spoken;
 mod token;
 
+pub(crate) use gist::{Gist, gist};
+pub(crate) use json::{Named, strings};
 pub(crate) use marks::{Marks, marks};
 pub(crate) use sentences::{Segment, clip, segments, sentences};
 pub(crate) use spoken::spoken;

@@ -82,6 +82,11 @@ fn id(text: &str) -> String {
 }
 
 impl NormalForm {
+    /// The form's text.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The digits that say it all, for codes that are written in many ways: `404` of `HTTP 404`.
     pub(crate) fn bare_status(&self) -> Option<&str> {
         (self.kind == FactKind::ErrorCode).then(|| self.text.strip_prefix("http ")).flatten()

@@ -1,0 +1,183 @@
+//! Whether a passage is kept: word for word, or nearly.
+
+use std::collections::HashMap;
+
+use crate::text::{Gist, NormalForm, gist, normal_form, tokens};
+
+type Map<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
+
+/// So many of a passage's content words must stand in one line, in percent. Of three or fewer, all.
+const ENOUGH: usize = 70;
+const ALL_OF: usize = 3;
+
+/// The lines of a summary, by what they say.
+pub(crate) struct Lines {
+    /// White space collapsed, one blank for each line break too.
+    collapsed: String,
+    /// In `collapsed`, where each line begins.
+    starts: Vec<usize>,
+    gists: Vec<Gist>,
+    identifiers: Vec<Vec<NormalForm>>,
+    /// For each content word, the lines that say it.
+    sayers: Map<u64, Vec<u32>>,
+}
+
+impl Lines {
+    /// Reads the lines of a summary.
+    pub(crate) fn of(summary: &str) -> Self {
+        let mut lines = Self {
+            collapsed: String::with_capacity(summary.len()),
+            starts: Vec::new(),
+            gists: Vec::new(),
+            identifiers: Vec::new(),
+            sayers: Map::default(),
+        };
+        for (at, line) in summary.split('\n').enumerate() {
+            lines.starts.push(lines.collapsed.len());
+            collapse(line, &mut lines.collapsed);
+            let gist = gist(line);
+            for &word in &gist.words {
+                lines.sayers.entry(word).or_default().push(at as u32);
+            }
+            lines.gists.push(gist);
+            lines.identifiers.push(identifiers(line));
+        }
+        lines
+    }
+
+    /// The line, from 0, that keeps a passage.
+    pub(crate) fn line_of(&self, passage: &str) -> Option<usize> {
+        self.exactly(passage).or_else(|| self.nearly(passage))
+    }
+
+    fn exactly(&self, passage: &str) -> Option<usize> {
+        let mut wanted = String::with_capacity(passage.len());
+        collapse(passage, &mut wanted);
+        let wanted = wanted.trim();
+        if wanted.is_empty() {
+            return Some(0);
+        }
+        let found = memchr::memmem::find_iter(self.collapsed.as_bytes(), wanted.as_bytes());
+        let at = found.take(16).find(|&at| {
+            let before = self.collapsed.get(..at).unwrap_or_default();
+            let after = self.collapsed.get(at + wanted.len()..).unwrap_or_default();
+            begins_clause(before) && !continues(wanted, after)
+        })?;
+        Some(self.starts.partition_point(|&start| start <= at).saturating_sub(1))
+    }
+
+    fn nearly(&self, passage: &str) -> Option<usize> {
+        let own = gist(passage);
+        let total = own.words.len();
+        if total == 0 {
+            return None;
+        }
+        let mut counts: Map<u32, usize> = Map::default();
+        for word in &own.words {
+            for &line in self.sayers.get(word).into_iter().flatten() {
+                *counts.entry(line).or_default() += 1;
+            }
+        }
+        let enough = |count: usize| {
+            if total <= ALL_OF { count == total } else { count * 100 >= total * ENOUGH }
+        };
+        let mut close: Vec<(u32, usize)> = counts.into_iter().filter(|&(_, n)| enough(n)).collect();
+        close.sort_unstable();
+        let wanted = std::cell::LazyCell::new(|| identifiers(passage));
+        close.into_iter().map(|(line, _)| line as usize).find(|&line| {
+            let (Some(gist), Some(there)) = (self.gists.get(line), self.identifiers.get(line))
+            else {
+                return false;
+            };
+            agrees(&own, gist) && wanted.iter().all(|one| there.binary_search(one).is_ok())
+        })
+    }
+}
+
+/// Whether a line negates what the passage negates, and nothing that the passage affirms.
+fn agrees(passage: &Gist, line: &Gist) -> bool {
+    passage
+        .words
+        .iter()
+        .all(|&word| if passage.negates(word) { line.negates(word) } else { !line.negates(word) })
+}
+
+fn identifiers(text: &str) -> Vec<NormalForm> {
+    let mut out: Vec<_> =
+        tokens(text).iter().filter(|t| !t.is_count).map(|t| normal_form(t.kind, t.text)).collect();
+    out.sort_unstable();
+    out.dedup();
+    out
+}
+
+/// Whether nothing before turns the words into their opposite: they open a line, a clause, a
+/// quotation. "do not touch it" does not keep "touch it".
+fn begins_clause(before: &str) -> bool {
+    let before = before.trim_end_matches([' ', '"', '\'', '`', '*', '_', '“', '「']);
+    before.chars().next_back().is_none_or(|c| !c.is_alphanumeric())
+}
+
+fn continues(passage: &str, after: &str) -> bool {
+    let joins = |c: char| (c.is_alphanumeric() && !crate::text::is_cjk(c)) || c == '_';
+    passage.chars().next_back().is_some_and(joins) && after.chars().next().is_some_and(joins)
+}
+
+/// Adds a line with its runs of white space as one blank each, and a blank at its end.
+fn collapse(line: &str, out: &mut String) {
+    for word in line.split_whitespace() {
+        out.push_str(word);
+        out.push(' ');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_passage_is_kept_by_its_words_and_lost_with_its_negation() {
+        for (passage, line, kept) in [
+            ("Never touch src/main.rs.", "- Never touch  src/main.rs. [e:1]", true),
+            ("Do not touch src/main.rs", "- src/main.rs must not be touched", true),
+            ("Do not touch src/main.rs", "- touch src/main.rs", false),
+            ("touch src/main.rs", "- do not touch src/main.rs", false),
+            ("Never touch src/main.rs", "- Never touch src/lib.rs", false),
+            ("Always use pnpm, never npm", "- Always use npm, never pnpm", false),
+            ("Always use pnpm, never npm", "- The user always wants pnpm and never npm", true),
+            ("use pnpm instead of npm", "- use npm instead of pnpm", false),
+            ("不要重启生产服务", "- 用户要求不要重启生产服务", true),
+            ("不要重启生产服务", "- 重启生产服务", false),
+            (
+                "We chose SQLite because it needs no server",
+                "- Chose SQLite: it needs no server",
+                true,
+            ),
+            (
+                "We chose SQLite because it needs no server",
+                "- Chose SQLite: it needs a server",
+                false,
+            ),
+            (
+                "Keep the response time under 200 ms at all times",
+                "- keep response time under 200ms at all times",
+                true,
+            ),
+            (
+                "Keep the response time under 200 ms at all times",
+                "- keep response time under 300ms at all times",
+                false,
+            ),
+            ("Please add dark mode to the settings page", "- dark mode was discussed", false),
+        ] {
+            let found = Lines::of(&format!("## Goal\n{line}\n")).line_of(passage);
+            assert_eq!(found.is_some(), kept, "{passage} / {line}");
+            assert!(found.is_none_or(|at| at == 1), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn one_line_must_hold_it() {
+        let two = Lines::of("- Never touch\n- the file src/main.rs here");
+        assert_eq!(two.line_of("Do not touch the file src/main.rs"), None);
+    }
+}

@@ -1,0 +1,115 @@
+//! The newest thing the user asked for that has not been answered.
+
+use ctx_core::{Role, ToolCall};
+
+use super::voices::Voices;
+use crate::Said;
+use crate::text::{clip, marks, segments, sentences};
+
+/// An ask: the message, and its sentences.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ask {
+    /// Where the message stands.
+    pub(super) at: usize,
+    /// What is asked for, sentence by sentence.
+    pub(super) sentences: Vec<String>,
+}
+
+/// More of one message is rather a document than an ask.
+const MOST_SENTENCES: usize = 12;
+const LONGEST: usize = 400;
+
+/// The open ask, if the user's last message has had no final answer. Of "continue" and the like, the
+/// ask before is a part.
+pub(super) fn open_ask(said: &[Said], voices: &Voices<'_>) -> Vec<Ask> {
+    let words = |at: usize| {
+        let is_user = said.get(at).is_some_and(|one| one.message.role == Role::User && !one.pinned);
+        is_user.then(|| voices.of_message(at).user).filter(|words| !words.is_empty())
+    };
+    let Some(last) = (0..said.len()).rev().find(|&at| words(at).is_some()) else {
+        return Vec::new();
+    };
+    let answers = said.get(last + 1..).unwrap_or_default();
+    if answers.iter().any(is_final) {
+        return Vec::new();
+    }
+    let newest = words(last).unwrap_or_default();
+    let mut asks = vec![Ask { at: last, sentences: asked(&newest) }];
+    if newest.chars().count() <= 24 {
+        let before = (0..last).rev().filter_map(|at| Some((at, words(at)?)));
+        let fuller = before.take(8).find(|(_, words)| words.chars().count() > 24);
+        asks.extend(fuller.map(|(at, words)| {
+            let mut sentences = asked(&words);
+            sentences.truncate(2);
+            Ask { at, sentences }
+        }));
+    }
+    asks.retain(|ask| !ask.sentences.is_empty());
+    asks
+}
+
+/// Whether a message ends the turn: words of the assistant, and no call.
+fn is_final(one: &Said) -> bool {
+    let call: Option<&ToolCall> = one.message.tool_calls().next();
+    one.message.role == Role::Assistant
+        && call.is_none()
+        && !one.message.plain_text().trim().is_empty()
+}
+
+/// The sentences of a message that ask for something; where none plainly does, those at its start.
+fn asked(words: &str) -> Vec<String> {
+    let prose = segments(words);
+    let all = prose.iter().filter(|segment| !segment.is_code);
+    let all = all.filter_map(|segment| words.get(segment.range.clone()));
+    let all: Vec<&str> = all.flat_map(sentences).filter(|s| !is_courtesy(s)).take(400).collect();
+    let asking = |s: &&&str| {
+        let marks = marks(s);
+        marks.request || marks.question || marks.constraint
+    };
+    let mut out: Vec<&str> = all.iter().filter(asking).copied().take(MOST_SENTENCES).collect();
+    if out.is_empty() {
+        out = all.into_iter().take(2).collect();
+    }
+    out.into_iter().map(|s| clip(s, LONGEST).to_owned()).collect()
+}
+
+/// "Thanks, great!": nothing is asked for.
+fn is_courtesy(sentence: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "thanks",
+        "thank",
+        "you",
+        "great",
+        "good",
+        "nice",
+        "perfect",
+        "cool",
+        "awesome",
+        "lgtm",
+        "hi",
+        "hello",
+        "hey",
+        "very",
+        "so",
+        "much",
+        "wow",
+        "excellent",
+        "job",
+        "work",
+        "looks",
+        "that's",
+        "it",
+        "well",
+        "done",
+        "ok",
+        "okay",
+    ];
+    const CHINESE: &[&str] =
+        &["谢谢", "多谢", "你好", "您好", "辛苦了", "很好", "不错", "太好了", "好的", "好"];
+    let bare = sentence.trim_matches(|c: char| !c.is_alphanumeric());
+    CHINESE.contains(&bare)
+        || bare
+            .split(|c: char| !c.is_alphanumeric() && c != '\'')
+            .filter(|word| !word.is_empty())
+            .all(|word| WORDS.contains(&word.to_ascii_lowercase().as_str()))
+}

@@ -1,0 +1,232 @@
+//! Passages that must be kept: constraints, decisions, open questions, what was pinned.
+
+use std::collections::HashMap;
+
+use ctx_core::Role;
+
+use super::ask::Ask;
+use super::lines::prose_lines;
+use super::reversal::lower_reversed;
+use super::voices::Voice;
+use crate::text::{Marks, clip, marks, segments, sentences};
+use crate::{Fact, FactKind, Said};
+
+/// A passage is cut at a clause beyond this many characters.
+const LONGEST: usize = 400;
+/// What the assistant says weighs at most this.
+const ASSISTANT: f32 = 0.5;
+/// A user who pastes a specification does not make each of its sentences a constraint.
+const MOST_PER_MESSAGE: usize = 40;
+
+/// A passage in somebody's words.
+#[derive(Clone, Debug)]
+pub(super) struct Passage {
+    pub(super) kind: FactKind,
+    pub(super) text: String,
+    pub(super) at: usize,
+    pub(super) weight: f32,
+    pub(super) revokes: bool,
+    /// Whether the user said it. The assistant takes back no demand of the user's.
+    pub(super) by_user: bool,
+}
+
+/// What was found so far, in the order of the messages.
+#[derive(Debug, Default)]
+pub(super) struct Passages {
+    all: Vec<Passage>,
+    /// The questions of the assistant's last words, which the user's next message closes.
+    asked_back: Vec<Passage>,
+}
+
+impl Passages {
+    /// Reads a message.
+    pub(super) fn read(&mut self, at: usize, one: &Said, voice: &Voice<'_>) {
+        if one.pinned {
+            let text = one.message.plain_text();
+            for sentence in prose(&text).take(400) {
+                self.push(FactKind::Pinned, sentence, at, 1.0, false);
+            }
+            return;
+        }
+        if !voice.user.is_empty() {
+            self.asked_back.clear();
+            self.user(at, &voice.user);
+        }
+        if !voice.assistant.is_empty() && one.message.role == Role::Assistant {
+            self.assistant(at, &voice.assistant);
+        }
+    }
+
+    fn push(&mut self, kind: FactKind, text: &str, at: usize, weight: f32, revokes: bool) {
+        let text = clip(text, LONGEST).to_owned();
+        self.all.push(Passage { kind, text, at, weight, revokes, by_user: weight > ASSISTANT });
+    }
+
+    fn user(&mut self, at: usize, words: &str) {
+        let mut found = 0;
+        for sentence in prose(words) {
+            if found >= MOST_PER_MESSAGE {
+                break;
+            }
+            let marks = marks(sentence);
+            let asks = sentence.trim_end().ends_with(['?', '？']);
+            let (kind, weight) = match marks {
+                Marks { standing: true, .. } if demands(&marks) => (FactKind::Pinned, 0.9),
+                Marks { question: true, .. } if asks && !marks.constraint => continue,
+                Marks { constraint: true, .. } => (FactKind::Constraint, 0.7),
+                Marks { decision: true, .. } => (FactKind::Decision, 0.6),
+                Marks { revokes: true, .. } => (FactKind::Constraint, 0.6),
+                Marks { question: true, .. } => (FactKind::Question, 0.6),
+                _ => continue,
+            };
+            found += 1;
+            self.push(kind, sentence, at, weight, marks.revokes);
+        }
+    }
+
+    fn assistant(&mut self, at: usize, words: &str) {
+        self.asked_back.clear();
+        let mut found = 0;
+        for sentence in prose(words) {
+            let marks = marks(sentence);
+            let length = sentence.chars().count();
+            if !(8..=600).contains(&length) || found >= MOST_PER_MESSAGE / 2 {
+                continue;
+            }
+            let weight = if has_reason(sentence) { ASSISTANT } else { 0.4 };
+            if sentence.ends_with(['?', '？']) {
+                let text = clip(sentence, LONGEST).to_owned();
+                let kind = FactKind::Question;
+                self.asked_back.push(Passage {
+                    kind,
+                    text,
+                    at,
+                    weight,
+                    revokes: false,
+                    by_user: false,
+                });
+            } else if marks.question && is_open(sentence) {
+                found += 1;
+                self.push(FactKind::Question, sentence, at, weight, false);
+            } else if marks.decision {
+                found += 1;
+                self.push(FactKind::Decision, sentence, at, weight, false);
+            }
+        }
+    }
+
+    /// Adds what the user is still waiting for.
+    pub(super) fn ask(&mut self, asks: Vec<Ask>) {
+        for ask in asks {
+            let constraint = |text: &str| {
+                self.all.iter().any(|p| {
+                    p.at == ask.at
+                        && matches!(p.kind, FactKind::Constraint | FactKind::Pinned)
+                        && p.text == text
+                })
+            };
+            let (plain, demands): (Vec<_>, Vec<_>) =
+                ask.sentences.into_iter().partition(|sentence| !constraint(sentence));
+            // A demand is the ask only where there is no other.
+            let asked =
+                if plain.is_empty() { demands.into_iter().take(1).collect() } else { plain };
+            for text in asked {
+                self.push(FactKind::Ask, &text, ask.at, 0.8, false);
+            }
+        }
+    }
+
+    /// The facts, each once, by how much they matter.
+    pub(super) fn into_facts(mut self, said: &[Said]) -> Vec<Fact> {
+        self.all.append(&mut self.asked_back);
+        lower_reversed(&mut self.all);
+        let last = said.len().max(1) as f32;
+        let mut places: HashMap<(FactKind, String), usize> = HashMap::new();
+        let mut facts: Vec<Fact> = Vec::new();
+        for passage in self.all {
+            let Some(one) = said.get(passage.at) else { continue };
+            let weight = (passage.weight + 0.2 * (passage.at + 1) as f32 / last).min(1.0);
+            let text = passage.text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let key = (passage.kind, text.to_lowercase());
+            match places.get(&key).and_then(|&place| facts.get_mut(place)) {
+                Some(fact) => {
+                    fact.entry = one.id.clone();
+                    fact.weight = fact.weight.max(weight);
+                }
+                None => {
+                    places.insert(key, facts.len());
+                    let (kind, entry) = (passage.kind, one.id.clone());
+                    facts.push(Fact { kind, text, entry, weight });
+                }
+            }
+        }
+        facts
+    }
+}
+
+/// The sentences of a text's prose: code, listings and logs aside.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let prose = segments(text).into_iter().filter(|segment| !segment.is_code);
+    let prose = prose.filter_map(|segment| text.get(segment.range));
+    prose.flat_map(prose_lines).flat_map(sentences).filter(|sentence| is_language(sentence))
+}
+
+/// Whether letters make up most of a sentence: not a line of a log, a table or code.
+fn is_language(sentence: &str) -> bool {
+    let (mut letters, mut all) = (0usize, 0usize);
+    for c in sentence.chars().take(LONGEST) {
+        if !c.is_whitespace() {
+            all += 1;
+            letters += usize::from(c.is_alphabetic());
+        }
+    }
+    all >= 3 && letters * 10 >= all * 6 && !sentence.starts_with(['{', '}', '|', '<', '$'])
+}
+
+fn demands(marks: &Marks) -> bool {
+    marks.constraint || marks.request
+}
+
+fn has_reason(sentence: &str) -> bool {
+    let lower = sentence.to_ascii_lowercase();
+    [
+        "because", "since ", "so that", "due to", "as it ", "to avoid", "因为", "由于", "为了",
+        "以便", "避免",
+    ]
+    .iter()
+    .any(|word| lower.contains(word))
+}
+
+/// Whether a sentence that is no question says that something is open.
+fn is_open(sentence: &str) -> bool {
+    let lower = sentence.to_ascii_lowercase();
+    [
+        "open question",
+        "tbd",
+        "to be decided",
+        "to be determined",
+        "undecided",
+        "unclear",
+        "unsure",
+        "not sure",
+        "remains open",
+        "still open",
+        "need to decide",
+        "needs a decision",
+        "clarif",
+        "waiting for",
+        "awaiting",
+        "待定",
+        "待确认",
+        "待讨论",
+        "尚未确定",
+        "未决",
+        "不确定",
+        "需要确认",
+        "请确认",
+        "有待",
+        "不清楚",
+    ]
+    .iter()
+    .any(|word| lower.contains(word))
+}

@@ -1,0 +1,166 @@
+//! What a tool result says that must be kept: errors at their root, and ids of what was made.
+
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+use ctx_core::{ToolCall, ToolResult};
+
+use super::lines::{is_foreign, is_frame};
+use crate::FactKind;
+use crate::text::{Token, strings, tokens};
+
+/// So many lines at each end of an output are looked at. Errors stand at its end, or at once.
+const LINES: usize = 150;
+/// So many different errors of one result are facts.
+const MOST_ERRORS: usize = 3;
+const LONGEST_LINE: usize = 600;
+
+static SIGNS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let signs = [
+        "error",
+        "exception",
+        "fatal",
+        "panicked",
+        "failed",
+        "failure",
+        "denied",
+        "not found",
+        "exit code",
+        "exit status",
+        "exited with",
+        "enoent",
+        "econn",
+        "eacces",
+        "eaddr",
+        "etimedout",
+        "sigsegv",
+        "sigkill",
+        "oomkilled",
+        "http 4",
+        "http 5",
+        "status code",
+        "错误",
+        "失败",
+    ];
+    AhoCorasick::builder().ascii_case_insensitive(true).build(signs).ok()
+});
+
+/// The tokens of a result that are facts, as kind and text.
+pub(super) fn of_result(result: &ToolResult, call: Option<&ToolCall>) -> Vec<(FactKind, String)> {
+    let text = result.plain_text();
+    let command = call.and_then(command_of);
+    let mut out = Vec::new();
+    if let Some(command) = &command {
+        made(command, &text, &mut out);
+    }
+    let shows = command.as_deref().is_some_and(only_shows);
+    if result.is_error || (command.is_some() && !shows) {
+        errors(&text, &mut out);
+    }
+    out
+}
+
+/// The command line that a call runs, if it runs one.
+pub(super) fn command_of(call: &ToolCall) -> Option<String> {
+    let arguments = strings(call.arguments.as_str());
+    let named = arguments.into_iter().find(|s| matches!(s.key, "command" | "cmd" | "script"));
+    named.map(|s| s.value.into_owned())
+}
+
+/// Whether a command prints what files hold, so that errors in its output are no errors.
+fn only_shows(command: &str) -> bool {
+    const SHOW: [&str; 20] = [
+        "cat", "grep", "rg", "sed", "head", "tail", "ls", "find", "fd", "tree", "awk", "less",
+        "wc", "jq", "diff", "bat", "nl", "xxd", "strings", "echo",
+    ];
+    let mut words = command.split_whitespace().skip_while(|word| word.contains('='));
+    let mut first = words.next().unwrap_or_default();
+    if first == "cd" {
+        let after = command.split_once("&&").map_or("", |(_, rest)| rest);
+        let mut words = after.split_whitespace();
+        first = words.next().unwrap_or_default();
+        return SHOW.contains(&first)
+            || (first == "git"
+                && matches!(words.next(), Some("diff" | "show" | "log" | "grep" | "blame")));
+    }
+    SHOW.contains(&first)
+        || (first == "git"
+            && matches!(words.next(), Some("diff" | "show" | "log" | "grep" | "blame")))
+}
+
+/// Ids of what a command made: a commit, a pull request.
+fn made(command: &str, text: &str, out: &mut Vec<(FactKind, String)>) {
+    if command.contains("git commit")
+        || command.contains("git merge")
+        || command.contains("git cherry-pick")
+    {
+        // `[main 3f2a9bc] subject`
+        let heads =
+            text.lines().take(20).filter_map(|line| line.strip_prefix('[')?.split_once(']'));
+        for (head, _) in heads.take(3) {
+            let hash = head.split_whitespace().next_back().unwrap_or_default();
+            if (7..=40).contains(&hash.len()) && hash.bytes().all(|b| b.is_ascii_hexdigit()) {
+                out.push((FactKind::Id, hash.to_owned()));
+            }
+        }
+    }
+    if command.contains("gh ") || command.contains("git push") {
+        let urls = text.lines().take(20).flat_map(tokens).filter(|t| t.kind == FactKind::Url);
+        let made = urls.filter(|t| {
+            ["/pull/", "/issues/", "/merge_requests/", "/runs/"]
+                .iter()
+                .any(|part| t.text.contains(part))
+        });
+        out.extend(made.take(3).map(|t| (t.kind, t.text.to_owned())));
+    }
+}
+
+/// Error codes, and the first place of the project's own code that they name. Of a stack, the root
+/// cause counts: the frames are passed over.
+fn errors(text: &str, out: &mut Vec<(FactKind, String)>) {
+    let Some(signs) = SIGNS.as_ref() else { return };
+    let mut codes: Vec<String> = Vec::new();
+    let mut place: Option<String> = None;
+    for line in ends_of(text) {
+        if line.len() > LONGEST_LINE {
+            continue;
+        }
+        let framed = is_frame(line) || line.trim_start().starts_with("--> ");
+        if !framed && !signs.is_match(line) {
+            continue;
+        }
+        let found: Vec<Token<'_>> = tokens(line);
+        if !framed {
+            let errors = found.iter().filter(|t| t.kind == FactKind::ErrorCode);
+            for error in errors {
+                if !codes.iter().any(|code| code == error.text) {
+                    codes.push(error.text.to_owned());
+                }
+            }
+        }
+        if !codes.is_empty() && place.is_none() && !is_foreign(line) {
+            let path = found.iter().find(|t| t.kind == FactKind::Path && t.text.contains(':'));
+            place = path.map(|t| t.text.to_owned());
+        }
+    }
+    // The first error is often the cause of the others; what came last is the outcome.
+    if codes.len() > MOST_ERRORS {
+        codes.drain(1..codes.len() + 1 - MOST_ERRORS);
+    }
+    out.extend(codes.into_iter().map(|code| (FactKind::ErrorCode, code)));
+    out.extend(place.map(|path| (FactKind::Path, path)));
+}
+
+/// The first and the last lines of a text.
+fn ends_of(text: &str) -> impl Iterator<Item = &str> {
+    let mut head_end = 0;
+    let mut head = Vec::new();
+    for line in text.split_inclusive('\n').take(LINES) {
+        head_end += line.len();
+        head.push(line.trim_end());
+    }
+    let rest = text.get(head_end..).unwrap_or_default();
+    let mut tail: Vec<&str> = rest.lines().rev().take(LINES).collect();
+    tail.reverse();
+    head.into_iter().chain(tail)
+}

@@ -1,0 +1,299 @@
+//! Tokens that must be kept, whoever mentions them.
+
+use std::collections::HashMap;
+
+use ctx_core::{Block, Role, ToolCall};
+
+use super::lines::{is_foreign, is_frame, prose_lines};
+use super::results::{command_of, of_result};
+use super::voices::Voice;
+use crate::text::{NormalForm, Token, normal_form, segments, strings, tokens};
+use crate::{Fact, FactKind, Said};
+
+/// So many tokens of one message are facts. What names more is a list.
+const MOST_OF_USER: usize = 120;
+const MOST_OF_ASSISTANT: usize = 80;
+const MOST_OF_CALL: usize = 12;
+/// So much of a command line is looked at: what follows is mostly a script.
+const COMMAND: usize = 600;
+/// Code of more lines is quoted, not said.
+const SHORT_CODE: usize = 15;
+
+/// Who mentions a token, and how much that weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Read,
+    Error,
+    Changed,
+    Assistant,
+    User,
+}
+
+impl Source {
+    fn weight(self) -> f32 {
+        match self {
+            Self::Read => 0.15,
+            Self::Error => 0.3,
+            Self::Changed => 0.35,
+            Self::Assistant => 0.4,
+            Self::User => 0.6,
+        }
+    }
+}
+
+struct Mention {
+    kind: FactKind,
+    text: String,
+    source: Source,
+    count: u32,
+    last: usize,
+}
+
+/// The tokens found so far.
+pub(super) struct Tokens {
+    messages: usize,
+    found: HashMap<NormalForm, Mention, foldhash::fast::FixedState>,
+}
+
+impl Tokens {
+    /// None yet, of so many messages.
+    pub(super) fn new(messages: usize) -> Self {
+        Self { messages, found: HashMap::default() }
+    }
+
+    /// Reads a message.
+    pub(super) fn read(&mut self, at: usize, one: &Said, voice: &Voice<'_>) {
+        if one.pinned {
+            let text = one.message.plain_text();
+            self.spoken(at, &text, Source::User);
+            return;
+        }
+        self.spoken(at, &voice.user, Source::User);
+        self.spoken(at, &voice.assistant, Source::Assistant);
+        let mut answered = voice.answered.iter();
+        for block in &one.message.blocks {
+            match block {
+                Block::ToolCall(call) => self.call(at, call),
+                Block::ToolResult(result) => {
+                    let call = answered.next().copied().flatten();
+                    for (kind, text) in of_result(result, call) {
+                        self.add(at, kind, &text, Source::Error);
+                    }
+                }
+                Block::Bash(run) if one.message.role == Role::BashExecution => {
+                    self.command(at, &run.command, Source::User);
+                    if let Some(code) = run.exit_code.filter(|&code| code != 0) {
+                        self.add(
+                            at,
+                            FactKind::ErrorCode,
+                            &format!("exit code {code}"),
+                            Source::Error,
+                        );
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn add(&mut self, at: usize, kind: FactKind, text: &str, source: Source) {
+        if text.len() < 2 {
+            return;
+        }
+        let mention = self.found.entry(normal_form(kind, text)).or_insert_with(|| Mention {
+            kind,
+            text: text.to_owned(),
+            source,
+            count: 0,
+            last: at,
+        });
+        // The words are those of the weightiest source, and of it the latest.
+        if source >= mention.source && mention.text != text {
+            text.clone_into(&mut mention.text);
+        }
+        mention.source = mention.source.max(source);
+        mention.count += 1;
+        mention.last = at;
+    }
+
+    /// What a person or the model wrote.
+    fn spoken(&mut self, at: usize, text: &str, source: Source) {
+        let mut left = if source == Source::User { MOST_OF_USER } else { MOST_OF_ASSISTANT };
+        for segment in segments(text) {
+            let words = text.get(segment.range.clone()).unwrap_or_default();
+            let long = segment.is_code && words.lines().count() > SHORT_CODE;
+            // A model's long code is what it wrote to files; a user's is a log or a configuration.
+            if long && source == Source::Assistant {
+                continue;
+            }
+            for part in prose_lines(words) {
+                let frames = Frames::of(part);
+                for token in tokens(part) {
+                    let kept =
+                        matters(&token, source, segment.is_code, long) && frames.keeps(&token);
+                    if kept && left > 0 {
+                        left -= 1;
+                        self.add(at, token.kind, token.text, source);
+                    }
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, at: usize, call: &ToolCall) {
+        if let Some(command) = command_of(call) {
+            self.command(at, &command, Source::Read);
+            return;
+        }
+        let source = if changes(&call.name) { Source::Changed } else { Source::Read };
+        let arguments = strings(call.arguments.as_str());
+        for argument in arguments.iter().take(40) {
+            let value = argument.value.trim();
+            if is_place(argument.key) && value.len() <= 300 && !value.contains(['\n', '*']) {
+                let kind = if value.contains("://") { FactKind::Url } else { FactKind::Path };
+                let stands = value.contains(['/', '\\', '.']) && value != "." && value != "..";
+                if stands && value != "/" {
+                    self.add(at, kind, value, source);
+                }
+            } else if matches!(argument.key, "patch" | "input" | "diff") {
+                for path in patched(value).take(MOST_OF_CALL) {
+                    self.add(at, FactKind::Path, path, Source::Changed);
+                }
+            }
+        }
+    }
+
+    /// Paths and addresses of a command line.
+    fn command(&mut self, at: usize, command: &str, source: Source) {
+        let command = ctx_core::text::head(command, ctx_core::Chars(COMMAND as u32));
+        // What follows `<<` is a document.
+        let command = command.split("<<").next().unwrap_or_default();
+        let found = tokens(command).into_iter().filter(|token| {
+            matches!(token.kind, FactKind::Path | FactKind::Url)
+                && !token.text.contains(['*', '$'])
+                && !token.text.starts_with("/dev/")
+                && (source == Source::User || token.text.contains('/') || token.text.contains('.'))
+        });
+        for token in found.take(MOST_OF_CALL) {
+            self.add(at, token.kind, token.text, source);
+        }
+    }
+
+    /// The facts.
+    pub(super) fn into_facts(self, said: &[Said]) -> Vec<Fact> {
+        let last = self.messages.max(1) as f32;
+        let facts = self.found.into_values().filter_map(|mention| {
+            let often = 0.02 * (mention.count.min(10)) as f32;
+            let late = 0.2 * (mention.last + 1) as f32 / last;
+            let weight = (mention.source.weight() + often + late).min(1.0);
+            let entry = said.get(mention.last)?.id.clone();
+            Some(Fact { kind: mention.kind, text: mention.text, entry, weight })
+        });
+        facts.collect()
+    }
+}
+
+/// Whether a token of such a place must be kept.
+fn matters(token: &Token<'_>, source: Source, in_code: bool, long: bool) -> bool {
+    let user = source == Source::User;
+    match token.kind {
+        FactKind::Path | FactKind::Url => !token.text.starts_with("/dev/null"),
+        FactKind::ErrorCode => user || !in_code,
+        FactKind::Id => user || !in_code,
+        FactKind::Number => {
+            let bare = token.text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b','));
+            !long
+                && (!in_code || user)
+                && if user {
+                    !token.is_count || is_large(token.text)
+                } else {
+                    !token.is_count && !bare
+                }
+        }
+        FactKind::CodeName => !in_code && (token.quoted || user),
+        _ => false,
+    }
+}
+
+/// Of what is only counted, two digits say more than "some".
+fn is_large(text: &str) -> bool {
+    text.bytes().filter(u8::is_ascii_digit).count() >= 2
+        && !text.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Which lines of a pasted stack are passed over.
+struct Frames {
+    passed: Vec<std::ops::Range<usize>>,
+}
+
+impl Frames {
+    /// Of the frames of a stack, the first of the project's own code stays, and where Python prints
+    /// them, the last.
+    fn of(text: &str) -> Self {
+        let mut frames: Vec<(std::ops::Range<usize>, bool, bool)> = Vec::new();
+        let mut at = 0;
+        for line in text.split_inclusive('\n') {
+            if is_frame(line) {
+                let python = line.trim_start().starts_with("File \"");
+                frames.push((at..at + line.len(), is_foreign(line), python));
+            }
+            at += line.len();
+        }
+        let first = frames.iter().position(|(_, foreign, python)| !foreign && !python);
+        let last = frames.iter().rposition(|(_, foreign, python)| !foreign && *python);
+        let passed = frames.into_iter().enumerate();
+        let passed = passed.filter(|(n, _)| Some(*n) != first && Some(*n) != last);
+        Self { passed: passed.map(|(_, (range, ..))| range).collect() }
+    }
+
+    fn keeps(&self, token: &Token<'_>) -> bool {
+        let at = self.passed.partition_point(|range| range.end <= token.range.start);
+        self.passed.get(at).is_none_or(|range| range.start > token.range.start)
+    }
+}
+
+/// Whether a tool of that name changes files.
+fn changes(tool: &str) -> bool {
+    let lower = tool.to_ascii_lowercase();
+    ["write", "edit", "patch", "create", "replace", "insert", "update", "move", "delete", "rename"]
+        .iter()
+        .any(|verb| lower.contains(verb))
+}
+
+/// Whether an argument of that name is a place: a file, a folder, an address.
+fn is_place(key: &str) -> bool {
+    matches!(
+        key,
+        "path"
+            | "paths"
+            | "file"
+            | "files"
+            | "file_path"
+            | "filePath"
+            | "filepath"
+            | "filename"
+            | "file_name"
+            | "notebook_path"
+            | "target_file"
+            | "absolute_path"
+            | "dir"
+            | "directory"
+            | "dir_path"
+            | "cwd"
+            | "workdir"
+            | "url"
+            | "uri"
+            | "source"
+            | "destination"
+    )
+}
+
+/// The files that a patch names: `*** Update File: a`, `+++ b/a`.
+fn patched(patch: &str) -> impl Iterator<Item = &str> {
+    patch.lines().take(2_000).filter_map(|line| {
+        let name = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/"]
+            .iter()
+            .find_map(|lead| line.strip_prefix(lead))?;
+        Some(name.trim()).filter(|name| !name.is_empty() && name.len() <= 300)
+    })
+}

@@ -1,0 +1,359 @@
+//! What must stand in the source for a token of the summary to be grounded.
+
+use std::ops::Range;
+
+use crate::FactKind;
+use crate::text::{Token, is_cjk, number, split_line};
+
+/// Words to be looked for, and what must stand around them.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) words: String,
+    around: Around,
+}
+
+/// What must hold where the words stand.
+#[derive(Clone, Debug, PartialEq)]
+enum Around {
+    /// No letter, digit or underscore goes on at either end; of a path, not its ending either.
+    Alone { exact_case: bool },
+    /// Digits of a number of that value, with that unit or long enough to need none.
+    Number { value: String, unit: &'static str },
+    /// Digits after a word such as `exit code`.
+    Exit,
+    /// Digits after `#`, `issue`, `/pull/`.
+    Issue,
+    /// The beginning of a longer hash.
+    Hash,
+}
+
+/// A token, and the ways in which it may stand in the source.
+#[derive(Clone, Debug)]
+pub(super) struct Claim<'a> {
+    text: &'a str,
+    /// Any one of these groups is enough; of a group, all must stand.
+    ways: Vec<Vec<Place>>,
+}
+
+impl<'a> Claim<'a> {
+    pub(super) fn of_text(text: &'a str) -> Self {
+        Self { text, ways: vec![vec![alone(text)]] }
+    }
+
+    pub(super) fn of(token: &Token<'a>) -> Self {
+        let text = token.text;
+        let ways = match token.kind {
+            FactKind::Path => path(text),
+            FactKind::Url => url(text),
+            FactKind::Number => measure(text),
+            FactKind::ErrorCode => error(text),
+            FactKind::Id => id(text),
+            _ => name(text, token.quoted),
+        };
+        Self { text, ways }
+    }
+
+    pub(super) fn places(&self) -> impl Iterator<Item = &Place> {
+        self.ways.iter().flatten()
+    }
+
+    /// Whether the claim is grounded, given for each of its places whether it stands.
+    pub(super) fn holds(&self, stands: &[bool]) -> bool {
+        let mut at = 0;
+        let grounded = self.ways.iter().any(|way| {
+            let own = stands.get(at..at + way.len()).unwrap_or_default();
+            at += way.len();
+            !own.is_empty() && own.iter().all(|&stands| stands)
+        });
+        grounded || self.text.is_empty()
+    }
+}
+
+/// Whether a token of a summary has to stand in the source. A small count ("3 files", "12 tests")
+/// may be the writer's own, and so is a plain number without a unit that is no identifier.
+pub(crate) fn is_audited(token: &Token<'_>) -> bool {
+    if token.text.contains('*') || token.text == "/dev/null" {
+        return false;
+    }
+    match token.kind {
+        FactKind::Number if token.is_count => {
+            number(token.text).is_none_or(|n| !n.unit.is_empty() && n.value.len() >= 3)
+        }
+        _ => true,
+    }
+}
+
+fn alone(text: &str) -> Place {
+    Place { words: text.to_owned(), around: Around::Alone { exact_case: true } }
+}
+
+fn loose(text: &str) -> Place {
+    Place { words: text.to_owned(), around: Around::Alone { exact_case: false } }
+}
+
+/// A path stands as it is, or as a folder and a path below it that both do.
+fn path(text: &str) -> Vec<Vec<Place>> {
+    let bare = split_line(text).0;
+    let bare = bare.strip_prefix("./").unwrap_or(bare).trim_end_matches('/');
+    let mut ways = vec![vec![alone(bare)]];
+    let cuts = bare.match_indices('/').map(|(at, _)| at).filter(|&at| at > 0);
+    for at in cuts.take(12) {
+        let (folder, rest) = (bare.get(..at), bare.get(at + 1..));
+        if let (Some(folder), Some(rest)) = (folder, rest)
+            && rest.contains(['/', '.'])
+        {
+            ways.push(vec![alone(folder), alone(rest)]);
+        }
+    }
+    ways
+}
+
+fn url(text: &str) -> Vec<Vec<Place>> {
+    let bare = text.trim_end_matches('/');
+    let mut ways = vec![vec![alone(bare)]];
+    if let Some((_, rest)) = bare.split_once("://") {
+        ways.push(vec![alone(rest)]);
+    }
+    ways
+}
+
+fn measure(text: &str) -> Vec<Vec<Place>> {
+    let mut ways = vec![vec![alone(text)]];
+    let Some(number) = number(text) else { return ways };
+    let start = text.find(|c: char| c.is_ascii_digit()).unwrap_or(0);
+    let written = text.get(start..).unwrap_or_default();
+    let written = written
+        .find(|c: char| !c.is_ascii_digit() && !matches!(c, '.' | ','))
+        .map_or(written, |end| written.get(..end).unwrap_or_default());
+    let written = written.trim_end_matches(['.', ',']);
+    let mut spellings = vec![written.to_owned(), written.replace(',', ""), grouped(&number.value)];
+    spellings.push(number.value.clone());
+    if let Some(thousands) = number.value.strip_suffix("000") {
+        spellings.push(thousands.to_owned());
+    }
+    spellings.retain(|s| s.starts_with(|c: char| c.is_ascii_digit()));
+    spellings.sort();
+    spellings.dedup();
+    for words in spellings {
+        let around = Around::Number { value: number.value.clone(), unit: number.unit };
+        ways.push(vec![Place { words, around }]);
+    }
+    ways
+}
+
+/// `1500` as `1,500`.
+fn grouped(value: &str) -> String {
+    let (whole, fraction) = value.split_once('.').map_or((value, None), |(w, f)| (w, Some(f)));
+    let mut out = String::new();
+    for (at, c) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    if let Some(fraction) = fraction {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+fn last_digits(text: &str) -> &str {
+    text.get(text.trim_end_matches(|c: char| c.is_ascii_digit()).len()..).unwrap_or_default()
+}
+
+fn error(text: &str) -> Vec<Vec<Place>> {
+    let digits = last_digits(text);
+    let lower = text.to_ascii_lowercase();
+    let spoken =
+        lower.contains([' ', ':', '=', '_', '(']) || lower.contains('码') || digits == text;
+    if digits.is_empty() || !spoken {
+        return vec![vec![alone(text)]];
+    }
+    let around = if lower.starts_with("exit") || lower.contains("退出") {
+        Around::Exit
+    } else {
+        Around::Alone { exact_case: true }
+    };
+    vec![vec![loose(text)], vec![Place { words: digits.to_owned(), around }]]
+}
+
+fn id(text: &str) -> Vec<Vec<Place>> {
+    let mut ways = vec![vec![loose(text)]];
+    let digits = last_digits(text);
+    let lower = text.to_ascii_lowercase();
+    if !digits.is_empty()
+        && (text.starts_with('#') || lower.contains([' ', '#', ':', '=']) || text.contains("端口"))
+    {
+        let issue =
+            ["#", "issue", "pr", "mr", "bug", "ticket"].iter().any(|lead| lower.starts_with(lead));
+        let around = if issue { Around::Issue } else { Around::Alone { exact_case: true } };
+        ways.push(vec![Place { words: digits.to_owned(), around }]);
+    }
+    if let Some((_, version)) = lower.rsplit_once([' ', '@']) {
+        ways.push(vec![alone(version.trim_start_matches(['v', '^', '~']))]);
+    }
+    let version = lower.strip_prefix('v').unwrap_or(&lower);
+    if version.starts_with(|c: char| c.is_ascii_digit()) && version.contains('.') {
+        ways.push(vec![alone(version)]);
+        ways.push(vec![alone(&format!("v{version}"))]);
+    }
+    if text.len() >= 7 && text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        ways.push(vec![Place { words: text.to_owned(), around: Around::Hash }]);
+    }
+    ways
+}
+
+/// A name stands as it is; one with dots or colons, and a command, word by word too. In prose, case
+/// is the writer's.
+fn name(text: &str, quoted: bool) -> Vec<Vec<Place>> {
+    let place = if quoted { alone } else { loose };
+    let bare = text.trim_end_matches("()");
+    let mut ways = vec![vec![place(bare)]];
+    let parts: Vec<Place> = bare
+        .split(|c: char| {
+            c.is_whitespace()
+                || matches!(
+                    c,
+                    '.' | ':'
+                        | '"'
+                        | '\''
+                        | '='
+                        | '('
+                        | ')'
+                        | ','
+                        | '{'
+                        | '}'
+                        | '<'
+                        | '>'
+                        | '['
+                        | ']'
+                        | '|'
+                        | '&'
+                        | ';'
+                )
+        })
+        .filter(|part| part.chars().any(char::is_alphanumeric))
+        .map(place)
+        .collect();
+    if parts.len() > 1 {
+        ways.push(parts);
+    }
+    ways
+}
+
+impl Place {
+    /// Whether the words, found at `range` whatever their case, stand there as they must.
+    pub(super) fn stands_at(&self, text: &str, range: &Range<usize>) -> bool {
+        let before = text.get(..range.start).unwrap_or_default();
+        let after = text.get(range.end..).unwrap_or_default();
+        let joins = |c: char| (c.is_alphanumeric() && !is_cjk(c)) || c == '_';
+        let opens = self.words.chars().next().is_some_and(joins);
+        let closes = self.words.chars().next_back().is_some_and(joins);
+        let free_before = !opens || !before.chars().next_back().is_some_and(joins);
+        let free_after = !closes || !after.chars().next().is_some_and(joins);
+        match &self.around {
+            Around::Alone { exact_case } => {
+                let same = !exact_case || text.get(range.clone()) == Some(&self.words);
+                // `src/a.rs` does not stand in `src/a.rs.bak`, nor `1.2` in `1.2.3`.
+                let longer = after.strip_prefix('.').is_some_and(|rest| {
+                    self.words.contains('.')
+                        && rest.chars().next().is_some_and(joins)
+                        && !after.starts_with("..")
+                });
+                let digits = self.words.starts_with(|c: char| c.is_ascii_digit());
+                let fraction = digits
+                    && before
+                        .strip_suffix('.')
+                        .is_some_and(|b| b.ends_with(|c: char| c.is_ascii_digit()));
+                same && free_before && free_after && !longer && !fraction
+            }
+            Around::Number { value, unit } => {
+                let digit = |c: char| c.is_ascii_digit();
+                let inside = before.ends_with(digit)
+                    || before.strip_suffix(['.', ',']).is_some_and(|b| b.ends_with(digit));
+                !inside
+                    && stands_as_number(
+                        before,
+                        text.get(range.start..).unwrap_or_default(),
+                        value,
+                        unit,
+                    )
+            }
+            Around::Exit => {
+                let lead = before.trim_end_matches([' ', ':', '=', '"', '(', '_']);
+                free_after
+                    && [
+                        "code",
+                        "status",
+                        "exit",
+                        "with",
+                        "Code",
+                        "Status",
+                        "CODE",
+                        "退出码",
+                        "退出码是",
+                        "为",
+                    ]
+                    .iter()
+                    .any(|word| lead.ends_with(word))
+            }
+            Around::Issue => {
+                let lead = before.trim_end_matches([' ', ':', '_', '-']);
+                let word =
+                    lead.rsplit(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+                free_after
+                    && (before.ends_with(['#', '/', '!'])
+                        || matches!(
+                            word.to_ascii_lowercase().as_str(),
+                            "issue"
+                                | "issues"
+                                | "pr"
+                                | "prs"
+                                | "pull"
+                                | "request"
+                                | "mr"
+                                | "bug"
+                                | "ticket"
+                                | "number"
+                                | "id"
+                        ))
+            }
+            Around::Hash => free_before,
+        }
+    }
+}
+
+/// Whether a number begins here of that value, with that unit; where the value says enough by itself,
+/// the unit may stand elsewhere: `timeout_ms = 3000`.
+fn stands_as_number(before: &str, here: &str, value: &str, unit: &str) -> bool {
+    let digits = here
+        .bytes()
+        .take(40)
+        .take_while(|b| b.is_ascii_digit() || matches!(b, b'.' | b','))
+        .count();
+    let written = here.get(..digits).unwrap_or_default().trim_end_matches(['.', ',']);
+    let plain = written.replace(',', "");
+    let plain = if plain.contains('.') {
+        plain.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &plain
+    };
+    // Magnitude and unit are read with the number where they stand behind it.
+    let end = floor_boundary(here, 64);
+    let full = number(here.get(..end).unwrap_or_default());
+    let same_value = plain == value || full.as_ref().is_some_and(|n| n.value == value);
+    let money = matches!(unit, "usd" | "eur" | "gbp" | "cny")
+        && before.ends_with(['$', '€', '£', '¥', '￥']);
+    let same_unit = full.as_ref().is_some_and(|n| n.unit == unit) || money || unit.is_empty();
+    let telling = value.bytes().filter(u8::is_ascii_digit).count() >= 3 || value.contains('.');
+    same_value && (same_unit || telling)
+}
+
+fn floor_boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}

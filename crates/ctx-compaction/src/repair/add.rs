@@ -1,0 +1,202 @@
+//! Puts missing facts into a summary.
+
+use ctx_core::{Counter, Tokens};
+
+use super::Repair;
+use super::outline::Outline;
+use crate::structured::Field;
+use crate::{Fact, FactKind};
+
+/// So many tokens share a line.
+const PER_LINE: usize = 16;
+/// The heading for what belongs nowhere else.
+const FALLBACK: &str = "## Critical Context";
+
+/// What a fact costs by itself: its words and its citation.
+pub(super) fn cost(fact: &Fact, counter: &Counter) -> Tokens {
+    counter.text(&format!("- {}{} [e:{}]\n", label(fact.kind), fact.text, fact.entry))
+}
+
+/// The text with as many of the facts as fit, the first ones first. A fact too large for what is left
+/// is passed over for smaller ones.
+pub(super) fn add(text: &str, missing: &[&Fact], how: &Repair<'_>) -> String {
+    if missing.is_empty() {
+        return text.to_owned();
+    }
+    let costs: Vec<Tokens> = missing.iter().map(|fact| cost(fact, how.counter)).collect();
+    let mut chosen = vec![false; missing.len()];
+    let mut best = text.to_owned();
+    // Several facts in one line cost less than each by itself, so that what is left is filled up.
+    for _ in 0..12 {
+        let mut room = how.budget - how.size(&best);
+        let mut added: Vec<usize> = Vec::new();
+        for (at, &cost) in costs.iter().enumerate() {
+            if !chosen[at] && cost <= room {
+                room = room - cost;
+                added.push(at);
+            }
+        }
+        let tried = fitting(text, missing, &mut chosen, added, how);
+        let Some(longer) = tried else { break };
+        best = longer;
+    }
+    best
+}
+
+/// Adds as many of `added` as really fit, and says what came of it.
+fn fitting(
+    text: &str,
+    missing: &[&Fact],
+    chosen: &mut [bool],
+    mut added: Vec<usize>,
+    how: &Repair<'_>,
+) -> Option<String> {
+    while !added.is_empty() {
+        added.iter().for_each(|&at| chosen[at] = true);
+        let picked =
+            missing.iter().zip(chosen.iter()).filter(|(_, on)| **on).map(|(fact, _)| *fact);
+        let longer = compose(text, &picked.collect::<Vec<_>>());
+        if how.fits(&longer) {
+            return Some(longer);
+        }
+        added.iter().for_each(|&at| chosen[at] = false);
+        // The new heading, if there is one, is all that the costs do not know of.
+        let fewer = added.len() - added.len().div_ceil(8);
+        added.truncate(fewer);
+    }
+    None
+}
+
+/// The text with these facts, each where it belongs.
+fn compose(text: &str, facts: &[&Fact]) -> String {
+    let outline = Outline::of(text);
+    let mut inserts: Vec<(usize, String)> = Vec::new();
+    let mut elsewhere = String::new();
+    for kind in FactKind::ALL {
+        let own: Vec<&Fact> = facts.iter().filter(|fact| fact.kind == kind).copied().collect();
+        if own.is_empty() {
+            continue;
+        }
+        match outline.end_of(field(kind)) {
+            Some(line) => {
+                inserts.push((line + 1, lines(kind, &own, field(kind) == Field::CriticalContext)))
+            }
+            None => elsewhere.push_str(&lines(kind, &own, true)),
+        }
+    }
+    if !elsewhere.is_empty() {
+        match outline.end_of(Field::CriticalContext) {
+            Some(line) => inserts.push((line + 1, elsewhere)),
+            None => {
+                let section = format!("{FALLBACK}\n{elsewhere}");
+                inserts.push((outline.end_of_sections(), section));
+            }
+        }
+    }
+    inserts.sort_by_key(|(line, _)| *line);
+    let mut out = String::with_capacity(text.len() + 1_024);
+    let mut inserts = inserts.into_iter().peekable();
+    for at in 0..=outline.lines.len() {
+        while let Some((_, words)) = inserts.next_if(|(line, _)| *line == at) {
+            if words.starts_with(FALLBACK) {
+                open_section(&mut out);
+                out.push_str(&words);
+                if at < outline.lines.len() {
+                    out.push('\n');
+                }
+            } else {
+                if !out.is_empty() && !out.ends_with('\n') {
+                    out.push('\n');
+                }
+                out.push_str(&words);
+            }
+        }
+        if let Some(line) = outline.lines.get(at) {
+            out.push_str(outline.words(line));
+        }
+    }
+    if !text.ends_with('\n') && out.ends_with('\n') {
+        out.pop();
+    }
+    out
+}
+
+/// A blank line, unless there is one or nothing stands before.
+fn open_section(out: &mut String) {
+    if out.is_empty() {
+        return;
+    }
+    while !out.ends_with("\n\n") {
+        out.push('\n');
+    }
+}
+
+fn field(kind: FactKind) -> Field {
+    match kind {
+        FactKind::Ask => Field::Goal,
+        FactKind::Pinned | FactKind::Constraint => Field::Constraints,
+        FactKind::Decision => Field::Decisions,
+        _ => Field::CriticalContext,
+    }
+}
+
+/// What stands before a fact outside of its own section.
+fn label(kind: FactKind) -> &'static str {
+    match kind {
+        FactKind::Pinned => "Pinned: ",
+        FactKind::Ask => "Open ask: ",
+        FactKind::Constraint => "Constraint: ",
+        FactKind::Decision => "Decision: ",
+        FactKind::Question => "Open question: ",
+        FactKind::ErrorCode => "Errors: ",
+        FactKind::Path => "Paths: ",
+        FactKind::Url => "URLs: ",
+        FactKind::Id => "IDs: ",
+        FactKind::Number => "Numbers: ",
+        FactKind::CodeName => "Names: ",
+    }
+}
+
+/// The lines of facts of one kind. Passages have a line each, tokens share theirs, and those of one
+/// entry share its citation.
+fn lines(kind: FactKind, facts: &[&Fact], labelled: bool) -> String {
+    let mut out = String::new();
+    if kind.is_passage() {
+        let label = if labelled { label(kind) } else { "" };
+        for fact in facts {
+            out.push_str(&format!("- {label}{} [e:{}]\n", fact.text, fact.entry));
+        }
+        return out;
+    }
+    // In the order of their entries' first mention here, so that equal citations meet.
+    let mut groups: indexmap::IndexMap<&str, Vec<&str>> = indexmap::IndexMap::new();
+    for fact in facts {
+        groups.entry(&*fact.entry).or_default().push(&fact.text);
+    }
+    let mut in_line = 0;
+    for (entry, texts) in groups {
+        for (at, text) in texts.iter().enumerate() {
+            if in_line == 0 {
+                out.push_str("- ");
+                out.push_str(label(kind));
+            } else {
+                out.push_str(", ");
+            }
+            in_line += 1;
+            let quote = if kind == FactKind::CodeName { "`" } else { "" };
+            out.push_str(&format!("{quote}{text}{quote}"));
+            let full = in_line == PER_LINE;
+            if full || at + 1 == texts.len() {
+                out.push_str(&format!(" [e:{entry}]"));
+            }
+            if full {
+                out.push('\n');
+                in_line = 0;
+            }
+        }
+    }
+    if in_line > 0 {
+        out.push('\n');
+    }
+    out
+}

@@ -1,0 +1,213 @@
+//! Takes out of a summary, or marks in it, what stands nowhere in its source.
+
+use std::ops::Range;
+
+use crate::audit::{Sheet, invented_in};
+use crate::grounds::citations;
+use crate::text::sentences;
+use crate::{Grounds, Invented};
+
+/// What is put behind something that could not be verified.
+const MARK: &str = " [unverified]";
+/// Taking a sentence out can bring others together; after so many rounds whole lines go.
+const ROUNDS: usize = 4;
+
+/// The summary without the smallest parts that hold something made up.
+pub(super) fn remove(summary: &str, grounds: &Grounds) -> String {
+    let mut text = summary.to_owned();
+    for round in 0..2 * ROUNDS {
+        let invented = invented_in(&Sheet::of(&text), grounds);
+        if invented.is_empty() {
+            break;
+        }
+        let mut cuts: Vec<(Range<usize>, String)> = Vec::new();
+        for one in &invented {
+            let line = line_at(&text, one.range.start);
+            let cut = if round >= ROUNDS {
+                (line, String::new())
+            } else if one.text.starts_with("[e:") {
+                citation(&text, one, grounds)
+            } else {
+                (smallest(&text, &line, &one.range), String::new())
+            };
+            cuts.push(cut);
+        }
+        text = without(&text, cuts);
+    }
+    text
+}
+
+/// A citation without the entries that do not exist.
+fn citation(text: &str, one: &Invented, grounds: &Grounds) -> (Range<usize>, String) {
+    let cited = citations(text).into_iter().find(|cited| cited.range == one.range);
+    let known: Vec<_> =
+        cited.iter().flat_map(|c| &c.ids).filter(|id| grounds.has_entry(id)).collect();
+    if known.is_empty() {
+        let blank = text.get(..one.range.start).is_some_and(|before| before.ends_with(' '));
+        return (one.range.start - usize::from(blank)..one.range.end, String::new());
+    }
+    let known: Vec<String> = known.into_iter().map(|id| format!("[e:{id}]")).collect();
+    (one.range.clone(), known.join(" "))
+}
+
+fn line_at(text: &str, at: usize) -> Range<usize> {
+    let before = text.get(..at).unwrap_or_default();
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let rest = text.get(at..).unwrap_or_default();
+    let end = rest.find('\n').map_or(text.len(), |len| at + len + 1);
+    start..end
+}
+
+/// The item of a list in one line, the sentence, or the line that holds `range`; of a heading, only
+/// the range itself.
+fn smallest(text: &str, line: &Range<usize>, range: &Range<usize>) -> Range<usize> {
+    let words = text.get(line.clone()).unwrap_or_default();
+    if words.trim_start().starts_with('#') {
+        return range.clone();
+    }
+    if let Some(item) = item(text, line, range) {
+        return item;
+    }
+    let own: Vec<Range<usize>> = sentences(words)
+        .into_iter()
+        .map(|sentence| {
+            let start = line.start + (sentence.as_ptr() as usize - words.as_ptr() as usize);
+            start..start + sentence.len()
+        })
+        .collect();
+    let says = |range: &Range<usize>| !is_citation(text.get(range.clone()).unwrap_or_default());
+    let place = own.iter().position(|s| s.start <= range.start && range.start < s.end);
+    let others = own.iter().enumerate().any(|(at, s)| Some(at) != place && says(s));
+    let (Some(place), true) = (place, others) else { return line.clone() };
+    // Its own citations go with it.
+    let next = own.get(place + 1..).unwrap_or_default().iter().find(|s| says(s));
+    let end = next.map_or(line.end - words.len() + words.trim_end().len(), |next| next.start);
+    let start = own.get(place).map_or(line.start, |s| s.start);
+    start..end.max(range.end)
+}
+
+fn is_citation(sentence: &str) -> bool {
+    let mut rest = sentence.trim();
+    while let Some(after) = rest.strip_prefix("[e:") {
+        let Some((_, next)) = after.split_once(']') else { return false };
+        rest = next.trim_start_matches([' ', '.', ',']);
+    }
+    rest.is_empty()
+}
+
+/// Where a line lists tokens ("Paths: a [e:1], b [e:2]"), the item with its comma.
+fn item(text: &str, line: &Range<usize>, range: &Range<usize>) -> Option<Range<usize>> {
+    let before = text.get(line.start..range.start)?;
+    let after = text.get(range.end..line.end)?;
+    let lead = before.trim_end_matches('`');
+    let opens = lead.ends_with(", ") || lead.ends_with(": ");
+    let tail = after.trim_start_matches('`');
+    let ticks = after.len() - tail.len();
+    let mut cited = 0;
+    while let Some(rest) = tail.get(cited..)?.strip_prefix(" [e:") {
+        cited += " [e:".len() + rest.find(']')? + 1;
+    }
+    let rest = tail.get(cited..)?;
+    let last = rest.trim().is_empty();
+    let several = before.contains(", ") || rest.starts_with(", ");
+    if !opens || !several || !(last || rest.starts_with(", ")) {
+        return None;
+    }
+    let own_start = line.start + lead.len();
+    let end = range.end + ticks;
+    // A citation behind the item is also that of the items before it; only its own goes with it.
+    let shared = lead.ends_with(", ") && !lead.trim_end_matches([',', ' ']).ends_with(']');
+    let end = if shared { end } else { end + cited };
+    Some(if lead.ends_with(", ") {
+        own_start - 2..end
+    } else if !shared && rest.starts_with(", ") {
+        own_start..end + 2
+    } else {
+        own_start..end
+    })
+}
+
+fn without(text: &str, mut cuts: Vec<(Range<usize>, String)>) -> String {
+    cuts.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    for (range, instead) in cuts {
+        if range.start < at {
+            at = at.max(range.end);
+            continue;
+        }
+        out.push_str(text.get(at..range.start).unwrap_or_default());
+        out.push_str(&instead);
+        at = range.end;
+    }
+    out.push_str(text.get(at..).unwrap_or_default());
+    out
+}
+
+/// The summary with a mark behind everything made up. What is marked already is not marked again.
+pub(super) fn mark(summary: &str, invented: &[Invented]) -> String {
+    let mut out = String::with_capacity(summary.len() + invented.len() * MARK.len());
+    let mut at = 0;
+    for one in invented {
+        let mut end = one.range.end;
+        let closing = |b: &u8| matches!(b, b'`' | b'"' | b'\'');
+        let after = summary.as_bytes().get(end..).unwrap_or_default();
+        end += after.iter().take(2).take_while(|b| closing(b)).count();
+        if end <= at && at > 0 {
+            continue;
+        }
+        let rest = summary.get(end..).unwrap_or_default();
+        out.push_str(summary.get(at..end).unwrap_or_default());
+        at = end;
+        if !rest.starts_with(MARK) {
+            out.push_str(MARK);
+        }
+    }
+    out.push_str(summary.get(at..).unwrap_or_default());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_core::{Message, Role};
+
+    use super::*;
+    use crate::Said;
+
+    fn grounds() -> Grounds {
+        let message =
+            Message::text(Role::User, "src/a.rs and src/b.rs take 500ms, exit code 1").into();
+        Grounds::of(&[Said { id: "1".into(), message, pinned: false }], None, &[])
+    }
+
+    #[test]
+    fn the_smallest_part_that_holds_it_goes() {
+        for (text, expected) in [
+            ("- edit src/a.rs [e:1]\n- edit src/z.rs [e:1]\n", "- edit src/a.rs [e:1]\n"),
+            ("Edit src/a.rs. Then edit src/z.rs too. Done.", "Edit src/a.rs. Done."),
+            ("Edit src/a.rs. It took 900 ms. [e:1]\n", "Edit src/a.rs. \n"),
+            (
+                "- Paths: src/a.rs [e:1], src/z.rs [e:1], src/b.rs [e:1]",
+                "- Paths: src/a.rs [e:1], src/b.rs [e:1]",
+            ),
+            ("- Paths: src/z.rs, src/a.rs [e:1]", "- Paths: src/a.rs [e:1]"),
+            ("- Paths: src/a.rs, src/z.rs [e:1]", "- Paths: src/a.rs [e:1]"),
+            ("## Work on src/z.rs\n- a", "## Work on \n- a"),
+            ("- fine [e:1] [e:9]", "- fine [e:1]"),
+            ("- fine [e:1, e:9]", "- fine [e:1]"),
+            ("- 3 files changed", "- 3 files changed"),
+        ] {
+            assert_eq!(remove(text, &grounds()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_made_up_can_be_marked_instead() {
+        let text = "Edit `src/z.rs` in 900 ms.";
+        let found = invented_in(&Sheet::of(text), &grounds());
+        let marked = mark(text, &found);
+        assert_eq!(marked, "Edit `src/z.rs` [unverified] in 900 ms [unverified].");
+        let again = invented_in(&Sheet::of(&marked), &grounds());
+        assert_eq!(mark(&marked, &again), marked);
+    }
+}
