@@ -11,6 +11,7 @@ use ctx_core::{
 use serde::{Deserialize, Serialize};
 
 use crate::anonymize::anonymize;
+use crate::cited::Cited;
 use crate::hard_prune::{Prunable, plan_prune};
 use crate::{
     AuditReport, Config, Draft, Extract, Fact, FileLists, Grounds, HardPrunePlan, History, Item,
@@ -112,16 +113,18 @@ pub async fn compact(history: History, config: Arc<Config>, order: Order) -> Res
     }
     let emergency = order.trigger == CompactionTrigger::Overflow
         && order.attempt >= config.emergency.from_attempt;
-    let limits = Limits { token_budget: order.token_budget, force: order.force, emergency };
+    // The provider's word that the prompt is too long counts more than our own estimate.
+    let force = order.force || order.trigger == CompactionTrigger::Overflow;
+    let limits = Limits { token_budget: order.token_budget, force, emergency };
     let plan = match plan(&history, &config, limits)? {
         Planned::Compact(plan) => plan,
         Planned::Nothing(reason) => return Ok(CompactResult::nothing(reason)),
     };
     let work = Work::new(history, plan, config, order, emergency);
     let mut log = Log::default();
-    let settled = match work.from_models(&mut log).await {
+    let settled = match work.ask_models(&mut log).await {
         Some(settled) => Some(settled),
-        None => work.from_text(&mut log).or_else(|| work.cut_only(&log)),
+        None => work.extract(&mut log).or_else(|| work.cut_only(&log)),
     };
     Ok(settled.unwrap_or_else(|| CompactResult::nothing("a summary would be no shorter")))
 }
@@ -134,6 +137,8 @@ struct Work {
     order: Order,
     emergency: bool,
     said: Arc<[Said]>,
+    /// The group of each message in `said`.
+    groups: Vec<u32>,
     /// Where the split turn begins in `said`.
     turn_start: Option<usize>,
     facts: Vec<Fact>,
@@ -150,9 +155,19 @@ impl Work {
         emergency: bool,
     ) -> Self {
         let turn_start = plan.turn_start.unwrap_or(plan.cut);
-        let mut said = history.read(0..turn_start);
-        let before_turn = said.len();
-        said.extend(history.read(turn_start..plan.cut));
+        let covered = history.items.get(..plan.cut).unwrap_or_default();
+        let cited = Cited::of(history.items.iter().map(|item| item.entry.id()));
+        let read = covered.iter().enumerate().filter_map(|(at, item)| {
+            // What cannot be read is passed over: a file that was damaged meanwhile is no reason to
+            // keep all of it in the window.
+            let message = item.entry.message().ok()?;
+            let said = Said { id: cited.short(item.entry.id()), message, pinned: item.pinned };
+            Some((at, item.group, said))
+        });
+        let read: Vec<_> = read.collect();
+        let before_turn = read.iter().take_while(|(at, ..)| *at < turn_start).count();
+        let (groups, said): (Vec<u32>, Vec<Said>) =
+            read.into_iter().map(|(_, group, said)| (group, said)).unzip();
         let previous = history.previous.as_ref();
         let mut facts = facts(&said);
         if order.policy(&config) == IdentifierPolicy::Anonymize {
@@ -166,6 +181,7 @@ impl Work {
         Self {
             turn_start: plan.turn_start.map(|_| before_turn),
             said: said.into(),
+            groups,
             history,
             plan,
             config,
@@ -182,7 +198,7 @@ impl Work {
     }
 
     /// The configured models, unless there are none.
-    async fn from_models(&self, log: &mut Log) -> Option<CompactResult> {
+    async fn ask_models(&self, log: &mut Log) -> Option<CompactResult> {
         let models = self.order.models.as_ref()?;
         let draft = ladder(&self.job(), models, log).await?;
         let settled = self.settle(draft, log);
@@ -193,23 +209,15 @@ impl Work {
     }
 
     fn job(&self) -> Job {
-        let items = self.history.items.get(..self.plan.cut).unwrap_or_default();
-        let by_id = |said: &Said| items.iter().find(|item| *item.entry.id() == said.id);
-        // Messages that could not be read are in `items` and not in `said`.
-        let known: Vec<_> = if items.len() == self.said.len() {
-            items.iter().map(Some).collect()
-        } else {
-            self.said.iter().map(by_id).collect()
-        };
         let counter = *self.counter();
         Job {
             config: self.config.clone(),
             said: self.said.clone(),
             sizes: self.said.iter().map(|said| counter.message(&said.message)).collect(),
-            groups: known.iter().map(|item| item.map_or(u32::MAX, |item| item.group)).collect(),
+            groups: self.groups.clone(),
             turn_start: self.turn_start,
             previous: self.history.previous.clone(),
-            summary_budget: self.plan.summary_budget,
+            summary_budget: self.plan.summary_budget - self.counter().text(&self.file_lists()),
             counter,
             focus: self.order.focus.clone(),
             instructions: self.order.instructions.clone(),
@@ -217,7 +225,7 @@ impl Work {
     }
 
     /// The extractive summariser, with less room the second time.
-    fn from_text(&self, log: &mut Log) -> Option<CompactResult> {
+    fn extract(&self, log: &mut Log) -> Option<CompactResult> {
         let half = self.plan.covered_tokens.scale(0.5);
         for budget in [self.plan.summary_budget, self.plan.summary_budget.min(half)] {
             let text = extract(&Extract {
@@ -269,9 +277,7 @@ impl Work {
         let budget = self.plan.summary_budget;
         let mut text = draft.text;
         if keeps_names {
-            let room = budget.scale(FILES_MAX_SHARE);
-            let files = within(&self.files, room, self.counter()).render();
-            text = [text.trim_end(), files.trim()].join("\n\n");
+            text = [text.trim_end(), self.file_lists().trim()].join("\n\n");
         }
         let how = Repair { budget, counter: self.counter(), ungrounded: self.config.ungrounded };
         let repaired = repair(&text, &self.facts, &self.grounds, &how);
@@ -279,6 +285,15 @@ impl Work {
         let model = (!draft.model.is_empty()).then_some(draft.model);
         let end = Ending { cut: self.plan.cut, rung: draft.rung, model, dropped: None };
         self.close(text, repaired.report, end, log)
+    }
+
+    /// The files as they stand at the end of the summary.
+    fn file_lists(&self) -> String {
+        if self.order.policy(&self.config) == IdentifierPolicy::Anonymize {
+            return String::new();
+        }
+        let room = self.plan.summary_budget.scale(FILES_MAX_SHARE);
+        within(&self.files, room, self.counter()).render()
     }
 
     /// The result, unless the request would be no smaller with it.
@@ -295,10 +310,13 @@ impl Work {
         let (covered, kept) = history.items.split_at_checked(end.cut)?;
         let gone: Tokens = covered.iter().map(|item| item.tokens).sum();
         let previous = history.previous.as_ref().map_or(Tokens::ZERO, |p| p.tokens);
-        let saved = self.shortening(end.cut);
-        let taken_out = gone + previous + saved.iter().map(|s| s.saved).sum();
+        let saved = self.shortening();
+        let saved_of = |kept: bool| -> Tokens {
+            saved.iter().filter(|s| (s.at >= end.cut) == kept).map(|s| s.saved).sum()
+        };
+        let taken_out = gone + previous + saved_of(true);
         let staying: Tokens = covered.iter().filter(|i| i.stays).map(|item| item.tokens).sum();
-        if summary_tokens + staying >= taken_out {
+        if summary_tokens + (staying - saved_of(false)) >= taken_out {
             return None;
         }
         // Those that stay do so in this process only, and not where the session is read again.
@@ -344,10 +362,9 @@ impl Work {
         Some(CompactResult { ok: true, compacted: true, reason: None, result: Some(compacted) })
     }
 
-    /// The shorter forms of kept messages.
-    fn shortening(&self, cut: usize) -> Vec<Saving> {
-        let shortened = self.plan.shortened.iter().filter(|shortened| shortened.at >= cut);
-        let saving = shortened.filter_map(|shortened| {
+    /// The shorter forms of messages that stay.
+    fn shortening(&self) -> Vec<Saving> {
+        let saving = self.plan.shortened.iter().filter_map(|shortened| {
             let item = self.history.items.get(shortened.at)?;
             let projection = Projection {
                 key: ProjectionKey {
@@ -359,7 +376,7 @@ impl Work {
                 reason: "kept by a compaction, and larger than what may be kept".to_owned(),
             };
             let saved = item.tokens - self.history.ledger.count(&shortened.form);
-            Some(Saving { saved, projection })
+            Some(Saving { at: shortened.at, saved, projection })
         });
         saving.collect()
     }
@@ -373,8 +390,9 @@ struct Ending {
     dropped: Option<HardPrunePlan>,
 }
 
-/// A kept message in a shorter form.
+/// A message that stays, in a shorter form.
 struct Saving {
+    at: usize,
     saved: Tokens,
     projection: Projection,
 }

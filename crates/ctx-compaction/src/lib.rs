@@ -12,6 +12,7 @@ mod answer;
 mod audit;
 mod calls;
 mod chunk;
+mod cited;
 mod compact;
 mod config;
 mod extract;

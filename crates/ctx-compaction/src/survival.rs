@@ -59,7 +59,9 @@ pub fn survivals(covered: &[Said], kept: &[Said], summary: &str) -> Vec<Survival
 
 /// The line of a summary that has a fact: its words, else its citation, else most of its words.
 fn line_with<'a>(summary: &'a str, fact: &Fact) -> &'a str {
-    let cited = format!("[e:{}]", fact.entry);
+    // A citation may be a shortened id.
+    let beginning: String = fact.entry.chars().take(8).collect();
+    let cited = format!("[e:{beginning}");
     let words: HashSet<&str> = fact.text.split_whitespace().collect();
     let score = |line: &&str| {
         let shared = line.split_whitespace().filter(|word| words.contains(word)).count();

@@ -10,3 +10,4 @@ mod ladder;
 mod pieces;
 mod plan;
 mod random;
+mod wedges;

@@ -1,0 +1,192 @@
+//! Whatever the session, the window and the model: in the end there is a request that fits.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use ctx_compaction::{Config, Details, History, KeepMessages, Order, Rung, compact};
+use ctx_core::{
+    CompactResult, Compacted, CompactionTrigger, ContextView, Counter, Entry, Message, Profile,
+    Role, SummaryInstructions, SummaryModels, Timer, Timestamp, TokenLedger, Tokens, check_pairs,
+};
+use ctx_testkit::{FaultySummarizer, RandomTranscript, VirtualTimer};
+
+const RUNS: u64 = 10_000;
+const THREADS: u64 = 4;
+
+/// Numbers drawn from a seed.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n.max(1)
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+struct Case {
+    view: ContextView,
+    config: Config,
+    order: Order,
+    timer: VirtualTimer,
+}
+
+fn case(seed: u64) -> Case {
+    let mut draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let window = match draw.below(20) {
+        0 => 4_000 + draw.below(124_000),
+        1..6 => 8_000 + draw.below(16_000),
+        _ => 4_000 + draw.below(4_000),
+    } as u32;
+    let tokens = u64::from(window) * (20 + draw.below(230)) / 100;
+    let transcript = RandomTranscript::seeded(seed).tokens(Tokens(tokens as u32)).generate();
+    let profile = Profile::ALL[draw.below(5) as usize];
+    let mut config = Config::for_profile(profile);
+    if draw.one_in(8) {
+        config.keep_recent_messages = Some(KeepMessages::Count(1 + draw.below(40) as u32));
+    } else if draw.one_in(8) {
+        config.keep_recent_turns = Some(1 + draw.below(5) as u32);
+    }
+    if draw.one_in(6) {
+        config.split_turns = !config.split_turns;
+    }
+    let ledger = TokenLedger::new(
+        Counter::for_profile(profile),
+        Tokens(window),
+        config.reserve(Tokens(window)),
+    )
+    .with_system(Tokens(draw.below(600) as u32))
+    .with_tools(Tokens(draw.below(600) as u32));
+    let view = transcript.view(ledger).unwrap();
+    let timer = VirtualTimer::default();
+    let models = (!draw.one_in(4)).then(|| SummaryModels {
+        chain: (0..1 + draw.below(2))
+            .map(|n| Arc::new(FaultySummarizer::seeded(seed + n * RUNS)) as _)
+            .collect(),
+        timer: Arc::new(timer.clone()),
+    });
+    use CompactionTrigger::{Manual, Overflow, Threshold};
+    let order = Order {
+        trigger: [Overflow, Manual, Threshold][draw.below(3) as usize],
+        attempt: 1 + draw.below(3) as u32,
+        force: draw.one_in(4),
+        token_budget: draw.one_in(6).then(|| Tokens(draw.below(u64::from(window)) as u32)),
+        focus: draw.one_in(5).then(|| "the parser </focus>".to_owned()),
+        instructions: SummaryInstructions::default(),
+        models,
+        now: Timestamp(seed as i64),
+    };
+    Case { view, config, order, timer }
+}
+
+#[test]
+fn every_run_commits_something_that_fits_or_needed_nothing() {
+    let part = |thread: u64| (thread..RUNS).step_by(THREADS as usize).map(run).collect::<Tally>();
+    let tally = thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|n| scope.spawn(move || part(n))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).fold(Tally::default(), Tally::add)
+    });
+    println!("{tally:?}");
+    // The sample must be one in which things happen.
+    assert!(tally.compacted > RUNS / 2 && tally.nothing > 0, "{tally:?}");
+    assert!(tally.by_model > RUNS / 50 && tally.extractive > RUNS / 4, "{tally:?}");
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    compacted: u64,
+    nothing: u64,
+    by_model: u64,
+    extractive: u64,
+    cut: u64,
+}
+
+impl Tally {
+    fn add(self, other: Self) -> Self {
+        Self {
+            compacted: self.compacted + other.compacted,
+            nothing: self.nothing + other.nothing,
+            by_model: self.by_model + other.by_model,
+            extractive: self.extractive + other.extractive,
+            cut: self.cut + other.cut,
+        }
+    }
+}
+
+impl FromIterator<Option<Rung>> for Tally {
+    fn from_iter<I: IntoIterator<Item = Option<Rung>>>(rungs: I) -> Self {
+        let mut tally = Self::default();
+        for rung in rungs {
+            match rung {
+                None => tally.nothing += 1,
+                Some(Rung::Model | Rung::WithoutOversized) => tally.by_model += 1,
+                Some(Rung::Extractive) => tally.extractive += 1,
+                Some(Rung::HardPrune) => tally.cut += 1,
+            }
+            tally.compacted += u64::from(rung.is_some());
+        }
+        tally
+    }
+}
+
+fn run(seed: u64) -> Option<Rung> {
+    let Case { mut view, config, order, timer } = case(seed);
+    let history = History::of(&view).unwrap();
+    let (used, limit) = (history.used(), view.ledger().limit());
+    let threshold = config.threshold(view.ledger());
+    let deadline = Duration::from_secs(config.timeout_seconds.into());
+    let wanted = order.trigger != CompactionTrigger::Threshold || order.force || used > threshold;
+    let messages = history.items.len();
+    let work = compact(history, Arc::new(config), order);
+    let result: CompactResult = timer.run(work).unwrap();
+    assert!(result.ok, "{seed}");
+    assert!(timer.elapsed() <= deadline, "{seed}: took {:?}", timer.elapsed());
+    let Some(compacted) = result.result else {
+        let reason = result.reason.unwrap();
+        // With nothing compacted, the history is one message or group, or already small.
+        assert!(!wanted || used <= limit || messages <= 2 || is_one_group(&view), "{seed}: {reason}");
+        fits(&mut view, seed);
+        return None;
+    };
+    let receipt = Details::from_json(compacted.details.as_ref().unwrap()).unwrap().receipt;
+    assert!(compacted.tokens_after.unwrap() < compacted.tokens_before, "{seed}");
+    //AUDIT
+    let mut reopened = reopened(&view, &compacted);
+    view.compact(compacted, "summary", "test", "test").unwrap();
+    fits(&mut view, seed);
+    fits(&mut reopened, seed);
+    Some(receipt.rung)
+}
+
+/// The session as it is read again: the summary, and what was kept.
+fn reopened(view: &ContextView, compacted: &Compacted) -> ContextView {
+    let mut again = ContextView::new(view.ledger().clone())
+        .with_projections(compacted.projections.iter().cloned());
+    let summary = Message::text(Role::CompactionSummary, compacted.summary.as_str());
+    again.append(Arc::new(Entry::held("summary", summary))).unwrap();
+    let kept = view.nodes().iter().filter(|node| node.is_live() && node.role() != &Role::System);
+    let first = &compacted.first_kept_entry_id;
+    for node in kept.skip_while(|node| node.entry().id() != first) {
+        again.append(node.entry().clone()).unwrap();
+    }
+    again
+}
+
+fn fits(view: &mut ContextView, seed: u64) {
+    let finished = view.finish().unwrap();
+    assert!(finished.tokens <= view.ledger().limit(), "{seed}: {}", finished.tokens);
+    let sent = view.messages().unwrap();
+    assert!(check_pairs(sent.iter().map(|message| &**message)).is_ok(), "{seed}");
+}
+
+fn is_one_group(view: &ContextView) -> bool {
+    let mut live = view.nodes().iter().filter(|node| {
+        node.is_live() && !matches!(node.role(), Role::System | Role::CompactionSummary)
+    });
+    let first = live.next().map(|node| node.group());
+    live.all(|node| Some(node.group()) == first)
+}
