@@ -51,7 +51,8 @@ impl Asked<'_> {
     /// The error of a refused request, or, with empty headers, of an error inside a stream.
     pub(crate) fn failure(&self, status: u16, headers: &HeaderMap, said: &ErrorText) -> Error {
         let overflow = overflow_of(status, said);
-        let wait = retry_after(headers, SystemTime::now());
+        let wait = retry_after(headers, SystemTime::now()).or_else(|| said.wait());
+        let wait = wait.map(|wait| wait.min(LONGEST_WAIT));
         let error = match overflow {
             Some(found) => self.overflow(&found),
             None => self.refused(status, said, wait),
@@ -154,7 +155,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
     let millis = text("retry-after-ms").and_then(|ms| seconds(ms.parse::<f64>().ok()? / 1e3));
-    let wait = millis.or_else(|| {
+    millis.or_else(|| {
         let after = text(RETRY_AFTER.as_str())?;
         if let Ok(number) = after.parse::<f64>() {
             return seconds(number);
@@ -166,8 +167,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
         // The server's own clock, where it says what it shows.
         let now = text(DATE.as_str()).and_then(date).unwrap_or(now);
         Some(date(after)?.duration_since(now).unwrap_or_default())
-    });
-    wait.map(|wait| wait.min(LONGEST_WAIT))
+    })
 }
 
 fn request_id(headers: &HeaderMap) -> Option<&str> {

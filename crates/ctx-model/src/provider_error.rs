@@ -1,6 +1,7 @@
 //! What a provider's error body says, whatever its shape.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -125,6 +126,16 @@ impl ErrorText {
         })
     }
 
+    /// How long the text asks to wait, which inside a stream nothing else can say: `Please try
+    /// again in 4.77s`, `in 1m30s`, `in 250ms`.
+    pub(crate) fn wait(&self) -> Option<Duration> {
+        self.texts().find_map(|text| {
+            let text = text.to_lowercase();
+            let (_, rest) = text.split_once("try again in ")?;
+            wait_at_start(rest)
+        })
+    }
+
     fn say(&mut self, text: &str) {
         let text = text.trim();
         if !text.is_empty() && self.texts.len() < TEXTS {
@@ -178,5 +189,66 @@ impl ErrorText {
             Ok(inner @ (Value::Object(_) | Value::Array(_))) => self.take(&inner, depth),
             _ => self.say(text),
         }
+    }
+}
+
+fn wait_at_start(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut seconds = None;
+    // Hours, minutes, seconds and milliseconds at most.
+    for _ in 0..4 {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let Ok(number) = rest[..digits].parse::<f64>() else { break };
+        let after = rest[digits..].trim_start();
+        let unit = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        let (unit, more) = after.split_at(unit);
+        let scale = match unit {
+            "ms" => 0.001,
+            "s" | "sec" | "second" | "seconds" => 1.0,
+            "m" | "min" | "minute" | "minutes" => 60.0,
+            "h" | "hour" | "hours" => 3_600.0,
+            _ => break,
+        };
+        seconds = Some(seconds.unwrap_or(0.0) + number * scale);
+        rest = more;
+    }
+    Duration::try_from_secs_f64(seconds?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_read_from_what_is_said() {
+        let millis = |text: &str| read(text).wait().map(|wait| wait.as_millis());
+        for (text, expected) in [
+            ("Rate limit reached. Please try again in 4.77s. Need more?", Some(4_770)),
+            ("Please try again in 20s.", Some(20_000)),
+            ("Try again in 250ms", Some(250)),
+            ("try again in 1m30.5s", Some(90_500)),
+            ("try again in 2 minutes", Some(120_000)),
+            ("try again in 1h", Some(3_600_000)),
+            ("try again in a while", None),
+            ("try again in 1.2.3s", None),
+            ("try again in 5 apples", None),
+            ("try again in ", None),
+            ("try again later", None),
+        ] {
+            assert_eq!(millis(text), expected, "{text}");
+        }
+        let nines = "9".repeat(4_000);
+        assert_eq!(millis(&format!("try again in {nines}s")), None);
+    }
+
+    #[test]
+    fn only_the_providers_words_are_taken() {
+        let body = r#"{"detail":[{"msg":"bad","input":"secret prompt","loc":["body"]}],
+            "error":{"message":"{\"error\":{\"message\":\"inner\",\"code\":\"x_y\"}}","code":400}}"#;
+        let error = read(body);
+        assert_eq!(error.texts().collect::<Vec<_>>(), ["inner", "bad", "x_y", "400"]);
+        assert_eq!((error.message(), error.status()), (Some("inner"), 400));
+        assert!(error.says(&["inner"]) && !error.says(&["secret"]) && error.has_code("X_Y"));
+        assert!(read("").is_empty() && read("{}").is_empty() && !read("oops").is_empty());
     }
 }

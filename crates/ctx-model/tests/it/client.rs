@@ -1,5 +1,6 @@
 //! The layer below: bytes out, bytes in.
 
+use std::io::Write;
 use std::time::Duration;
 
 use ctx_core::ErrorKind;
@@ -128,8 +129,13 @@ fn outside_of_a_runtime_it_is_an_error_and_no_panic() {
 #[tokio::test]
 async fn tls_is_set_up_before_it_fails() {
     // Something that speaks no TLS answers, so the handshake fails; no certificate, no panic.
-    let server = Server::with("HTTP/1.1 400 Bad Request\r\n\r\n");
-    let url = server.url().replace("http:", "https:");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+    });
     let error = Client::default().send(request(&url)).await.unwrap_err();
+    server.join().unwrap();
     assert!(matches!(error.kind(), ErrorKind::Upstream | ErrorKind::Io), "{error}");
 }

@@ -7,5 +7,6 @@ mod client;
 mod connect;
 mod embed;
 mod errors;
+mod fake;
 mod secrets;
 mod server;
