@@ -63,7 +63,7 @@ function receiptOf(receipt) {
   const facts = {
     "Stands for": `${receipt.firstEntryId} to ${receipt.lastEntryId}`,
     "Kept from": receipt.firstKeptEntryId + (receipt.splitTurn ? " (inside a turn)" : ""),
-    Summary: `${whole(receipt.summaryTokens)} tokens, ${receipt.strategy}`,
+    Summary: `${whole(receipt.summaryTokens)} tokens${receipt.model ? `, ${receipt.strategy}` : ""}`,
     Calls: receipt.calls.length ? callsOf(receipt) : "none",
     "Made up, and removed": audit.ungrounded.length ? audit.ungrounded.join(", ") : "nothing",
     Notes: receipt.notes.join("; "),
