@@ -109,9 +109,21 @@ impl SecretText {
     }
 
     fn printed(&self) -> &str {
-        let is_reference =
-            ["$", "env:", "file:"].iter().any(|begin| self.0.trim_start().starts_with(begin));
-        if is_reference { &self.0 } else { "(hidden)" }
+        if self.is_reference() { &self.0 } else { "(hidden)" }
+    }
+
+    /// What looks like a variable and names none may be a key with a dollar in front.
+    fn is_reference(&self) -> bool {
+        let text = self.0.trim();
+        let braced = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+        let name = text.strip_prefix("env:").or(braced).or_else(|| text.strip_prefix('$'));
+        let in_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        match name {
+            Some(name) => {
+                name.starts_with(|c: char| !c.is_ascii_digit()) && name.chars().all(in_name)
+            }
+            None => text.starts_with("file:"),
+        }
     }
 }
 

@@ -118,7 +118,9 @@ fn the_schema_speaks_of_keys_and_not_of_rust() {
 #[test]
 fn a_key_in_the_configuration_is_never_printed() {
     let provider = |inner: &str| format!("{{ models: {{ providers: {{ p: {{ {inner} }} }} }} }}");
-    let sound = provider("apiKey: 'sk-secret', headers: { 'x-a': 'sk-secret', 'x-b': '$NAME' }");
+    let sound = provider(
+        "apiKey: 'sk-secret', headers: { 'x-a': 'sk-secret', 'x-b': '$NAME', 'x-c': '$sk-secret' }",
+    );
     let config = Config::parse(&sound).unwrap();
     let shown = config.effective().unwrap();
     let provider_shown = &shown["models"]["providers"]["p"];
