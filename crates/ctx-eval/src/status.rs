@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ctx_core::{Message, Profile, Result, Role, TokenLedger, Tokens};
+use ctx_core::{ContextView, Message, Profile, Result, Role, TokenLedger, Tokens};
 use ctx_session::Transcript;
 use serde::Serialize;
 
@@ -33,7 +33,8 @@ pub struct ContextReport {
     pub messages: usize,
     /// Messages by role.
     pub roles: BTreeMap<String, usize>,
-    /// Tokens of the messages by the counter, uncorrected.
+    /// Tokens of the messages by the counter, uncorrected, in the forms in which they go out: those
+    /// that a compaction or an earlier request shortened are shorter.
     pub tokens: Tokens,
     /// The compaction the context starts with.
     pub compaction: Option<String>,
@@ -149,6 +150,15 @@ pub fn status(
         *report.roles.entry(measured.role.name().to_owned()).or_default() += 1;
         report.tokens += measured.tokens;
         usage.see(measured, report.tokens);
+    }
+    let sent = transcript.sent_forms(None)?;
+    if !sent.is_empty() {
+        // What was sent in a shorter form goes out in that form again.
+        let mut view = ContextView::new(ledger.clone()).with_projections(sent);
+        for entry in &context.entries {
+            view.append(entry.clone())?;
+        }
+        report.tokens = view.total();
     }
     let limit = ledger.limit();
     let used = report.tokens + ledger.fixed();
