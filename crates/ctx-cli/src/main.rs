@@ -6,6 +6,7 @@ mod args;
 mod commands;
 mod files;
 mod models;
+mod named;
 mod out;
 mod receipt;
 mod setup;

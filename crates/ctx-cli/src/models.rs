@@ -2,15 +2,22 @@
 
 use std::sync::Arc;
 
-use ctx_core::{Result, SummaryModels};
+use ctx_core::{Error, ErrorKind, Result, SummaryModels};
 use ctx_engine_registry::{Config, ModelConfig, Models, ProviderConfig};
-use ctx_model::{Client, KeyRef, Prices, Provider, ProviderModel, TokioTimer, connect_chain};
+use ctx_model::{
+    Catalogue, Client, KeyRef, Prices, Provider, ProviderModel, TokioTimer, connect_chain,
+};
 
 use crate::args::Fit;
 use crate::out::Out;
+use crate::words::shortened;
 
 /// What stands for "no model" on the command line.
 const NONE: &str = "none";
+
+/// How many names of models are offered, and how long they may be.
+const LISTED: usize = 8;
+const NAME_CHARS: usize = 80;
 
 /// The model that writes summaries and its fallbacks: the one asked for, or the one configured, or
 /// the session's own where the configuration says how to reach it. `None`: the extractive
@@ -43,13 +50,49 @@ pub(crate) fn summary_models(
         models.providers.iter().map(provider).collect::<Result<_, _>>()?;
     let client = Arc::new(Client::default());
     let names = compaction.model_chain(first);
+    check_is_listed(first, &models)?;
     // The first is what was asked for.
-    ctx_model::connect(first, &providers, &client)?;
+    ctx_model::connect(first, &providers, &client).map_err(|error| near(error, &models))?;
     let (chain, missing) = connect_chain(&names, &providers, &client);
     for error in missing {
         out.note(format!("a fallback is left out: {error}"));
     }
     Ok(Some(SummaryModels { chain, timer: Arc::new(TokioTimer::default()) }))
+}
+
+/// Refuses a model that its provider's own list does not have, unless the catalogue does. Without
+/// its window there is no telling what may be sent to it.
+fn check_is_listed(name: &str, models: &Models) -> Result<()> {
+    let Some((provider, model)) = name.split_once('/') else { return Ok(()) };
+    let configured = models.providers.iter().find(|(id, _)| id.eq_ignore_ascii_case(provider));
+    let Some((id, configured)) = configured else { return Ok(()) };
+    let is_listed = configured.models.iter().any(|m| m.id.eq_ignore_ascii_case(model));
+    if is_listed || configured.models.is_empty() || Catalogue::embedded().find(model).is_some() {
+        return Ok(());
+    }
+    let error = Error::new(ErrorKind::NotFound, "the provider lists no such model")
+        .with("model", shortened(name, NAME_CHARS));
+    let listed = configured.models.iter().take(LISTED).map(|m| shortened(&m.id, NAME_CHARS));
+    let listed: Vec<_> = listed.collect();
+    Err(error.hint(format!(
+        "it lists {}; add yours to models.providers.{id}.models, with its contextWindow",
+        listed.join(", "),
+    )))
+}
+
+/// Names configured models beside what the catalogue offers, where one is not found.
+fn near(error: Error, models: &Models) -> Error {
+    let all = models.providers.iter().flat_map(|(id, provider)| {
+        provider.models.iter().map(move |model| format!("{id}/{}", model.id))
+    });
+    let all: Vec<_> = all.take(LISTED).map(|name| shortened(&name, NAME_CHARS)).collect();
+    match error.hint_text() {
+        Some(hint) if error.kind() == ErrorKind::NotFound && !all.is_empty() => {
+            let hint = format!("{hint}; configured: {}", all.join(", "));
+            error.hint(hint)
+        }
+        _ => error,
+    }
 }
 
 /// A provider of the configuration, as ctx-model takes it.

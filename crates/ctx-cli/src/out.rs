@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use anstream::{eprintln, stdout};
 use anstyle::{AnsiColor, Style};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use ctx_eval::SessionReport;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+use terminal_size::{Width, terminal_size_of};
 
 use crate::args::{Global, When};
 use crate::words::{bytes, counted, harmless, harmless_json, shortened};
@@ -156,11 +157,14 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// A table without lines. The columns from the second to the `numbers`th are aligned to the right.
+/// A table without lines, no wider than the terminal where there is one. The columns from the second to the `numbers`th are aligned to the right.
 /// What cells say may come from a transcript: it is made harmless here.
 pub(crate) fn table(header: &[&str], rows: Vec<Vec<Cell>>, numbers: usize) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
+    if let Some((Width(columns), _)) = terminal_size_of(io::stdout()) {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
+    }
     if !header.is_empty() {
         table.set_header(header.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>());
     }

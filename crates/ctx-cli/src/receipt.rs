@@ -2,6 +2,7 @@
 
 use ctx_layers::compaction::{Call, FactKind, Receipt, Rung};
 
+use crate::named::ShortIds;
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::words::{counted, harmless, percent, shortened, thousands, usd};
 
@@ -48,8 +49,27 @@ pub(crate) fn writer(receipt: &Receipt) -> String {
     if receipt.emergency { format!("{name} (emergency)") } else { name }
 }
 
+/// What is to be said where a model was to write the summary, and another did, or none.
+pub(crate) fn fell_back(receipt: &Receipt, asked: Option<&str>) -> Option<String> {
+    let asked = asked.filter(|asked| receipt.model.as_deref() != Some(asked))?;
+    let mut why = receipt.notes.join("; ");
+    if why.is_empty() {
+        why = receipt.calls.iter().rev().find_map(|call| call.error.clone())?;
+    }
+    Some(match receipt.rung {
+        Rung::Model | Rung::WithoutOversized => {
+            let model = receipt.model.as_deref().unwrap_or("another model");
+            format!("{model} wrote the summary, not {asked}: {why}")
+        }
+        Rung::Extractive => {
+            format!("the extractive summariser wrote the summary, not {asked}: {why}")
+        }
+        Rung::HardPrune => format!("history was cut without a summary by {asked}: {why}"),
+    })
+}
+
 /// The whole receipt.
-pub(crate) fn print(receipt: &Receipt, out: &Out) -> anyhow::Result<()> {
+pub(crate) fn print(receipt: &Receipt, ids: &ShortIds<'_>, out: &Out) -> anyhow::Result<()> {
     let (before, after) = (receipt.tokens_before.get(), receipt.tokens_after.get());
     let share = if before == 0 { 1.0 } else { after as f64 / before as f64 };
     out.line(format!(
@@ -63,7 +83,7 @@ pub(crate) fn print(receipt: &Receipt, out: &Out) -> anyhow::Result<()> {
         "{} summarised, {} kept from entry {}{}",
         counted(receipt.messages as usize, "message"),
         receipt.kept_messages,
-        shortened(&receipt.first_kept_entry_id, NAME_CHARS),
+        ids.show(&receipt.first_kept_entry_id),
         if receipt.split_turn { " (inside a turn)" } else { "" },
     ))?;
     out.line(format!("written by {}", harmless(&writer(receipt))))?;
@@ -76,7 +96,7 @@ pub(crate) fn print(receipt: &Receipt, out: &Out) -> anyhow::Result<()> {
     out.line("")?;
     out.line(audit(receipt))?;
     named("made up, and removed", &receipt.audit.ungrounded, out)?;
-    let shortened: Vec<String> = receipt.shortened.iter().map(ToString::to_string).collect();
+    let shortened: Vec<String> = receipt.shortened.iter().map(|id| ids.show(id)).collect();
     named("kept in a shorter form", &shortened, out)
 }
 

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ctx_core::{
-    BlobStore, ContextEngine, Counter, Entry, EntryId, Error, ErrorKind, Profile, Services,
-    TokenLedger, Tokens,
+    BlobStore, ContextEngine, Counter, Entry, Error, ErrorKind, Profile, Services, TokenLedger,
+    Tokens,
 };
 use ctx_engine_registry::{BuildContext, Config, ModelWindow, Models, Plugins, Registry};
 use ctx_eval::{SessionReport, StatusSetup};
@@ -16,6 +16,7 @@ use ctx_window_guard::{Candidates, ContextWindowSource, Window};
 
 use crate::args::{Fit, Global};
 use crate::models;
+use crate::named;
 use crate::out::Out;
 use crate::words::counted;
 
@@ -44,6 +45,8 @@ pub(crate) struct Fitted {
     pub(crate) profile: Profile,
     pub(crate) model: Option<String>,
     pub(crate) prices: Option<Prices>,
+    /// The model that is to write summaries.
+    pub(crate) writer: Option<String>,
 }
 
 /// The configuration named by `--config`, or the one in the home folder, or the defaults.
@@ -82,14 +85,6 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// The entry a person named.
-pub(crate) fn find_entry(transcript: &Transcript, id: &str) -> anyhow::Result<EntryId> {
-    Ok(transcript.find(id).ok_or_else(|| {
-        Error::new(ErrorKind::NotFound, format!("no entry '{id}'"))
-            .hint("`ctx convert SESSION --to pi` prints every entry with its id")
-    })?)
-}
-
 /// Reads a transcript as it stands, from a file, or from standard input where the file is `-`.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Transcript> {
     if is_stdin(path) {
@@ -122,7 +117,7 @@ pub(crate) fn entries(
     ignore_compactions: bool,
 ) -> anyhow::Result<Vec<Arc<Entry>>> {
     let leaf = match at {
-        Some(id) => Some(find_entry(transcript, id)?),
+        Some(id) => Some(named::find_entry(transcript, id)?),
         None => None,
     };
     if ignore_compactions {
@@ -210,6 +205,8 @@ pub(crate) fn fit(
     resolved.check_window(fit)?;
     resolved.warn(out);
     let summary_models = models::summary_models(&resolved.config, fit, out)?;
+    let chain = summary_models.as_ref().map(|models| models.chain.as_slice());
+    let writer = chain.and_then(|chain| Some(chain.first()?.name().to_owned()));
     let services = Services { blobs: Some(blobs), summary_models, ..Services::default() };
     let registry = Registry::collect()?;
     let context = BuildContext {
@@ -229,6 +226,7 @@ pub(crate) fn fit(
         profile: resolved.profile,
         model: resolved.model,
         prices: resolved.prices,
+        writer,
     })
 }
 

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use ctx_compaction::Details;
 use ctx_core::{
     AssembleRequest, BlobStore, Error, ErrorKind, IdSource, Manifest, NodeState, RawJson,
     SequentialIds, Timestamp, TurnContext,
@@ -16,12 +17,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::args::{Assemble, Global, Shape};
+use crate::named::{ID_CHARS, find_entry};
 use crate::out::{BOLD, Cell, DIM, Out, table};
+use crate::receipt;
 use crate::setup;
 use crate::words::{counted, shortened, thousands};
-
-/// Room for a UUID.
-const ID_CHARS: usize = 36;
 
 #[derive(Serialize)]
 struct Assembled {
@@ -42,7 +42,7 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     let fitted = setup::fit(global, &args.fit, &transcript, blobs, out)?;
     let entries = setup::entries(&transcript, args.at.as_deref(), args.ignore_compactions)?;
     let leaf = match &args.at {
-        Some(id) => Some(setup::find_entry(&transcript, id)?),
+        Some(id) => Some(find_entry(&transcript, id)?),
         None => transcript.leaf().cloned(),
     };
     let sent = transcript.sent_forms(leaf.as_ref())?;
@@ -59,6 +59,11 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     view.finish()?;
     let compactions = view.take_compactions();
     let forms = view.take_projections();
+    for details in compactions.iter().filter_map(|c| Details::from_json(c.details.as_ref()?)) {
+        if let Some(warning) = receipt::fell_back(&details.receipt, fitted.writer.as_deref()) {
+            out.warn(warning);
+        }
+    }
     if args.record {
         for compacted in &compactions {
             let id = store_compaction(&home, &args.session, leaf.as_ref(), compacted, now)?;

@@ -8,19 +8,18 @@ use ctx_core::{
     CompactRequest, CompactResult, Compacted, CompactionTrigger, ContextView, EntryId, Error,
     ErrorKind, IdentifierPolicy, SequentialIds, SummaryInstructions, Timestamp, TurnContext,
 };
+use ctx_session::Transcript;
 use ctx_session::blobs::MemoryBlobs;
 use ctx_session::compactions::{store_compaction, undo_compaction};
 use ctx_session::paths::Home;
 use serde::Serialize;
 
 use crate::args::{Compact, Global};
+use crate::named::{ID_CHARS, ShortIds, find_entry};
 use crate::out::{BOLD, Out};
 use crate::receipt;
 use crate::setup;
 use crate::words::{harmless, harmless_lines, shortened};
-
-/// Room for an id.
-const ID_CHARS: usize = 60;
 
 /// The result, and what became of it.
 #[derive(Serialize)]
@@ -91,28 +90,43 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
         let id = store_compaction(&home, &args.session, leaf.as_ref(), compacted, now)?;
         entry_id = Some(id);
     }
+    if let Some(details) = details(&result)
+        && let Some(warning) = receipt::fell_back(&details.receipt, fitted.writer.as_deref())
+    {
+        out.warn(warning);
+    }
     let report = Report { result, entry_id, dry_run: args.dry_run };
     if args.json {
         out.json(&report)?;
     } else {
-        print(&report, args, out)?;
+        print(&report, &transcript, args, out)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(report: &Report, args: &Compact, out: &Out) -> anyhow::Result<()> {
+/// What the compactor says of its work.
+fn details(result: &CompactResult) -> Option<Details> {
+    Details::from_json(result.result.as_ref()?.details.as_ref()?)
+}
+
+fn print(
+    report: &Report,
+    transcript: &Transcript,
+    args: &Compact,
+    out: &Out,
+) -> anyhow::Result<()> {
     let Some(compacted) = &report.result.result else {
         let reason = report.result.reason.as_deref().unwrap_or("no reason given");
         out.line(format!("{BOLD}nothing compacted{BOLD:#}: {}", harmless(reason)))?;
         return Ok(());
     };
-    let details = compacted.details.as_ref().and_then(Details::from_json);
+    let details = details(&report.result);
     block(compacted, details.as_ref(), out)?;
     if let Some(details) = &details {
         out.line("")?;
-        receipt::print(&details.receipt, out)?;
+        receipt::print(&details.receipt, &ShortIds::of(transcript), out)?;
     }
-    let session = args.session.display();
+    let session = harmless(&args.session.to_string_lossy());
     match &report.entry_id {
         Some(id) => out.note(format!(
             "stored as {}; `ctx diff {session}` shows what left the context, `ctx compact \
@@ -139,7 +153,7 @@ fn undo(args: &Compact, out: &Out) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     let transcript = setup::open(&args.session, out)?;
     let which = match &args.compaction {
-        Some(id) => Some(setup::find_entry(&transcript, id)?),
+        Some(id) => Some(find_entry(&transcript, id)?),
         None => None,
     };
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());

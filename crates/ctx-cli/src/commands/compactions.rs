@@ -7,13 +7,11 @@ use ctx_session::compactions::{CompactedBy, StoredCompaction};
 use jiff::Timestamp;
 
 use crate::args::Compactions;
+use crate::named::ShortIds;
 use crate::out::{Cell, DIM, GREEN, Out, table};
 use crate::receipt;
 use crate::setup;
-use crate::words::{shortened, thousands};
-
-/// Room for an id.
-const ID_CHARS: usize = 40;
+use crate::words::thousands;
 
 pub(crate) fn run(args: &Compactions, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
@@ -23,12 +21,12 @@ pub(crate) fn run(args: &Compactions, out: &Out) -> anyhow::Result<ExitCode> {
     } else if list.is_empty() {
         out.note("the session was never compacted; `ctx compact` does");
     } else {
-        out.line(rows(&list))?;
+        out.line(rows(&list, &ShortIds::of(&transcript)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn rows(list: &[StoredCompaction]) -> String {
+fn rows(list: &[StoredCompaction], ids: &ShortIds<'_>) -> String {
     let in_force = list.iter().rposition(|compaction| !compaction.undone);
     let rows = list.iter().enumerate().map(|(at, compaction)| {
         let receipt = receipt_of(compaction);
@@ -48,7 +46,7 @@ fn rows(list: &[StoredCompaction]) -> String {
         };
         let when = compaction.timestamp.and_then(|at| Timestamp::from_millisecond(at.0).ok());
         let mut row: Vec<Cell> = vec![
-            shortened(&compaction.id, ID_CHARS).into(),
+            ids.show(&compaction.id).into(),
             thousands(compaction.covered.messages as u64).into(),
             tokens(compaction.tokens_before).into(),
             tokens(compaction.tokens_after).into(),

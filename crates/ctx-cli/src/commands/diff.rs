@@ -10,13 +10,13 @@ use ctx_session::compactions::StoredCompaction;
 use serde::Serialize;
 
 use crate::args::{Diff, Global};
+use crate::named::{ShortIds, find_entry};
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::receipt;
 use crate::setup;
-use crate::words::{counted, shortened, thousands};
+use crate::words::{counted, harmless, shortened, thousands};
 
-/// Room for an id, and for a fact.
-const ID_CHARS: usize = 40;
+/// Room for a fact.
 const FACT_CHARS: usize = 90;
 
 /// How many facts of each fate are printed before the rest is only counted.
@@ -71,7 +71,7 @@ pub(crate) fn run(global: &Global, args: &Diff, out: &Out) -> anyhow::Result<Exi
     if args.json {
         out.json(&report)?;
     } else {
-        print(&report, args, out)?;
+        print(&report, &ShortIds::of(&transcript), args, out)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -84,7 +84,7 @@ fn choose<'a>(
 ) -> anyhow::Result<&'a StoredCompaction> {
     let found = match named {
         Some(id) => {
-            let id = setup::find_entry(transcript, id)?;
+            let id = find_entry(transcript, id)?;
             list.iter().find(|compaction| compaction.id == id)
         }
         None => list.iter().rfind(|compaction| !compaction.undone),
@@ -127,13 +127,13 @@ fn beginning(message: &Message) -> String {
     calls.join(", ")
 }
 
-fn print(report: &Report, args: &Diff, out: &Out) -> anyhow::Result<()> {
+fn print(report: &Report, ids: &ShortIds<'_>, args: &Diff, out: &Out) -> anyhow::Result<()> {
     let tokens: u64 = report.removed.iter().map(|removed| removed.tokens).sum();
     out.line(format!(
         "{BOLD}{}{BOLD:#} of {} tokens left the context with compaction {}\n",
         counted(report.removed.len(), "message"),
         thousands(tokens),
-        shortened(&report.compaction, ID_CHARS),
+        ids.show(&report.compaction),
     ))?;
     let of = |wanted: fn(&Fate) -> bool| {
         report.facts.iter().filter(move |fact| wanted(&fact.survives)).collect::<Vec<_>>()
@@ -141,13 +141,14 @@ fn print(report: &Report, args: &Diff, out: &Out) -> anyhow::Result<()> {
     let lost = of(|fate| *fate == Fate::Lost);
     let summarised = of(|fate| matches!(fate, Fate::Summary { .. }));
     let kept = of(|fate| matches!(fate, Fate::Kept { .. }));
-    section("not seen any more", RED, &lost, out)?;
+    section("not seen any more", RED, &lost, ids, out)?;
     if !args.lost {
-        section("in the summary", GREEN, &summarised, out)?;
-        section("in messages that were kept", YELLOW, &kept, out)?;
+        section("in the summary", GREEN, &summarised, ids, out)?;
+        section("in messages that were kept", YELLOW, &kept, ids, out)?;
     }
     if let Some(fact) = lost.first() {
-        let (session, entry) = (args.session.display(), shortened(&fact.fact.entry, ID_CHARS));
+        let (session, entry) =
+            (harmless(&args.session.to_string_lossy()), ids.show(&fact.fact.entry));
         out.note(format!("the originals are in the transcript: `ctx expand {session} {entry}`"));
     }
     Ok(())
@@ -157,13 +158,14 @@ fn section(
     title: &str,
     style: anstyle::Style,
     facts: &[&Survival],
+    ids: &ShortIds<'_>,
     out: &Out,
 ) -> anyhow::Result<()> {
     out.line(format!("{style}{title}{style:#}: {}", counted(facts.len(), "fact")))?;
     let rows = facts.iter().take(LISTED).map(|survival| {
         let place = match &survival.survives {
-            Fate::Kept { entry } => format!("now in {}", shortened(entry, ID_CHARS)),
-            _ => shortened(&survival.fact.entry, ID_CHARS),
+            Fate::Kept { entry } => format!("now in {}", ids.show(entry)),
+            _ => ids.show(&survival.fact.entry),
         };
         let cells: [Cell; 3] = [
             format!("  {}", receipt::kind_name(survival.fact.kind)).into(),

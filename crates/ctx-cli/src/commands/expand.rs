@@ -8,19 +8,17 @@ use ctx_session::Transcript;
 use serde_json::value::RawValue;
 
 use crate::args::Expand;
+use crate::named::{ID_CHARS, find_entry};
 use crate::out::{BOLD, DIM, Out};
 use crate::setup;
 use crate::words::{harmless, harmless_lines, shortened};
-
-/// Room for an id.
-const ID_CHARS: usize = 60;
 
 pub(crate) fn run(args: &Expand, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
     let all = transcript.all_messages();
     let mut found: Vec<Arc<Entry>> = Vec::new();
-    for wanted in args.entries.iter().flat_map(|cited| citations(cited)) {
-        let id = setup::find_entry(&transcript, wanted)?;
+    for wanted in args.entries.iter().flat_map(|cited| citations(&transcript, cited)) {
+        let id = find_entry(&transcript, wanted)?;
         found.extend(originals(&transcript, &all, &id)?);
     }
     let mut json = Vec::new();
@@ -41,10 +39,17 @@ pub(crate) fn run(args: &Expand, out: &Out) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The ids in what a person copies from a summary: `[e:a]`, `e:a`, `[e:a, e:b]` or `a`.
-fn citations(text: &str) -> impl Iterator<Item = &str> {
-    let ids = text.trim_matches(['[', ']']).split(',').map(str::trim);
-    ids.map(|id| id.strip_prefix("e:").unwrap_or(id)).filter(|id| !id.is_empty())
+/// The ids in what a person copies from a summary: `[e:a]`, `e:a`, `[e:a, e:b]`, `[e:a] [e:b]` or
+/// `a`.
+fn citations<'a>(transcript: &Transcript, text: &'a str) -> Vec<&'a str> {
+    // A transcript may have ids of any shape.
+    if transcript.find(text).is_some() {
+        return vec![text];
+    }
+    let parts = text.split(|c: char| c.is_whitespace() || matches!(c, '[' | ']' | ','));
+    let ids = parts.map(|id| id.strip_prefix("e:").unwrap_or(id)).filter(|id| !id.is_empty());
+    let ids: Vec<_> = ids.collect();
+    if ids.is_empty() { vec![text] } else { ids }
 }
 
 /// The message of an entry; or, for a compaction, the messages it stands for.

@@ -11,7 +11,7 @@ use crate::files::{Existing, write_beside};
 use crate::out::{Cell, DIM, GREEN, Out, RED, table};
 use crate::receipt;
 use crate::setup;
-use crate::words::{harmless, percent, thousands, usd};
+use crate::words::{counted, harmless, percent, thousands, usd};
 
 pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
@@ -35,6 +35,7 @@ pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<E
     if report.requests.is_empty() {
         out.warn("the transcript holds no answer of a model, so there is no request to replay");
     }
+    warn_of_fallbacks(&report, fitted.writer.as_deref(), out);
     if let Some(path) = &args.html {
         let existing = Existing::page(path, args.force);
         write_beside(&args.session, path, existing, |writer| {
@@ -48,6 +49,17 @@ pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<E
         print(&report, out)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says that not all summaries are by the model that was asked for, and why the first is not.
+fn warn_of_fallbacks(report: &ReplayReport, asked: Option<&str>, out: &Out) {
+    let receipts = report.compactions.iter().filter_map(ctx_eval::CompactionReport::receipt);
+    let mut warnings = receipts.filter_map(|receipt| receipt::fell_back(&receipt, asked));
+    let Some(first) = warnings.next() else { return };
+    out.warn(match warnings.count() {
+        0 => first,
+        more => format!("{first} (and {} more so)", counted(more, "compaction")),
+    });
 }
 
 fn print(report: &ReplayReport, out: &Out) -> anyhow::Result<()> {
@@ -141,7 +153,7 @@ fn compactions(report: &ReplayReport) -> String {
         row
     });
     let header = [
-        "compaction before request",
+        "before request",
         "tokens",
         "after",
         "messages",
