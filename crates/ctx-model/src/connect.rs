@@ -1,9 +1,13 @@
 //! From `provider/model` and a configuration to a model that can be called.
 
+use std::fmt;
 use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind, Result, Summarizer, Tokens};
 
+use reqwest::Url;
+
+use crate::endpoint::shown;
 use crate::known::{self, Known};
 use crate::{
     Api, Catalogue, ChatModel, Client, EmbedApi, Endpoint, HttpEmbedder, KeyRef, ModelFacts, Prices,
@@ -14,7 +18,7 @@ const UNKNOWN_WINDOW: Tokens = Tokens(16_000);
 
 /// A provider as a configuration describes it. What is left out comes from the built-in provider of
 /// that id, if there is one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Provider {
     /// The name before the slash.
     pub id: String,
@@ -28,6 +32,24 @@ pub struct Provider {
     pub headers: Vec<(String, KeyRef)>,
     /// Its models.
     pub models: Vec<ProviderModel>,
+}
+
+impl fmt::Debug for Provider {
+    /// A base URL may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let base_url = self.base_url.as_deref().map(|url| match Url::parse(url) {
+            Ok(url) => shown(&url),
+            Err(_) => "no URL".to_owned(),
+        });
+        f.debug_struct("Provider")
+            .field("id", &self.id)
+            .field("base_url", &base_url)
+            .field("api", &self.api)
+            .field("api_key", &self.api_key)
+            .field("headers", &self.headers)
+            .field("models", &self.models)
+            .finish()
+    }
 }
 
 /// A model of a provider as a configuration describes it. What is left out comes from the

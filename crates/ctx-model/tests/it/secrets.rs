@@ -68,7 +68,7 @@ fn configurations_hide_what_they_hold() {
     let key = || KeyRef::parse(KEY).unwrap();
     let provider = Provider {
         id: "mine".to_owned(),
-        base_url: Some("http://127.0.0.1:9".to_owned()),
+        base_url: Some(format!("http://user:{KEY}@127.0.0.1:9/v1?key={KEY}")),
         api_key: Some(key()),
         headers: vec![("x-key".to_owned(), key())],
         ..Provider::default()
