@@ -7,7 +7,8 @@ use ctx_core::{Counter, Entry, EntryId, Result, Role, Tokens};
 use ctx_layers::compaction::{
     Extract, FileLists, Grounds, PreviousSummary, Repair, Said, Ungrounded, extract, facts, repair,
 };
-use ctx_session::{EntryKind, LineItem, Transcript};
+use ctx_session::compactions::CompactedBy;
+use ctx_session::{LineItem, Transcript};
 
 use super::losses::{Kept, kept, said, ungrounded};
 use super::report::{RecordedSummary, RowKind, SummaryFigures};
@@ -29,18 +30,20 @@ pub(super) struct Point {
     after: Vec<Arc<Entry>>,
 }
 
-/// The agent's compactions on the way to the leaf, oldest first.
+/// The agent's compactions on the way to the leaf, oldest first. Those of ctx are not the agent's.
 pub(super) fn points(transcript: &Transcript) -> Result<Vec<Point>> {
     let mut points = Vec::new();
-    for index in transcript.path(None)? {
-        let Some(entry) = transcript.entries().get(index) else { continue };
-        let parent = entry.parent().and_then(|parent| transcript.entries().get(parent));
-        let (EntryKind::Compaction, Some(parent)) = (entry.kind(), parent) else { continue };
-        let after = transcript.context(Some(entry.id()))?;
-        if after.compaction.as_ref() == Some(entry.id()) {
-            let before = transcript.context(Some(parent.id()))?.entries;
-            points.push(Point { index, id: entry.id().clone(), before, after: after.entries });
+    for compaction in transcript.compaction_list(None)? {
+        if compaction.by == CompactedBy::Ctx || compaction.undone {
+            continue;
         }
+        let Some(index) = transcript.index_of(&compaction.id) else { continue };
+        let entry = transcript.entries().get(index);
+        let parent = entry.and_then(|entry| transcript.entries().get(entry.parent()?));
+        let Some(parent) = parent else { continue };
+        let before = transcript.context(Some(parent.id()))?.entries;
+        let after = transcript.context(Some(&compaction.id))?.entries;
+        points.push(Point { index, id: compaction.id, before, after });
     }
     Ok(points)
 }
