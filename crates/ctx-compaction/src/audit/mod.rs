@@ -56,7 +56,7 @@ pub fn audit(summary: &str, facts: &[Fact], grounds: &Grounds) -> Audit {
     }
     audit.report.facts = facts.len() as u32;
     audit.report.coverage = share(audit.report.kept, audit.report.facts);
-    audit.ungrounded = invented_in(&sheet, grounds);
+    audit.ungrounded = invented_in(&sheet, facts, grounds);
     audit.report.ungrounded = names(&audit.ungrounded);
     audit
 }
@@ -79,16 +79,19 @@ pub(crate) fn names(invented: &[Invented]) -> Vec<String> {
 }
 
 /// What stands in a summary and nowhere in its source, in the order of the summary.
-pub(crate) fn invented_in(sheet: &Sheet<'_>, grounds: &Grounds) -> Vec<Invented> {
+pub(crate) fn invented_in(sheet: &Sheet<'_>, facts: &[Fact], grounds: &Grounds) -> Vec<Invented> {
     let summary = sheet.summary();
     let tokens: Vec<_> = sheet.tokens().iter().filter(|token| is_audited(token)).cloned().collect();
     let held = grounds.hold(&tokens);
+    let doubtful: Vec<_> =
+        tokens.into_iter().zip(held).filter(|(_, held)| !held).map(|(token, _)| token).collect();
+    // What must be kept was taken from the source, if perhaps not letter by letter: white space of a
+    // passage, the arguments of a call.
+    let quoted =
+        if doubtful.is_empty() { Vec::new() } else { Grounds::quoting(facts).hold(&doubtful) };
     let mut out: Vec<Invented> = Vec::new();
-    for (token, held) in tokens.iter().zip(held) {
-        // Of a quoted command, the whole and its words are tokens; the words say more.
-        if !held {
-            out.push(Invented { text: token.text.to_owned(), range: token.range.clone() });
-        }
+    for (token, _) in doubtful.into_iter().zip(quoted).filter(|(_, quoted)| !quoted) {
+        out.push(Invented { text: token.text.to_owned(), range: token.range });
     }
     for cited in citations(summary) {
         if !cited.ids.iter().all(|id| grounds.has_entry(id)) {

@@ -48,6 +48,12 @@ fn is_listed(line: &str) -> bool {
     (single && first.is_ascii()) || mode
 }
 
+/// Whether a line is data and no words: JSON, or a log with its line breaks escaped.
+pub(super) fn is_data(line: &str) -> bool {
+    let near = ctx_core::text::head(line, ctx_core::Chars(2_000));
+    near.matches("\":").count() >= 2 || near.matches("\\n").count() >= 2
+}
+
 /// Whether a line is one frame of a stack.
 pub(super) fn is_frame(line: &str) -> bool {
     let line = line.trim_start();

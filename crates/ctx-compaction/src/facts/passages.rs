@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ctx_core::Role;
 
 use super::ask::Ask;
-use super::lines::prose_lines;
+use super::lines::{is_data, prose_lines};
 use super::reversal::lower_reversed;
 use super::voices::Voice;
 use crate::text::{Marks, clip, marks, segments, sentences};
@@ -72,9 +72,14 @@ impl Passages {
             let asks = sentence.trim_end().ends_with(['?', '？']);
             let (kind, weight) = match marks {
                 Marks { standing: true, .. } if demands(&marks) => (FactKind::Pinned, 0.9),
-                Marks { question: true, .. } if asks && !marks.constraint => continue,
+                // "We only do that here, no?" demands nothing; "can you not touch it?" does.
+                Marks { question: true, .. } if asks && !(marks.constraint && marks.request) => {
+                    continue;
+                }
                 Marks { constraint: true, .. } => (FactKind::Constraint, 0.7),
-                Marks { decision: true, .. } => (FactKind::Decision, 0.6),
+                Marks { decision: true, .. } | Marks { contrast: true, .. } => {
+                    (FactKind::Decision, 0.6)
+                }
                 Marks { revokes: true, .. } => (FactKind::Constraint, 0.6),
                 Marks { question: true, .. } => (FactKind::Question, 0.6),
                 _ => continue,
@@ -108,7 +113,7 @@ impl Passages {
             } else if marks.question && is_open(sentence) {
                 found += 1;
                 self.push(FactKind::Question, sentence, at, weight, false);
-            } else if marks.decision {
+            } else if marks.decision || (marks.contrast && chooses(sentence)) {
                 found += 1;
                 self.push(FactKind::Decision, sentence, at, weight, false);
             }
@@ -168,7 +173,24 @@ impl Passages {
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let prose = segments(text).into_iter().filter(|segment| !segment.is_code);
     let prose = prose.filter_map(|segment| text.get(segment.range));
-    prose.flat_map(prose_lines).flat_map(sentences).filter(|sentence| is_language(sentence))
+    let parts = prose.flat_map(prose_lines).flat_map(without_data);
+    parts.flat_map(sentences).filter(|sentence| is_language(sentence))
+}
+
+/// The parts of a text between its lines of data.
+fn without_data(text: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        let end = at + line.len();
+        if is_data(line) {
+            out.extend(text.get(start..at));
+            start = end;
+        }
+        at = end;
+    }
+    out.extend(text.get(start..));
+    out
 }
 
 /// Whether letters make up most of a sentence: not a line of a log, a table or code.
@@ -180,7 +202,10 @@ fn is_language(sentence: &str) -> bool {
             letters += usize::from(c.is_alphabetic());
         }
     }
-    all >= 3 && letters * 10 >= all * 6 && !sentence.starts_with(['{', '}', '|', '<', '$'])
+    all >= 3
+        && letters * 10 >= all * 6
+        && !sentence.starts_with(['{', '}', '|', '<', '$'])
+        && !sentence.contains("\\n")
 }
 
 fn demands(marks: &Marks) -> bool {
@@ -195,6 +220,15 @@ fn has_reason(sentence: &str) -> bool {
     ]
     .iter()
     .any(|word| lower.contains(word))
+}
+
+/// Whether "X instead of Y" is a choice, and not what the code happens to do.
+fn chooses(sentence: &str) -> bool {
+    let lower = sentence.to_ascii_lowercase();
+    has_reason(sentence)
+        || ["we ", "i'll ", "let's ", "i will ", "i used ", "use ", "using ", "我们", "使用", "改"]
+            .iter()
+            .any(|word| lower.starts_with(word) || lower.contains(&format!(" {word}")))
 }
 
 /// Whether a sentence that is no question says that something is open.

@@ -1,10 +1,11 @@
 //! Tokens that must be kept, whoever mentions them.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use ctx_core::{Block, Role, ToolCall};
+use ctx_core::{Block, Chars, Role, ToolCall};
 
-use super::lines::{is_foreign, is_frame, prose_lines};
+use super::lines::{is_data, is_foreign, is_frame, prose_lines};
 use super::results::{command_of, of_result};
 use super::voices::Voice;
 use crate::text::{NormalForm, Token, normal_form, segments, strings, tokens};
@@ -15,7 +16,7 @@ const MOST_OF_USER: usize = 120;
 const MOST_OF_ASSISTANT: usize = 80;
 const MOST_OF_CALL: usize = 12;
 /// So much of a command line is looked at: what follows is mostly a script.
-const COMMAND: usize = 600;
+const COMMAND: Chars = Chars(600);
 /// Code of more lines is quoted, not said.
 const SHORT_CODE: usize = 15;
 
@@ -127,11 +128,11 @@ impl Tokens {
                 continue;
             }
             for part in prose_lines(words) {
-                let frames = Frames::of(part);
+                let odd = OddLines::of(part);
                 for token in tokens(part) {
-                    let kept =
-                        matters(&token, source, segment.is_code, long) && frames.keeps(&token);
-                    if kept && left > 0 {
+                    let Some(data) = odd.place(&token) else { continue };
+                    let code = segment.is_code || data;
+                    if left > 0 && matters(&token, source, code, long || data) {
                         left -= 1;
                         self.add(at, token.kind, token.text, source);
                     }
@@ -165,13 +166,15 @@ impl Tokens {
 
     /// Paths and addresses of a command line.
     fn command(&mut self, at: usize, command: &str, source: Source) {
-        let command = ctx_core::text::head(command, ctx_core::Chars(COMMAND as u32));
-        // What follows `<<` is a document.
-        let command = command.split("<<").next().unwrap_or_default();
+        let head = ctx_core::text::head(command, COMMAND);
+        // What stands at the cut may be half a word, and what follows `<<` is a document.
+        let whole = if head.len() == command.len() { head.len() + 1 } else { head.len() };
+        let command = head.split("<<").next().unwrap_or_default();
         let found = tokens(command).into_iter().filter(|token| {
             matches!(token.kind, FactKind::Path | FactKind::Url)
                 && !token.text.contains(['*', '$'])
                 && !token.text.starts_with("/dev/")
+                && token.range.end < whole
                 && (source == Source::User || token.text.contains('/') || token.text.contains('.'))
         });
         for token in found.take(MOST_OF_CALL) {
@@ -199,7 +202,8 @@ fn matters(token: &Token<'_>, source: Source, in_code: bool, long: bool) -> bool
     match token.kind {
         FactKind::Path | FactKind::Url => !token.text.starts_with("/dev/null"),
         FactKind::ErrorCode => user || !in_code,
-        FactKind::Id => user || !in_code,
+        // Digits among data are times and counters.
+        FactKind::Id => (user || !in_code) && !(long && is_digits(token.text)),
         FactKind::Number => {
             let bare = token.text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b','));
             !long
@@ -215,40 +219,55 @@ fn matters(token: &Token<'_>, source: Source, in_code: bool, long: bool) -> bool
     }
 }
 
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit())
+}
+
 /// Of what is only counted, two digits say more than "some".
 fn is_large(text: &str) -> bool {
     text.bytes().filter(u8::is_ascii_digit).count() >= 2
         && !text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Which lines of a pasted stack are passed over.
-struct Frames {
-    passed: Vec<std::ops::Range<usize>>,
+/// Lines that nobody wrote.
+struct OddLines {
+    /// Frames of a stack that are passed over.
+    passed: Vec<Range<usize>>,
+    /// Lines of data.
+    data: Vec<Range<usize>>,
 }
 
-impl Frames {
+impl OddLines {
     /// Of the frames of a stack, the first of the project's own code stays, and where Python prints
     /// them, the last.
     fn of(text: &str) -> Self {
-        let mut frames: Vec<(std::ops::Range<usize>, bool, bool)> = Vec::new();
+        let mut frames: Vec<(Range<usize>, bool, bool)> = Vec::new();
+        let mut data = Vec::new();
         let mut at = 0;
         for line in text.split_inclusive('\n') {
+            let range = at..at + line.len();
+            at = range.end;
             if is_frame(line) {
                 let python = line.trim_start().starts_with("File \"");
-                frames.push((at..at + line.len(), is_foreign(line), python));
+                frames.push((range, is_foreign(line), python));
+            } else if is_data(line) {
+                data.push(range);
             }
-            at += line.len();
         }
         let first = frames.iter().position(|(_, foreign, python)| !foreign && !python);
         let last = frames.iter().rposition(|(_, foreign, python)| !foreign && *python);
         let passed = frames.into_iter().enumerate();
         let passed = passed.filter(|(n, _)| Some(*n) != first && Some(*n) != last);
-        Self { passed: passed.map(|(_, (range, ..))| range).collect() }
+        Self { passed: passed.map(|(_, (range, ..))| range).collect(), data }
     }
 
-    fn keeps(&self, token: &Token<'_>) -> bool {
-        let at = self.passed.partition_point(|range| range.end <= token.range.start);
-        self.passed.get(at).is_none_or(|range| range.start > token.range.start)
+    /// Whether a token stands among data; nothing where it is passed over.
+    fn place(&self, token: &Token<'_>) -> Option<bool> {
+        let holds = |ranges: &[Range<usize>]| {
+            let at = ranges.partition_point(|range| range.end <= token.range.start);
+            ranges.get(at).is_some_and(|range| range.start <= token.range.start)
+        };
+        (!holds(&self.passed)).then(|| holds(&self.data))
     }
 }
 

@@ -8,8 +8,8 @@ use std::ops::Range;
 use aho_corasick::AhoCorasick;
 use ctx_core::{Block, EntryId, ToolResult};
 
-use crate::Said;
 use crate::text::{Token, strings, tokens};
+use crate::{Fact, Said};
 
 pub(crate) use claim::is_audited;
 use claim::{Claim, Place};
@@ -62,6 +62,13 @@ impl Grounds {
         let whole = found.iter().find(|token| token.text == identifier);
         let claim = whole.map_or_else(|| Claim::of_text(identifier), Claim::of);
         self.grounded(&[claim]).first().copied().unwrap_or_default()
+    }
+
+    /// What facts say, and nothing else.
+    pub(crate) fn quoting(facts: &[Fact]) -> Self {
+        let mut grounds = Self::default();
+        facts.iter().for_each(|fact| grounds.push(&fact.text));
+        grounds
     }
 
     /// For each token, whether it stands in the source. One pass over the source for all of them.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::audit::{Sheet, invented_in};
 use crate::grounds::citations;
 use crate::text::sentences;
-use crate::{Grounds, Invented};
+use crate::{Fact, Grounds, Invented};
 
 /// What is put behind something that could not be verified.
 const MARK: &str = " [unverified]";
@@ -13,10 +13,10 @@ const MARK: &str = " [unverified]";
 const ROUNDS: usize = 4;
 
 /// The summary without the smallest parts that hold something made up.
-pub(super) fn remove(summary: &str, grounds: &Grounds) -> String {
+pub(super) fn remove(summary: &str, facts: &[Fact], grounds: &Grounds) -> String {
     let mut text = summary.to_owned();
     for round in 0..2 * ROUNDS {
-        let invented = invented_in(&Sheet::of(&text), grounds);
+        let invented = invented_in(&Sheet::of(&text), facts, grounds);
         if invented.is_empty() {
             break;
         }
@@ -197,17 +197,17 @@ mod tests {
             ("- fine [e:1, e:9]", "- fine [e:1]"),
             ("- 3 files changed", "- 3 files changed"),
         ] {
-            assert_eq!(remove(text, &grounds()), expected, "{text}");
+            assert_eq!(remove(text, &[], &grounds()), expected, "{text}");
         }
     }
 
     #[test]
     fn what_is_made_up_can_be_marked_instead() {
         let text = "Edit `src/z.rs` in 900 ms.";
-        let found = invented_in(&Sheet::of(text), &grounds());
+        let found = invented_in(&Sheet::of(text), &[], &grounds());
         let marked = mark(text, &found);
         assert_eq!(marked, "Edit `src/z.rs` [unverified] in 900 ms [unverified].");
-        let again = invented_in(&Sheet::of(&marked), &grounds());
+        let again = invented_in(&Sheet::of(&marked), &[], &grounds());
         assert_eq!(mark(&marked, &again), marked);
     }
 }

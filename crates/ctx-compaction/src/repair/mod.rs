@@ -61,7 +61,7 @@ pub fn repair(summary: &str, facts: &[Fact], grounds: &Grounds, how: &Repair<'_>
     let before = audit(summary, facts, grounds);
     let mut text = match how.ungrounded {
         _ if before.ungrounded.is_empty() => summary.to_owned(),
-        Ungrounded::Remove => invented::remove(summary, grounds),
+        Ungrounded::Remove => invented::remove(summary, facts, grounds),
         Ungrounded::Mark => invented::mark(summary, &before.ungrounded),
     };
     // Making room for one passage may cost another its line, so that this is done until it settles.

@@ -22,6 +22,8 @@ pub(crate) struct Marks {
     pub(crate) revokes: bool,
     /// It decides: "we'll go with", "决定".
     pub(crate) decision: bool,
+    /// It sets one thing against another: "instead of", "而不是".
+    pub(crate) contrast: bool,
     /// It asks, or says that something is open.
     pub(crate) question: bool,
     /// It tells of something finished: "fixed", "已完成".
@@ -41,6 +43,7 @@ impl Marks {
             "standing" => &mut self.standing,
             "revokes" => &mut self.revokes,
             "decision" => &mut self.decision,
+            "contrast" => &mut self.contrast,
             "question" => &mut self.question,
             "done" => &mut self.done,
             "todo" => &mut self.todo,
@@ -182,13 +185,24 @@ mod tests {
     use super::*;
 
     fn named(marks: Marks) -> Vec<&'static str> {
-        let Marks { constraint, standing, revokes, decision, question, done, todo, error, request } =
-            marks;
+        let Marks {
+            constraint,
+            standing,
+            revokes,
+            decision,
+            contrast,
+            question,
+            done,
+            todo,
+            error,
+            request,
+        } = marks;
         let all = [
             ("constraint", constraint),
             ("standing", standing),
             ("revokes", revokes),
             ("decision", decision),
+            ("contrast", contrast),
             ("question", question),
             ("done", done),
             ("todo", todo),

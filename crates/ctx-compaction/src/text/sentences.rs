@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::is_cjk;
+
 /// A stretch of a text: prose, or what stands in a code fence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
@@ -177,15 +179,76 @@ fn goes_on(text: &str, at: usize) -> bool {
 pub(crate) fn clip(sentence: &str, max: usize) -> &str {
     let Some((limit, _)) = sentence.char_indices().nth(max) else { return sentence };
     let head = sentence.get(..limit).unwrap_or(sentence);
-    let clause = |c: char| matches!(c, ',' | ';' | ':' | '，' | '；' | '：' | '、' | '。');
     let (mut at_clause, mut at_word) = (None, None);
-    for (at, c) in head.char_indices() {
-        if clause(c) {
-            at_clause = Some(at);
-        } else if c.is_whitespace() {
-            at_word = Some(at);
+    let mut chars = head.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        // `a.rs:12` and `1,500` go on behind their marks.
+        let ends = chars.peek().is_none_or(|(_, next)| next.is_whitespace());
+        match c {
+            '，' | '；' | '：' | '、' | '。' => at_clause = Some(at),
+            ',' | ';' | ':' if ends => at_clause = Some(at),
+            _ if c.is_whitespace() => at_word = Some(at),
+            // Chinese may be cut behind any character, but not a name within it.
+            _ if is_cjk(c) => at_word = Some(at + c.len_utf8()),
+            _ => {}
         }
     }
-    let end = at_clause.filter(|&at| at * 2 > limit).or(at_word.filter(|&at| at * 2 > limit));
+    let end = at_clause.filter(|&at| at * 2 > limit).or(at_word);
     head.get(..end.unwrap_or(limit)).unwrap_or(head).trim_end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_end_at_marks_and_lines_but_not_inside_names() {
+        for (text, expected) in [
+            (
+                "Fix src/a.rs. Then run v1.2.3 of it!",
+                &["Fix src/a.rs.", "Then run v1.2.3 of it!"][..],
+            ),
+            ("First, e.g. this. Second", &["First, e.g. this.", "Second"]),
+            ("- one\n- [ ] two\n3. three", &["one", "two", "three"]),
+            ("第一句。第二句!第三句?好", &["第一句。", "第二句!第三句?好"]),
+            ("第一句。第二句！第三句？", &["第一句。", "第二句！", "第三句？"]),
+            ("He said \"stop.\" Then left.", &["He said \"stop.\"", "Then left."]),
+            (
+                "this line is wrapped by hand because it is so very long,\nand goes on here\nNew one",
+                &[
+                    "this line is wrapped by hand because it is so very long,\nand goes on here",
+                    "New one",
+                ],
+            ),
+            ("---\n\n***", &[]),
+            ("", &[]),
+        ] {
+            assert_eq!(sentences(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn code_stands_between_fences() {
+        let text = "a\n```rust\nlet x;\n```\nb\n~~~\nnever closed\n```\n";
+        let found: Vec<_> =
+            segments(text).into_iter().map(|s| (text[s.range].to_owned(), s.is_code)).collect();
+        let expected =
+            [("a\n", false), ("let x;\n", true), ("b\n", false), ("never closed\n```\n", true)];
+        assert_eq!(found, expected.map(|(text, code)| (text.to_owned(), code)));
+    }
+
+    #[test]
+    fn a_clip_ends_with_a_clause_or_a_word() {
+        for (text, max, expected) in [
+            ("short", 10, "short"),
+            ("keep this part, and then some more", 20, "keep this part"),
+            ("edit src/main.rs:12 now", 18, "edit"),
+            ("edit the src/main.rs:12 now", 20, "edit the"),
+            ("不要修改配置文件", 4, "不要修改"),
+        ] {
+            let clipped = clip(text, max);
+            assert_eq!(clipped, expected);
+            assert!(clipped.chars().count() <= max);
+        }
+    }
 }

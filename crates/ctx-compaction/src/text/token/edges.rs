@@ -35,7 +35,10 @@ pub(super) fn leading(word: &str) -> usize {
     while let Some(&b) = bytes.get(at) {
         let next = bytes.get(at + 1).copied().unwrap_or(b' ');
         let passed = match b {
-            b'*' => !matches!(next, b'.' | b'/' | b'*') || at + 1 == bytes.len(),
+            b'*' => {
+                let stars = bytes.iter().skip(at).take_while(|b| **b == b'*').count();
+                !matches!(bytes.get(at + stars), Some(b'.' | b'/'))
+            }
             b'-' => next != b'-' && !(at > 0 && bytes.get(at - 1) == Some(&b'-')),
             b'+' | b'^' | b':' | b'!' | b'%' => true,
             b'~' => next != b'/',

@@ -9,7 +9,7 @@ use super::lists::{
 /// The length of the path at the beginning of `word`, with its line number, if it is one. In
 /// backticks, or after a verb of HTTP, less is asked of it.
 pub(super) fn path_len(word: &str, quoted: bool) -> Option<usize> {
-    if word.len() < 2 || word.contains("://") {
+    if word.len() < 2 || word.contains("://") || !word.contains(char::is_alphanumeric) {
         return None;
     }
     let (head, tail) = split_line(word);
@@ -97,17 +97,26 @@ fn is_rooted(inner: &str, quoted: bool) -> bool {
 /// `src/auth`, `my-app/lib`, but not `client/server` or `and/or`.
 fn is_relative(inner: &str, is_folder: bool, quoted: bool) -> bool {
     let first = inner.split('/').next().unwrap_or_default();
+    let last = inner.rsplit('/').next().unwrap_or_default();
     if is_branch_prefix(first) || first.starts_with('@') {
         return false;
     }
     let count = inner.split('/').count();
+    // `s/old/new/g` replaces.
+    if matches!(first, "s" | "y") && count >= 3 && !is_file(last, false) {
+        return false;
+    }
     // `client/server` and `build/test` are rather two words.
     if quoted || (is_top_folder(first) && (count != 2 || !is_also_a_word(first))) {
         return is_folder || count > 1;
     }
     match count {
         1 => is_folder && is_marked(first),
-        2 => inner.split('/').any(is_marked) && !inner.contains(|c: char| c.is_ascii_uppercase()),
+        // `re-read/rewrite` is no path, `my_app/lib` is.
+        2 => {
+            inner.contains(['_', '.', '*', '['])
+                && !inner.contains(|c: char| c.is_ascii_uppercase())
+        }
         _ => inner.split('/').any(is_marked),
     }
 }

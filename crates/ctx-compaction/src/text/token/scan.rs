@@ -213,6 +213,12 @@ impl<'a> Scan<'a> {
         if bare.len() > LONGEST_WORD {
             return;
         }
+        // `@src/a.rs` mentions a file, `@scope/name` is a package.
+        let mentioned = bare.strip_prefix('@').filter(|path| path.contains('.'));
+        if let Some(len) = mentioned.and_then(|path| path::path_len(path, false)) {
+            self.push(FactKind::Path, start + 1..start + 1 + len, quoted, false);
+            return;
+        }
         let rest = text.get(start..).unwrap_or_default();
         if bare.bytes().all(|b| b.is_ascii_lowercase()) && !in_backticks {
             self.phrase(bare, rest, start, quoted);
