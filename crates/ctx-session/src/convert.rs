@@ -1,21 +1,19 @@
 //! A transcript in another format.
 
-use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
 
-use ctx_core::{Block, CallId, Entry, Error, ErrorKind, Message, Result, Role};
-use ctx_dialect::json::{Fresh, array, quote};
-use ctx_dialect::{anthropic, openai_chat, pi, tools};
+use ctx_core::{Entry, Error, ErrorKind, Message, Result, Role};
+use ctx_dialect::json::{Fresh, array};
+use ctx_dialect::{anthropic, openai_chat, tools};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::entry::{Audience, Detail, EntryKind, TreeEntry};
+use crate::entry::EntryKind;
 use crate::format::Format;
 use crate::left_out::LeftOut;
 use crate::load::Recipe;
-use crate::read::{SYSTEM_PROMPT, TOOLS};
-use crate::repair::{iso, line, write_error};
+use crate::repair::write_error;
 use crate::transcript::Transcript;
 
 /// What a conversion did.
@@ -41,6 +39,10 @@ impl Transcript {
     /// version 3, byte for byte; a request body with all its fields. Otherwise the main line is
     /// written, with everything that compactions left out, the system prompt and the tools;
     /// sidechains are not.
+    ///
+    /// A session of ctx is a pi session with a mark in its header, to which ctx may append. Into
+    /// such a one goes also what ctx keeps beside the file: compactions, and what undoes them. In
+    /// any other format the copy is of the file alone.
     ///
     /// # Errors
     ///
@@ -69,7 +71,7 @@ impl Transcript {
                     ErrorKind::InvalidInput,
                     format!("'{to}' can be read but not written"),
                 )
-                .hint("formats that can be written: pi, openai, anthropic, ponybunny"));
+                .hint("formats that can be written: ctx, pi, openai, anthropic, ponybunny"));
             }
             Format::PonyBunny if options.compacted => {
                 left_out.around(self, to);
@@ -82,18 +84,23 @@ impl Transcript {
                 )
                 .hint("a summary and what it kept can be written as ponybunny"));
             }
+            Format::Ctx if self.format == Format::Pi => {
+                left_out.lost(self);
+                self.to_session(out, &mut left_out)?;
+                self.message_entries()
+            }
             _ if to == self.format => {
                 left_out.lost(self);
                 match to {
                     Format::Pi => self.pi_copy(out)?,
                     _ => self.document_copy(out)?,
                 }
-                self.entries.iter().filter(|e| e.kind == EntryKind::Message).count()
+                self.message_entries()
             }
             _ => {
                 left_out.around(self, to);
                 match to {
-                    Format::Pi => self.to_pi(out, &mut left_out)?,
+                    Format::Pi | Format::Ctx => self.to_pi(to, out, &mut left_out)?,
                     Format::PonyBunny => self.to_ponybunny(out, &mut left_out)?,
                     _ => self.to_request(to, out, &mut left_out)?,
                 }
@@ -150,6 +157,10 @@ impl Transcript {
         (written != "[]").then_some(written)
     }
 
+    fn message_entries(&self) -> usize {
+        self.file_entries().filter(|entry| entry.kind == EntryKind::Message).count()
+    }
+
     /// Every message of the main line. Summaries of history that is not in the file are part of it.
     fn said(&self) -> Result<Vec<Arc<Entry>>> {
         let mut entries = self.summaries();
@@ -173,138 +184,6 @@ impl Transcript {
             messages.push(entry.message()?.as_ref().clone());
         }
         Ok(messages)
-    }
-
-    /// Writes a linear pi session. Compactions keep their place; they keep nothing of what was
-    /// before them, which is what they say by naming themselves.
-    fn to_pi<W: Write + ?Sized>(&self, out: &mut W, left_out: &mut LeftOut) -> Result<usize> {
-        let mut copy = PiCopy { out, parent: None };
-        let mut names: HashMap<CallId, String> = HashMap::new();
-        line(copy.out, &self.fresh_header())?;
-        for (kind, value) in [
-            (SYSTEM_PROMPT, self.system_prompt()?.map(|text| quote(&text))),
-            (TOOLS, self.tools()?),
-        ] {
-            let Some(value) = value else { continue };
-            let entry = Fresh::new().text("customType", kind).raw("data", value);
-            copy.entry("custom", kind, None, &entry)?;
-        }
-        let summaries = self.summaries();
-        if let Some(first) = summaries.first() {
-            let mut texts = Vec::new();
-            for entry in &summaries {
-                texts.push(entry.message()?.plain_text());
-            }
-            let whole = Message::text(Role::CompactionSummary, texts.join("\n\n"));
-            copy.compaction(&Entry::held(first.id().clone(), whole))?;
-        }
-        let path = self.path(None)?.into_iter().filter(|&index| {
-            self.entries.get(index).filter(|entry| !entry.is_overlay()).is_some_and(|entry| {
-                let compaction = matches!(entry.detail.as_deref(), Some(Detail::Compaction { .. }));
-                let sent = self.is_sent(index) && entry.role != Some(Role::CompactionSummary);
-                compaction || sent || is_error(entry)
-            })
-        });
-        let items = self.items(path);
-        let mut written = 0;
-        for item in items {
-            let message = item.entry.message()?;
-            if message.role == Role::CompactionSummary {
-                copy.compaction(&item.entry)?;
-                continue;
-            }
-            written += 1;
-            left_out.of_message(&message, Format::Pi);
-            let failed = self.index_of(item.entry.id()).and_then(|index| self.entries.get(index));
-            let mut message = self.with_provider(&message);
-            if failed.is_some_and(is_error) {
-                message.meta.stop_reason = Some("error".to_owned());
-                message.meta.error_message = Some(message.plain_text());
-            }
-            name_results(&mut message, &mut names);
-            let parts = pi::write(&message);
-            for (n, part) in parts.iter().enumerate() {
-                let id = match n {
-                    0 => item.entry.id().to_string(),
-                    n => format!("{}.{n}", item.entry.id()),
-                };
-                let entry = Fresh::new().raw("message", part);
-                copy.entry("message", &id, item.entry.timestamp(), &entry)?;
-            }
-        }
-        Ok(written)
-    }
-
-    /// Answers name their provider in pi; elsewhere the format implies it.
-    fn with_provider(&self, message: &Message) -> Message {
-        let mut message = message.clone();
-        if message.role != Role::Assistant {
-            return message;
-        }
-        let (provider, api) = match self.format {
-            Format::ClaudeCode | Format::Anthropic => ("anthropic", "anthropic-messages"),
-            Format::Codex => ("openai", "openai-responses"),
-            _ => ("openai", "openai-completions"),
-        };
-        let meta = &mut message.meta;
-        meta.provider.get_or_insert_with(|| provider.to_owned());
-        meta.api.get_or_insert_with(|| api.to_owned());
-        if meta.model.is_none() {
-            meta.model = self.model.as_ref().map(|(_, model)| model.clone());
-        }
-        message
-    }
-}
-
-/// Whether the agent noted an error of the provider as an answer. It is not sent, but kept.
-fn is_error(entry: &TreeEntry) -> bool {
-    entry.audience == Audience::People && entry.role == Some(Role::Assistant)
-}
-
-/// Gives results the names of their tools, which pi has beside the results as well.
-fn name_results(message: &mut Message, names: &mut HashMap<CallId, String>) {
-    names.extend(message.tool_calls().map(|call| (call.id.clone(), call.name.clone())));
-    for block in &mut message.blocks {
-        if let Block::ToolResult(result) = block
-            && result.name.is_none()
-        {
-            result.name = names.get(&result.call_id).cloned();
-        }
-    }
-}
-
-/// A pi session that is being written.
-struct PiCopy<'o, W: Write + ?Sized> {
-    out: &'o mut W,
-    parent: Option<String>,
-}
-
-impl<W: Write + ?Sized> PiCopy<'_, W> {
-    fn entry(
-        &mut self,
-        kind: &str,
-        id: &str,
-        time: Option<ctx_core::Timestamp>,
-        rest: &Fresh,
-    ) -> Result<()> {
-        let parent = self.parent.as_deref().map_or("null".to_owned(), quote);
-        let base = Fresh::new()
-            .text("type", kind)
-            .text("id", id)
-            .raw("parentId", parent)
-            .text("timestamp", &iso(time));
-        line(self.out, &base.with(rest).end())?;
-        self.parent = Some(id.to_owned());
-        Ok(())
-    }
-
-    fn compaction(&mut self, entry: &Entry) -> Result<()> {
-        let message = entry.message()?;
-        let fields = Fresh::new()
-            .text("summary", &message.plain_text())
-            .text("firstKeptEntryId", entry.id())
-            .plain("tokensBefore", message.meta.tokens_before.unwrap_or_default());
-        self.entry("compaction", entry.id(), entry.timestamp(), &fields)
     }
 }
 

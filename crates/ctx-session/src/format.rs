@@ -1,4 +1,4 @@
-//! The transcript formats that can be read.
+//! The transcript formats.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,6 +10,10 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
+    /// A session of ctx, to which it may append: pi's version 3 with a mark in the header. A target
+    /// of conversions; read, such a session is [`Format::Pi`] (see
+    /// [`Transcript::is_ours`](crate::Transcript::is_ours)).
+    Ctx,
     /// pi's session JSONL, v1 to v3; OpenClaw's and ctx's own.
     Pi,
     /// PonyBunny's JSON5 (`messages`, `compactedHistory`).
@@ -26,7 +30,8 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
+        Self::Ctx,
         Self::Pi,
         Self::PonyBunny,
         Self::ClaudeCode,
@@ -35,10 +40,16 @@ impl Format {
         Self::Anthropic,
     ];
 
+    /// Whether it is pi's session format, marked as ctx's or not.
+    pub(crate) fn is_pi(self) -> bool {
+        matches!(self, Self::Ctx | Self::Pi)
+    }
+
     /// The name on the command line and in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Ctx => "ctx",
             Self::Pi => "pi",
             Self::PonyBunny => "ponybunny",
             Self::ClaudeCode => "claude-code",

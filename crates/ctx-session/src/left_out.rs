@@ -49,14 +49,14 @@ impl LeftOut {
             let answer = entry.role == Some(Role::Assistant);
             match entry.kind {
                 EntryKind::SystemPrompt => {}
-                _ if entry.is_overlay() => beside += usize::from(summary),
+                _ if entry.is_overlay() => beside += usize::from(summary && to != Format::Ctx),
                 _ if entry.recipe == Recipe::PonyBunnySummary => {}
-                _ if summary => summaries += usize::from(to != Format::Pi),
+                _ if summary => summaries += usize::from(!to.is_pi()),
                 _ if entry.is_message() && !line.contains(&index) => {
                     branches += usize::from(entry.head.is_none());
                 }
                 _ if entry.is_message() && entry.audience == Audience::People => {
-                    shown += usize::from(to != Format::Pi || !answer);
+                    shown += usize::from(!to.is_pi() || !answer);
                 }
                 _ if entry.is_message() => {}
                 _ => {
@@ -82,8 +82,7 @@ impl LeftOut {
     fn fields(&mut self, transcript: &Transcript, to: Format) {
         // What a session has instead of a request's settings goes into the header or the answers.
         let placed = |key: &str| {
-            PLACED.contains(&key)
-                || (to == Format::Pi && matches!(key, "model" | "sessionId" | "id"))
+            PLACED.contains(&key) || (to.is_pi() && matches!(key, "model" | "sessionId" | "id"))
         };
         let keys = transcript.body.iter().map(|(key, _)| key.as_str());
         let keys: Vec<_> = keys.filter(|key| !placed(key)).collect();
@@ -120,7 +119,8 @@ impl LeftOut {
         self.said.push(sentence);
     }
 
-    fn count(&mut self, count: usize, what: &str, which: &str) {
+    /// A sentence with a number, unless that is 0.
+    pub(crate) fn count(&mut self, count: usize, what: &str, which: &str) {
         match (count, what.strip_suffix('y')) {
             (0, _) => {}
             (1, _) => self.say(format!("1 {what} {which}")),

@@ -8,7 +8,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ctx_core::{
     EntryId, Error, ErrorKind, IdSource, Projection, ProjectionStore, RawJson, Result, Timestamp,
@@ -65,12 +65,19 @@ pub struct OverlayContents {
 /// Entries are those of a session file ([`NewEntry`]), each naming its parent, so that a reader can
 /// hang them into the transcript's tree. Their ids are whole UUIDs, which no transcript's ordinals
 /// and short ids collide with.
+///
+/// From its first write until it is [released](Overlay::release), or dropped, an overlay is the only
+/// one that may write: [`store_compaction`](crate::compactions::store_compaction) of the same
+/// transcript gets [`ErrorKind::Locked`] meanwhile. Who keeps one open stores compactions through it:
+/// [`Overlay::store_compaction`], [`Overlay::undo_compaction`].
 #[derive(Debug)]
 pub struct Overlay {
     path: PathBuf,
     source: PathBuf,
     clock: Clock,
     writer: Mutex<Option<LogFile>>,
+    /// Held from reading what is there until what follows from it is written.
+    deciding: Mutex<()>,
 }
 
 impl Overlay {
@@ -88,7 +95,13 @@ impl Overlay {
         hasher.update(beginning.trim_ascii_end());
         let name = hasher.finalize().to_hex();
         let path = home.overlays_dir().join(format!("{}.jsonl", &name[..32]));
-        Ok(Self { path, source: full, clock: system_clock, writer: Mutex::new(None) })
+        Ok(Self {
+            path,
+            source: full,
+            clock: system_clock,
+            writer: Mutex::new(None),
+            deciding: Mutex::new(()),
+        })
     }
 
     /// Takes the times of saved projections from `clock`.
@@ -173,6 +186,11 @@ impl Overlay {
         now: Timestamp,
     ) -> Result<EntryId> {
         self.write(entry, Some(parent), now, true)
+    }
+
+    /// Keeps other threads from storing what would rest on the same state.
+    pub(crate) fn decide(&self) -> MutexGuard<'_, ()> {
+        self.deciding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins writing, so that no other process does. Creates the overlay if there is none.

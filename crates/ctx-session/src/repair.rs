@@ -54,12 +54,12 @@ impl Transcript {
         line(out, &self.pi_header())?;
         let migrate = self.header().version.is_none_or(|v| v < PI_VERSION);
         for entry in self.file_entries() {
-            line(out, &self.pi_line(entry, migrate)?)?;
+            line(out, &self.pi_line(entry, self.file_parent(entry), migrate)?)?;
         }
         Ok(())
     }
 
-    fn pi_header(&self) -> String {
+    pub(crate) fn pi_header(&self) -> String {
         let Some(raw) = &self.header().raw else { return self.fresh_header() };
         let Ok(object) = Object::parse(raw) else { return self.fresh_header() };
         let mut edits = Edits::new(raw, &object);
@@ -82,6 +82,7 @@ impl Transcript {
             .text("id", &self.session_id())
             .text("timestamp", &iso(time))
             .text("cwd", header.cwd.as_deref().unwrap_or_default())
+            .text_if("parentSession", header.parent_session.as_deref())
             .end()
     }
 
@@ -96,11 +97,16 @@ impl Transcript {
         uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
     }
 
-    fn pi_line(&self, entry: &TreeEntry, migrate: bool) -> Result<String> {
+    /// An entry's line, as a child of the one at `parent_index`.
+    pub(crate) fn pi_line(
+        &self,
+        entry: &TreeEntry,
+        parent_index: Option<usize>,
+        migrate: bool,
+    ) -> Result<String> {
         let text = self.text(entry)?;
         let Ok(object) = Object::parse(&text) else { return Ok(text) };
         let mut edits = Edits::new(&text, &object);
-        let parent_index = self.file_parent(entry);
         let parent = parent_index.and_then(|index| self.entries.get(index));
         let recorded = object.id("parentId");
         // A parent whose own id was taken is meant by the id it was recorded under.
@@ -123,7 +129,7 @@ impl Transcript {
     }
 
     /// References to an entry that got a fresh id follow it.
-    fn retarget(&self, entry: &TreeEntry, object: &Object<'_>, edits: &mut Edits<'_>) {
+    pub(crate) fn retarget(&self, entry: &TreeEntry, object: &Object<'_>, edits: &mut Edits<'_>) {
         let data = object.object("data");
         let (raw, target) = match entry.detail.as_deref() {
             Some(Detail::Edit { target } | Detail::Leaf { target }) => {

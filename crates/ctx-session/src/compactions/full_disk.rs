@@ -61,7 +61,7 @@ impl House {
         crate::open(&self.home, &self.path).unwrap()
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> Place<'static> {
         let disk = Box::new(self.disk.clone());
         if self.ours {
             let options = LogOptions::default().with_durability(Durability::PerEntry);

@@ -21,7 +21,7 @@ pub enum CompactedBy {
     Agent,
     /// An extension of that agent.
     Extension,
-    /// ctx: it stands in the overlay, in a session of ours, or bears the mark of ctx.
+    /// ctx: it stands in the overlay, or bears the mark of ctx.
     Ctx,
 }
 
@@ -164,7 +164,7 @@ impl Transcript {
     pub(crate) fn compacted_by(&self, index: usize) -> Result<CompactedBy> {
         let Some(entry) = self.entries.get(index) else { return Ok(CompactedBy::Agent) };
         let text = self.text(entry)?;
-        Ok(self.made_by(entry, &Object::parse(&text).unwrap_or_default()))
+        Ok(made_by(entry, &Object::parse(&text).unwrap_or_default()))
     }
 
     /// The file that holds what the compaction at `index` stands for, if the session was rewritten.
@@ -173,16 +173,6 @@ impl Transcript {
         let text = self.text(entry)?;
         let mark = Object::parse(&text).ok().and_then(|object| Mark::of(&object));
         Ok(mark.and_then(|mark| mark.archived))
-    }
-
-    fn made_by(&self, entry: &TreeEntry, object: &Object<'_>) -> CompactedBy {
-        if entry.is_overlay() || self.is_ours() || object.object(MARK).is_some() {
-            CompactedBy::Ctx
-        } else if object.is_true("fromHook") {
-            CompactedBy::Extension
-        } else {
-            CompactedBy::Agent
-        }
     }
 
     /// What the entry itself says.
@@ -203,7 +193,7 @@ impl Transcript {
             tokens_before,
             tokens_after: tokens("tokensAfter"),
             details: object.get("details").map(RawJson::from),
-            by: self.made_by(entry, &object),
+            by: made_by(entry, &object),
             undone: false,
             undone_by: None,
             covered: Covered::default(),
@@ -219,6 +209,16 @@ impl Transcript {
         let object = Object::parse(&text).unwrap_or_default();
         let measured = object.object("compactMetadata").and_then(|m| m.count("preTokens"));
         Ok(measured.map(Tokens::saturating_from))
+    }
+}
+
+fn made_by(entry: &TreeEntry, object: &Object<'_>) -> CompactedBy {
+    if entry.is_overlay() || object.object(MARK).is_some() {
+        CompactedBy::Ctx
+    } else if object.is_true("fromHook") {
+        CompactedBy::Extension
+    } else {
+        CompactedBy::Agent
     }
 }
 

@@ -43,7 +43,7 @@ mod rewrite;
 mod store;
 mod undo;
 
-pub(crate) use body::CompactionBody;
+pub(crate) use body::{CompactionBody, MARK};
 pub use list::{CompactedBy, Covered, StoredCompaction};
 pub(crate) use place::is_foreign;
 pub use replay::{ReplayItem, ReplayLine};

@@ -12,6 +12,7 @@ use super::place::is_foreign;
 use crate::branch::Branch;
 use crate::disk;
 use crate::entry::{Detail, EntryKind, TreeEntry};
+use crate::format::Format;
 use crate::log::{Body, LogOptions, NewEntry, RandomIds, SessionLog};
 use crate::read::{SYSTEM_PROMPT, TOOLS};
 use crate::repair::{Edits, line};
@@ -31,8 +32,7 @@ pub struct Rewritten {
 }
 
 /// Writes a session of ours anew: the summary of the newest compaction in force, then what it kept
-/// and what came later, other branches that begin there included, all as it was. `None` if no
-/// compaction is in force.
+/// and what came later, other branches that begin there included, all as it was.
 ///
 /// The session as it was stays beside it, as `<file>.archived-<n>`, which the summary's entry names;
 /// none that is there already is overwritten. The new file takes its place in one step: a crash
@@ -42,24 +42,27 @@ pub struct Rewritten {
 /// # Errors
 ///
 /// With the session as it was in any case: [`ErrorKind::InvalidInput`] for a file that is not ours,
-/// [`ErrorKind::Locked`] while another process writes to it, [`ErrorKind::Conflict`] if another
-/// program changes it meanwhile, [`ErrorKind::Io`].
-pub fn rewrite_compacted(path: &Path) -> Result<Option<Rewritten>> {
+/// [`ErrorKind::NotFound`] if there is no such file, no compaction is in force, or the session was
+/// rewritten since the newest; [`ErrorKind::Locked`] while another process writes to it,
+/// [`ErrorKind::Conflict`] if another program changes it meanwhile, [`ErrorKind::Io`].
+pub fn rewrite_compacted(path: &Path) -> Result<Rewritten> {
     let log = match SessionLog::open(path, LogOptions::default()) {
-        Err(error) if is_foreign(error.kind()) => {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                "a file of another program is not rewritten",
-            )
-            .with("path", path.display())
-            .source(error)
-            .hint("convert it to a session of ctx first; or compact it as it is, beside it"));
-        }
+        Err(error) if is_foreign(error.kind()) => return Err(foreign(path, error)),
         opened => opened?,
     };
     let transcript = Transcript::open(path)?;
     let branch = Branch::of(&transcript, transcript.path(None)?);
-    let Some(&place) = branch.compactions.last() else { return Ok(None) };
+    let nothing = |what| Error::new(ErrorKind::NotFound, what).with("path", path.display());
+    let first = format!("compact it first: `ctx compact {}`", path.display());
+    let Some(&place) = branch.compactions.last() else {
+        let error = nothing("the session has no compaction in force to be rewritten from");
+        return Err(error.hint(first));
+    };
+    let newest = branch.path.get(place).copied().unwrap_or_default();
+    if let Some(archived) = transcript.archived_by(newest)? {
+        let error = nothing("the session was rewritten from its newest compaction already");
+        return Err(error.with("archived in", archived).hint(first));
+    }
     let cut = Cut::of(&transcript, &branch, place);
     let archived = free_name(path)?;
     let bytes = cut.write(&archived)?;
@@ -74,12 +77,36 @@ pub fn rewrite_compacted(path: &Path) -> Result<Option<Rewritten>> {
     archive(path, &archived)?;
     disk::replace(path, &bytes)?;
     let compaction = transcript.entries.get(cut.compaction).map(|entry| entry.id.clone());
-    Ok(Some(Rewritten {
+    Ok(Rewritten {
         archived,
         compaction: compaction.unwrap_or_default(),
         entries_before: transcript.entries.len(),
         entries: cut.kept.len() + cut.carried.len() + 1,
-    }))
+    })
+}
+
+/// What to do with a file that is not ours, in its format's own way.
+fn foreign(path: &Path, error: Error) -> Error {
+    let transcript = match Transcript::open(path) {
+        Ok(transcript) => transcript,
+        Err(error) => return error,
+    };
+    let path = path.display();
+    let hint = match transcript.format() {
+        Format::PonyBunny => format!(
+            "`ctx convert {path} --to ponybunny --compacted --output NEW` writes its \
+             compactedHistory to a new file; to go on in a session of ctx, convert it to one: \
+             `ctx convert {path} --to ctx --output NEW`"
+        ),
+        _ => format!(
+            "convert it to a session of ctx first: `ctx convert {path} --to ctx --output NEW`; or \
+             compact it as it is, beside it: `ctx compact {path}`"
+        ),
+    };
+    Error::new(ErrorKind::InvalidInput, "a file of another program is not rewritten")
+        .with("path", path)
+        .source(error)
+        .hint(hint)
 }
 
 /// What stays of a session.

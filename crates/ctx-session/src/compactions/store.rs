@@ -10,6 +10,7 @@ use crate::branch::Branch;
 use crate::entry::TreeEntry;
 use crate::load::Recipe;
 use crate::log::Body;
+use crate::overlay::Overlay;
 use crate::paths::Home;
 use crate::transcript::Transcript;
 
@@ -35,26 +36,61 @@ pub fn store_compaction(
     compacted: &Compacted,
     now: Timestamp,
 ) -> Result<EntryId> {
-    let (place, transcript) = Place::open(home, path)?;
+    let check = |transcript: &Transcript| plan_of(transcript, path, at, compacted).map(drop);
+    let (place, transcript) = Place::open(home, path, check)?;
     store_in(place, &transcript, path, at, compacted, now)
 }
 
+impl Overlay {
+    /// [`store_compaction`], for who has the overlay open: others, in the same process too, get
+    /// [`ErrorKind::Locked`] until it is [released](Overlay::release).
+    ///
+    /// # Errors
+    ///
+    /// As [`store_compaction`], with nothing stored; [`ErrorKind::Locked`] only if the overlay was
+    /// not written to yet and somebody else holds it.
+    pub fn store_compaction(
+        &self,
+        at: Option<&EntryId>,
+        compacted: &Compacted,
+        now: Timestamp,
+    ) -> Result<EntryId> {
+        let _decided = self.decide();
+        let path = self.source();
+        let check = |transcript: &Transcript| plan_of(transcript, path, at, compacted).map(drop);
+        let (place, transcript) = Place::held(self, check)?;
+        store_in(place, &transcript, path, at, compacted, now)
+    }
+}
+
 pub(super) fn store_in(
-    place: Place,
+    place: Place<'_>,
     transcript: &Transcript,
     path: &Path,
     at: Option<&EntryId>,
     compacted: &Compacted,
     now: Timestamp,
 ) -> Result<EntryId> {
-    let planned = planned_at(transcript, path, at)?;
-    let kept = kept_from(transcript, path, &planned, &compacted.first_kept_entry_id)?;
+    let (planned, kept) = plan_of(transcript, path, at, compacted)?;
     let anchor = match &place {
         Place::Ours(_) => leaf_after(transcript, path, &planned)?,
-        Place::Beside(_) => planned,
+        Place::Beside(_) | Place::Held(_) => planned,
     };
     let body = CompactionBody::new(compacted, transcript.first_line_hash(kept));
     place.append(&body, &anchor, now).map_err(|e| not_stored(e, body.kind()))
+}
+
+/// The leaf a compaction was planned at, and the index of what it keeps from, if the transcript is
+/// still one that it was planned for.
+fn plan_of(
+    transcript: &Transcript,
+    path: &Path,
+    at: Option<&EntryId>,
+    compacted: &Compacted,
+) -> Result<(EntryId, usize)> {
+    let planned = planned_at(transcript, path, at)?;
+    let kept = kept_from(transcript, path, &planned, &compacted.first_kept_entry_id)?;
+    Ok((planned, kept))
 }
 
 /// What is left when storing failed: everything that was there.

@@ -10,6 +10,7 @@ use super::store::not_stored;
 use crate::branch::Branch;
 use crate::entry::Detail;
 use crate::log::NewEntry;
+use crate::overlay::Overlay;
 use crate::paths::Home;
 use crate::transcript::Transcript;
 
@@ -46,12 +47,34 @@ pub fn undo_compaction(
     if target(&transcript, path, which)?.is_none() {
         return Ok(None);
     }
-    let (place, transcript) = Place::open(home, path)?;
+    let (place, transcript) = Place::open(home, path, |_| Ok(()))?;
     undo_in(place, &transcript, path, which, now)
 }
 
+impl Overlay {
+    /// [`undo_compaction`], for who has the overlay open.
+    ///
+    /// # Errors
+    ///
+    /// As [`undo_compaction`], with nothing stored; [`ErrorKind::Locked`] only if the overlay was
+    /// not written to yet and somebody else holds it.
+    pub fn undo_compaction(
+        &self,
+        which: Option<&EntryId>,
+        now: Timestamp,
+    ) -> Result<Option<Undone>> {
+        let _decided = self.decide();
+        let path = self.source();
+        if target(&Transcript::open(path)?.with_overlay(self)?, path, which)?.is_none() {
+            return Ok(None);
+        }
+        let (place, transcript) = Place::held(self, |_| Ok(()))?;
+        undo_in(place, &transcript, path, which, now)
+    }
+}
+
 pub(super) fn undo_in(
-    place: Place,
+    place: Place<'_>,
     transcript: &Transcript,
     path: &Path,
     which: Option<&EntryId>,

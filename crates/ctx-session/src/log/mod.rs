@@ -31,7 +31,10 @@ use ids::TakenIds;
 pub const PI_VERSION: u64 = 3;
 
 /// The mark in a header that says ctx wrote the file and may append to it.
-const OURS: u64 = 1;
+pub(crate) const OURS: u64 = 1;
+
+/// The command that makes a session of ours of another file.
+const CONVERT: &str = "`ctx convert FILE --to ctx --output NEW`";
 
 /// When an appended entry is safe from a power cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -319,6 +322,11 @@ impl SessionLog {
     }
 }
 
+/// Whether a header is that of a session that ctx may append to.
+pub(crate) fn is_header_of_ours(line: &str) -> bool {
+    check_header(line.as_bytes()).is_ok()
+}
+
 fn check_header(line: &[u8]) -> Result<Header> {
     let foreign = "what ctx adds to a file of another program goes to an overlay";
     let header = match serde_json::from_slice::<Header>(line) {
@@ -330,13 +338,13 @@ fn check_header(line: &[u8]) -> Result<Header> {
     };
     if header.ctx != OURS {
         return Err(Error::new(ErrorKind::InvalidInput, "the session was not written by ctx")
-            .hint(format!("{foreign}; to go on in a session of ctx, convert it to one")));
+            .hint(format!("{foreign}; to go on in a session of ctx, convert it: {CONVERT}")));
     }
     if header.version != PI_VERSION {
         return Err(Error::new(ErrorKind::UnknownFormat, "the session has another version")
             .with("version", header.version)
             .with("supported", PI_VERSION)
-            .hint("it is not rewritten in place; convert it to a session of this version"));
+            .hint(format!("it is not rewritten in place; convert it to this version: {CONVERT}")));
     }
     Ok(header)
 }

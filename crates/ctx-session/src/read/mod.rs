@@ -33,7 +33,7 @@ pub(crate) fn lines(format: Format, source: &Arc<Source>) -> Result<Builder> {
         Format::OpenAiChat | Format::Anthropic | Format::PonyBunny => {
             jsonl::read(source, document::MessageLines(format))
         }
-        Format::Pi => jsonl::read(source, pi::Pi::default()),
+        Format::Ctx | Format::Pi => jsonl::read(source, pi::Pi::default()),
     }
 }
 

@@ -3,7 +3,9 @@
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod back;
 mod branches;
+mod convert;
 mod damage;
 mod formats;
 mod forms;

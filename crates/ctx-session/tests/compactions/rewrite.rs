@@ -10,7 +10,9 @@ use crate::house::*;
 #[test]
 fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
     let house = House::ours(6);
-    assert_eq!(rewrite_compacted(&house.path).unwrap(), None);
+    let error = rewrite_compacted(&house.path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.hint_text().unwrap().contains("`ctx compact "), "{error}");
     let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
     let level = NewEntry::ThinkingLevelChange { thinking_level: "high".into() };
     let model = NewEntry::ModelChange { provider: "p".into(), model_id: "m".into() };
@@ -37,7 +39,7 @@ fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
     assert_eq!(rewrite_compacted(&house.path).unwrap_err().kind(), ErrorKind::Locked);
     log.close().unwrap();
 
-    let rewritten = rewrite_compacted(&house.path).unwrap().unwrap();
+    let rewritten = rewrite_compacted(&house.path).unwrap();
     assert_eq!(rewritten.archived, house.path.with_file_name("session.jsonl.archived-2"));
     assert_eq!(std::fs::read(&rewritten.archived).unwrap(), bytes);
     assert_eq!(rewritten.compaction, second);
@@ -52,6 +54,9 @@ fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
     assert_eq!(list[0].archived.as_deref(), Some("session.jsonl.archived-2"));
     let error = undo_compaction(&house.home, &house.path, None, NOW).unwrap_err();
     assert!(error.hint_text().unwrap().contains("archived-2"), "{error}");
+    let error = rewrite_compacted(&house.path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.to_string().contains("already"), "{error}");
     // The archived session is a session.
     assert_eq!(snapshot(&Transcript::open(&rewritten.archived).unwrap(), None), before);
 
@@ -61,21 +66,32 @@ fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
     log.close().unwrap();
     house.store(None, &compacted("third", &kept(&house.open(), 1))).unwrap();
     let before = snapshot(&house.open(), None);
-    rewrite_compacted(&house.path).unwrap().unwrap();
+    rewrite_compacted(&house.path).unwrap();
     assert_eq!(snapshot(&house.open(), None), before);
     assert_eq!(texts(&house.open(), None), ["third", "m10"]);
 }
 
 #[test]
 fn a_file_of_another_program_is_not_rewritten() {
-    for text in [pi_tree(), r#"[{"role":"user","content":"x"}]"#.to_owned()] {
+    let cases = [
+        (pi_tree(), "--to ctx --output NEW"),
+        (r#"[{"role":"user","content":"x"}]"#.to_owned(), "--to ctx --output NEW"),
+        ("{messages: [{role: 'user', content: 'x'}]}".to_owned(), "--to ponybunny --compacted"),
+    ];
+    for (text, command) in cases {
         let house = House::new(text.as_bytes());
         house.store(None, &compacted("sum", &kept(&house.open(), 1))).unwrap();
         let error = rewrite_compacted(&house.path).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
-        assert!(error.hint_text().unwrap().contains("convert"), "{error}");
+        let command = format!("`ctx convert {} {command}", house.path.display());
+        assert!(error.hint_text().unwrap().contains(&command), "{error}");
         assert_eq!(std::fs::read_to_string(&house.path).unwrap(), text);
     }
+    let house = House::new(b"no transcript");
+    let error = rewrite_compacted(&house.path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnknownFormat);
+    let gone = house.path.with_file_name("gone");
+    assert_eq!(rewrite_compacted(&gone).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Who may store and undo what, and when.
 
-use ctx_core::{ErrorKind, Tokens};
+use ctx_core::{EntryId, ErrorKind, Tokens};
 use ctx_session::ProblemKind;
 use ctx_session::compactions::{CompactedBy, undo_compaction};
 use ctx_session::log::{LogOptions, NewEntry, SessionLog};
@@ -105,4 +105,56 @@ fn two_writers_beside_a_file_are_one_after_the_other() {
     assert_eq!(problems.len(), 1);
     assert_eq!(problems[0].kind, ProblemKind::DamagedOverlay);
     assert!(house.open().index_of(&id).is_some());
+}
+
+#[test]
+fn who_holds_the_overlay_compacts_and_undoes_through_it() {
+    let house = House::new(pi_tree().as_bytes());
+    let before = snapshot(&house.open(), None);
+    let held = Overlay::of(&house.home, &house.path).unwrap();
+    let id = held.store_compaction(None, &compacted("sum", &"c".into()), NOW).unwrap();
+    assert_eq!(texts(&house.open(), None), ["sum", "three", "right", "right again"]);
+    let error = house.store(None, &compacted("other", &"r".into())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    // A plan from before the compaction is out of date for the holder too.
+    let late = held.store_compaction(Some(&"r2".into()), &compacted("late", &"r".into()), NOW);
+    assert_eq!(late.unwrap_err().kind(), ErrorKind::Conflict);
+    let undone = held.undo_compaction(None, NOW).unwrap().unwrap();
+    assert_eq!((&undone.target, undone.redone), (&id, false));
+    assert_eq!(snapshot(&house.open(), None), before);
+    assert_eq!(held.undo_compaction(None, NOW).unwrap(), None);
+    let redone = held.undo_compaction(Some(&undone.id), NOW).unwrap().unwrap();
+    assert!(redone.redone);
+    // Of many threads that plan at one entry, one gets through.
+    let at = house.open().leaf().cloned();
+    let stored = std::thread::scope(|scope| {
+        let plan = || held.store_compaction(at.as_ref(), &compacted("new", &"r".into()), NOW);
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(plan)).collect();
+        threads.into_iter().map(|t| t.join().unwrap()).filter(|s| s.is_ok()).count()
+    });
+    assert_eq!(stored, 1);
+    held.release().unwrap();
+    house.store(None, &compacted("other", &"r2".into())).unwrap();
+    let error = held.store_compaction(None, &compacted("again", &"nowhere".into()), NOW);
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn a_plan_that_is_refused_creates_nothing() {
+    let chat = r#"[{"role":"user","content":"one"},{"role":"assistant","content":"two"}]"#;
+    for text in [pi_tree(), chat.to_owned()] {
+        let house = House::new(text.as_bytes());
+        let refused =
+            [(None, "nowhere", ErrorKind::InvalidInput), (Some("gone"), "a", ErrorKind::NotFound)];
+        for (at, first_kept, kind) in refused {
+            let (at, plan) = (at.map(EntryId::from), compacted("sum", &first_kept.into()));
+            let error = house.store(at.as_ref(), &plan).unwrap_err();
+            assert_eq!(error.kind(), kind, "{error}");
+            let held = Overlay::of(&house.home, &house.path).unwrap();
+            let error = held.store_compaction(at.as_ref(), &plan, NOW).unwrap_err();
+            assert_eq!(error.kind(), kind, "{error}");
+            assert_eq!(held.undo_compaction(None, NOW).unwrap(), None);
+        }
+        assert!(!house.home.root().exists(), "not even the folder");
+    }
 }

@@ -1,0 +1,106 @@
+//! A session of ours made of another program's: every entry, and what ctx keeps beside the file.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use ctx_core::Result;
+use ctx_dialect::json::{Fresh, Object, quote};
+
+use crate::compactions::MARK;
+use crate::entry::{Detail, EntryKind, TreeEntry};
+use crate::left_out::LeftOut;
+use crate::log::{OURS, PI_VERSION, is_header_of_ours};
+use crate::repair::{Edits, iso, line};
+use crate::transcript::Transcript;
+
+impl Transcript {
+    /// Writes a pi session as one of ours: all branches, labels and entries of any type, with what
+    /// an overlay adds in the places where it counts, so that every branch reads as it does here.
+    pub(crate) fn to_session<W: Write + ?Sized>(
+        &self,
+        out: &mut W,
+        left_out: &mut LeftOut,
+    ) -> Result<()> {
+        line(out, &self.session_header(left_out))?;
+        let migrate = self.header().version.is_none_or(|version| version < PI_VERSION);
+        // What hung on entries that are left out hangs on what those hung on.
+        let mut instead: HashMap<usize, Option<usize>> = HashMap::new();
+        let mut compactions = 0;
+        let mut last = None;
+        for (index, entry) in self.entries.iter().enumerate() {
+            let parent = entry.parent();
+            let parent = parent.and_then(|p| instead.get(&p).copied().unwrap_or(Some(p)));
+            if means_nothing(entry, &instead) {
+                compactions += usize::from(entry.kind == EntryKind::Compaction);
+                instead.insert(index, parent);
+                continue;
+            }
+            line(out, &self.pi_line(entry, parent, migrate)?)?;
+            last = Some(entry);
+        }
+        left_out.count(compactions, "compaction", "of what the file held before it was rewritten");
+        self.settle_leaf(last, out)
+    }
+
+    /// Moves the leaf where it is here, if the last entry does not leave it there.
+    fn settle_leaf<W: Write + ?Sized>(&self, last: Option<&TreeEntry>, out: &mut W) -> Result<()> {
+        let id = |index: usize| self.entries.get(index).map(|entry| &entry.id);
+        let leaf = match last.map(|last| (last, last.detail.as_deref())) {
+            Some((_, Some(Detail::Leaf { target }))) => target.and_then(|at| id(at as usize)),
+            Some((last, _)) => Some(&last.id),
+            None => None,
+        };
+        if leaf == self.leaf() {
+            return Ok(());
+        }
+        let numbers = self.entries.len()..;
+        let mut ids = numbers.map(|n| format!("{n:08x}"));
+        let id = ids.find(|id| self.index_of(id).is_none()).unwrap_or_default();
+        let named = |id: Option<&ctx_core::EntryId>| id.map_or("null".to_owned(), |id| quote(id));
+        let entry = Fresh::new()
+            .text("type", EntryKind::Leaf.name())
+            .text("id", &id)
+            .raw("parentId", named(last.map(|last| &last.id)))
+            .text("timestamp", &iso(last.and_then(TreeEntry::timestamp)))
+            .raw("targetId", named(self.leaf()));
+        line(out, &entry.end())
+    }
+
+    /// The header with the mark that lets ctx append; a fresh one where the transcript has none
+    /// that could bear it.
+    pub(crate) fn session_header(&self, left_out: &mut LeftOut) -> String {
+        let marked = |header: &str| {
+            let object = Object::parse(header).ok()?;
+            let mut edits = Edits::new(header, &object);
+            if object.integer("version") != i64::try_from(PI_VERSION).ok() {
+                edits.set("version", PI_VERSION.to_string());
+            }
+            edits.set(MARK, OURS.to_string());
+            Some(edits.apply()).filter(|header| is_header_of_ours(header))
+        };
+        let fresh = || {
+            let header = self.fresh_header();
+            marked(&header).unwrap_or(header)
+        };
+        if self.header().raw.is_none() || !self.format().is_pi() {
+            return fresh();
+        }
+        marked(&self.pi_header()).unwrap_or_else(|| {
+            left_out.say("fields of a header that ctx could not read again".to_owned());
+            fresh()
+        })
+    }
+}
+
+/// Whether an entry beside the file says nothing that is in force or may come to be: the compaction
+/// of a file that was rewritten since, and what undoes it.
+fn means_nothing(entry: &TreeEntry, instead: &HashMap<usize, Option<usize>>) -> bool {
+    entry.is_overlay()
+        && match entry.detail.as_deref() {
+            None => entry.kind == EntryKind::Compaction,
+            Some(Detail::Undo { target }) => {
+                target.is_none_or(|target| instead.contains_key(&(target as usize)))
+            }
+            Some(_) => false,
+        }
+}
