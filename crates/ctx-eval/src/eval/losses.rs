@@ -1,6 +1,7 @@
 //! What was left out, and how much of what matters in it is still said.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 use ctx_core::{Action, ContextView, Edit, Entry, EntryId, Result, Role, Tokens};
@@ -26,6 +27,13 @@ impl Kept {
     }
 }
 
+impl AddAssign for Kept {
+    fn add_assign(&mut self, other: Self) {
+        self.facts += other.facts;
+        self.kept += other.kept;
+    }
+}
+
 /// How much of what must be kept of `said` stands in `text`.
 pub(super) fn kept(said: &[Said], text: &str) -> Kept {
     let facts = facts(said);
@@ -35,13 +43,39 @@ pub(super) fn kept(said: &[Said], text: &str) -> Kept {
 
 /// What a summary says that stands nowhere in `said` nor in the summary before it.
 pub(super) fn ungrounded(summary: &str, said: &[Said], previous: Option<&str>) -> Vec<String> {
+    let ids: BTreeSet<&str> = said.iter().map(|said| &*said.id).collect();
+    let is_cited = |text: &str| {
+        let cited = text.strip_prefix("[e:").and_then(|text| text.strip_suffix(']'));
+        cited.is_some_and(|cited| {
+            previous.is_some_and(|previous| previous.contains(text)) || names(&ids, cited)
+        })
+    };
     let invented = audit(summary, &[], &Grounds::of(said, previous, &[])).ungrounded;
-    invented.into_iter().map(|invented| invented.text).collect()
+    let texts = invented.into_iter().map(|invented| invented.text);
+    texts.filter(|text| !is_cited(text)).collect()
+}
+
+/// Whether a citation names one of the ids. Either may be the other's beginning: how much of a long
+/// id is cited is for the summariser to say.
+fn names(ids: &BTreeSet<&str>, cited: &str) -> bool {
+    let begins =
+        |id: Option<&&str>| id.is_some_and(|id| id.starts_with(cited) || cited.starts_with(id));
+    !cited.is_empty()
+        && (begins(ids.range(cited..).next()) || begins(ids.range(..cited).next_back()))
 }
 
 /// A recorded message, as the auditor takes it. One that cannot be read is passed over.
 pub(super) fn said(entry: &Entry) -> Option<Said> {
-    Some(Said { id: entry.id().clone(), message: entry.message().ok()?, pinned: false })
+    Some(Said { id: cited(entry.id()), message: entry.message().ok()?, pinned: false })
+}
+
+/// An id as summaries cite it: of a long one the beginning, so that a summary of the same size says
+/// more.
+pub(super) fn cited(id: &EntryId) -> EntryId {
+    const WHOLE_CHARS: usize = 12;
+    const CITED_CHARS: usize = 8;
+    let short = id.get(..CITED_CHARS).filter(|_| id.len() > WHOLE_CHARS);
+    short.map_or_else(|| id.clone(), EntryId::from)
 }
 
 /// Messages left out since the last judgement.
@@ -120,4 +154,26 @@ pub(super) fn said_in(view: &ContextView) -> Vec<Said> {
         .iter()
         .filter(|node| node.is_live() && *node.role() != Role::CompactionSummary);
     live.filter_map(|node| said(node.entry())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_citation_may_be_the_beginning_of_an_id_or_longer_than_what_is_known_of_it() {
+        let ids = BTreeSet::from(["21b4c963", "0000007f", "ab28d430"]);
+        for (cited, named) in [
+            ("21b4c963", true),
+            ("21b4", true),
+            ("21b4c963-0dbf", true),
+            ("0000007f", true),
+            ("21b5", false),
+            ("0000007e", false),
+            ("", false),
+            ("zz", false),
+        ] {
+            assert_eq!(names(&ids, cited), named, "{cited}");
+        }
+    }
 }

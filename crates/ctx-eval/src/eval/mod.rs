@@ -207,8 +207,8 @@ fn notes(counter: &Counter, compact_to: f64, recorded: bool) -> Vec<String> {
              the candidate's own counter against the provider's usage, in which the system prompt \
              and the tools count even where the transcript does not hold them"
         ),
-        "coverage: must-keep facts of what was left out that still stand in the request afterwards, \
-         wherever they stand in it; by ctx's own audit"
+        "coverage: must-keep facts of what was left out or shortened that still stand in the request \
+         afterwards, wherever they stand in it, over all of the session; by ctx's own audit"
             .to_owned(),
         "wedges: requests larger than the window, times that room had to be made and was not, and \
          requests that an engine failed to make"

@@ -150,7 +150,7 @@ pub(super) fn join(rows: impl Iterator<Item = OnceRow>) -> Vec<OnceRow> {
         sum.sessions += row.sessions;
         sum.reached += row.reached;
         sum.failed = sum.failed.take().or(row.failed);
-        *all = Kept { facts: all.facts + kept.facts, kept: all.kept + kept.kept };
+        *all += kept;
         sum.coverage = all.share();
     }
     joined.into_iter().map(|(row, _)| row).collect()

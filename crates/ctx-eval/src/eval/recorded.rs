@@ -134,10 +134,10 @@ pub(super) fn recorded(
             [(&mut own, &found.figures.recorded, size), (&mut ours, &found.figures.ctx, our_size)]
         {
             sums.cut(before, fixed + size);
-            sums.ungrounded += figures.ungrounded.len() as u64;
-            if let Some(share) = figures.coverage {
-                sums.coverage.add(share);
-            }
+            sums.invented(&figures.ungrounded);
+            let facts = found.figures.facts;
+            let kept = figures.coverage.map_or(0, |share| (share * facts as f64).round() as u64);
+            sums.coverage += Kept { facts, kept };
         }
         summaries.push(found.figures);
     }

@@ -46,11 +46,14 @@ pub struct EvalRow {
     /// How far the candidate's own counter is off what the provider reported: median over the
     /// recorded requests of the absolute relative error; null where nothing was reported.
     pub estimate_error: Option<f64>,
-    /// Of the must-keep facts in what was left out, the share that still stands in the request
-    /// afterwards: mean over all times history was cut; null where it never was.
+    /// Of the must-keep facts in what was left out, the share that still stood in the request
+    /// afterwards. All times that something was left out count, by their facts; null where no fact
+    /// ever was. Losses under a tenth of the window are judged together with those that follow.
     pub coverage: Option<f64>,
     /// Identifiers and numbers in summaries that stand nowhere in their sources.
     pub ungrounded: u64,
+    /// The first of them.
+    pub invented: Vec<String>,
     /// Requests that would not have fitted the window, and times that room had to be made and was
     /// not.
     pub wedges: usize,

@@ -171,21 +171,18 @@ impl<'a> Run<'a> {
         let mut source = self.losses.said();
         source.extend(said_in(view));
         let invented = ungrounded(&summary, &source, self.previous.as_deref());
-        self.sums.ungrounded += invented.len() as u64;
+        self.sums.invented(&invented);
         self.previous = Some(summary);
     }
 
     fn judge(&mut self, view: &ContextView) -> Result<()> {
-        if let Some(share) = self.losses.judge(view)?.share() {
-            self.sums.coverage.add(share);
-        }
+        self.sums.coverage += self.losses.judge(view)?;
         Ok(())
     }
 
     fn finish(mut self) -> Sums {
-        // What was lost last was too little to be judged by itself.
+        // What was lost last was too little to be judged before.
         if let Some(view) = self.view.take().filter(|_| self.losses.any())
-            && self.sums.coverage.get().is_none()
             && self.judge(&view).is_err()
         {
             self.sums.failed.get_or_insert_with(|| "the last request cannot be read".to_owned());

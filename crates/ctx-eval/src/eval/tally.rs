@@ -3,9 +3,13 @@
 use ctx_core::{Timestamp, Tokens};
 use ctx_model::Prices;
 
+use super::losses::Kept;
 use super::report::{EvalRow, RowKind};
 use crate::PromptCache;
 use crate::cache::usage;
+
+/// How much of what summaries made up a row names.
+const INVENTED_NAMED: usize = 20;
 
 /// A mean in the making.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,8 +46,9 @@ pub(super) struct Sums {
     pub(super) ratio: Mean,
     pub(super) calls: u64,
     pub(super) errors: Vec<f64>,
-    pub(super) coverage: Mean,
-    pub(super) ungrounded: u64,
+    pub(super) coverage: Kept,
+    ungrounded: u64,
+    invented: Vec<String>,
     pub(super) wedges: usize,
     pub(super) cuts: usize,
     pub(super) failed: Option<String>,
@@ -63,8 +68,9 @@ impl Sums {
             ratio: Mean::default(),
             calls: 0,
             errors: Vec::new(),
-            coverage: Mean::default(),
+            coverage: Kept::default(),
             ungrounded: 0,
+            invented: Vec::new(),
             wedges: 0,
             cuts: 0,
             failed: None,
@@ -100,6 +106,17 @@ impl Sums {
         self.ratio.add(f64::from(after.0) / f64::from(before.0.max(1)));
     }
 
+    /// What a summary made up.
+    pub(super) fn invented(&mut self, texts: &[String]) {
+        self.ungrounded += texts.len() as u64;
+        self.name_invented(texts);
+    }
+
+    fn name_invented(&mut self, texts: &[String]) {
+        let room = INVENTED_NAMED.saturating_sub(self.invented.len());
+        self.invented.extend(texts.iter().take(room).cloned());
+    }
+
     /// What calls of models really cost, where a receipt says so.
     pub(super) fn add_cost(&mut self, usd: Option<f64>) {
         if let (Some(usd), Some(cost)) = (usd, &mut self.cost) {
@@ -122,8 +139,9 @@ impl Sums {
         self.ratio.join(other.ratio);
         self.calls += other.calls;
         self.errors.extend(&other.errors);
-        self.coverage.join(other.coverage);
+        self.coverage += other.coverage;
         self.ungrounded += other.ungrounded;
+        self.name_invented(&other.invented);
         self.wedges += other.wedges;
         self.cuts += other.cuts;
         self.failed = self.failed.take().or_else(|| other.failed.clone());
@@ -140,8 +158,9 @@ impl Sums {
             compression_ratio: self.ratio.get(),
             calls: self.calls,
             estimate_error: median(self.errors.clone()),
-            coverage: self.coverage.get(),
+            coverage: self.coverage.share(),
             ungrounded: self.ungrounded,
+            invented: self.invented.clone(),
             wedges: self.wedges,
             cuts: self.cuts,
             failed: self.failed.clone(),

@@ -8,6 +8,7 @@ use ctx_core::{
 };
 use ctx_layers::compaction::{Extract, FileLists, PreviousSummary, Said, extract, facts};
 
+use super::super::losses::cited;
 use super::cut::Cuts;
 use super::results::{clear, clear_down_to};
 use super::{Ask, Checked, Input, Keep, LAYER, Policy, Preset};
@@ -195,7 +196,7 @@ fn read(view: &ContextView, positions: &[usize]) -> Result<Vec<Said>> {
     let nodes = positions.iter().map(|&at| view.node(at));
     let told = nodes.filter(|node| *node.role() != Role::CompactionSummary);
     told.map(|node| {
-        Ok(Said { id: node.entry().id().clone(), message: node.message()?, pinned: false })
+        Ok(Said { id: cited(node.entry().id()), message: node.message()?, pinned: false })
     })
     .collect()
 }
