@@ -1,18 +1,19 @@
-//! Writers that are killed at any moment while they append, compact, undo and redo: what they were
-//! told is stored is there, and what they were doing is done or not, never half.
+//! Writers that are killed at any moment while they append, compact, undo, redo and write sessions
+//! anew: what they were told is stored is there, and what they were doing is done or not, never half.
 //!
 //! Each writer is this program again, running the same test with the variable `CTX_TEST_CHILD` set.
 
 // Helpers of tests are tests.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ctx_core::{Compacted, EntryId, RawJson, Timestamp, Tokens};
-use ctx_session::compactions::{store_compaction, undo_compaction};
+use ctx_session::compactions::{rewrite_compacted, store_compaction, undo_compaction};
 use ctx_session::key::FileId;
 use ctx_session::log::{Durability, LogOptions, NewEntry, NewSession, SessionLog};
 use ctx_session::paths::Home;
@@ -38,6 +39,17 @@ enum Step {
     /// The number of the compaction.
     Undo(usize),
     Redo(usize),
+    /// The session anew, as what its newest compaction left of it.
+    Rewrite,
+}
+
+/// Where a writer writes, and what it does there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    Ours,
+    Foreign,
+    /// In a session of ours that is written anew whenever it can be, so nothing is undone.
+    Rewritten,
 }
 
 impl Step {
@@ -47,6 +59,7 @@ impl Step {
             Self::Compact(summary, kept) => format!("compact {summary} {kept}"),
             Self::Undo(which) => format!("undo x {which}"),
             Self::Redo(which) => format!("redo x {which}"),
+            Self::Rewrite => "rewrite x 0".to_owned(),
         }
     }
 
@@ -57,7 +70,8 @@ impl Step {
             "message" => Self::Message(parts[1].to_owned()),
             "compact" => Self::Compact(parts[1].to_owned(), number),
             "undo" => Self::Undo(number),
-            _ => Self::Redo(number),
+            "redo" => Self::Redo(number),
+            _ => Self::Rewrite,
         }
     }
 }
@@ -79,6 +93,11 @@ impl Session {
             Step::Compact(summary, kept) => next.compactions.push((summary.clone(), *kept, false)),
             Step::Undo(which) => next.compactions[*which].2 = true,
             Step::Redo(which) => next.compactions[*which].2 = false,
+            Step::Rewrite => {
+                let (summary, kept, _) = next.compactions.pop().unwrap();
+                next.messages.drain(..kept);
+                next.compactions = vec![(summary, 0, false)];
+            }
         }
         next.context = match next.compactions.iter().rev().find(|(.., undone)| !undone) {
             Some((summary, kept, _)) => {
@@ -100,7 +119,8 @@ impl Session {
         Self {
             messages: line.iter().map(|entry| text(entry)).collect(),
             compactions: compactions
-                .map(|c| (c.summary, place(c.first_kept_entry_id.as_ref().unwrap()), c.undone))
+                // One that was made the beginning of a session keeps all that follows.
+                .map(|c| (c.summary, c.first_kept_entry_id.as_ref().map_or(0, place), c.undone))
                 .collect(),
             context: context.iter().map(|entry| text(entry)).collect(),
         }
@@ -129,12 +149,12 @@ fn say(text: &str) {
 struct Writer {
     home: Home,
     path: PathBuf,
-    ours: bool,
+    place: Place,
 }
 
 impl Writer {
-    fn at(dir: &Path, ours: bool) -> Self {
-        Self { home: Home::at(dir.join("home")), path: dir.join("session.jsonl"), ours }
+    fn at(dir: &Path, place: Place) -> Self {
+        Self { home: Home::at(dir.join("home")), path: dir.join("session.jsonl"), place }
     }
 
     fn options() -> LogOptions {
@@ -143,7 +163,7 @@ impl Writer {
 
     fn create(&self) {
         let text = format!("{}\n", "{\"type\":\"session\",\"version\":3,\"id\":\"s\"}");
-        if self.ours {
+        if self.place != Place::Foreign {
             let session = NewSession {
                 id: FileId::new("s").unwrap(),
                 timestamp: NOW,
@@ -170,6 +190,11 @@ impl Writer {
                 let back = 1 + dice.below(now.messages.len().min(4) as u64) as usize;
                 let summary = format!("s{}", now.compactions.len());
                 Step::Compact(summary, now.messages.len() - back)
+            }
+            _ if self.place == Place::Rewritten => {
+                let newest = transcript.compaction_list(None).unwrap().pop();
+                let fresh = newest.is_some_and(|newest| newest.archived.is_none());
+                if fresh { Step::Rewrite } else { message }
             }
             3 => undone(false).map_or(message, Step::Undo),
             _ => undone(true).map_or(message, Step::Redo),
@@ -198,12 +223,29 @@ impl Writer {
             }
             Step::Undo(which) => undo(Some(&listed(*which).id)),
             Step::Redo(which) => undo(listed(*which).undone_by.as_ref()),
+            Step::Rewrite => rewrite_compacted(&self.path).unwrap().compaction,
         }
+    }
+
+    /// The ids of all entries, in the session and in those that were archived.
+    fn ids(&self) -> HashSet<EntryId> {
+        let folder = std::fs::read_dir(self.path.parent().unwrap()).unwrap();
+        let files = folder.map(|file| file.unwrap().path()).filter(|file| {
+            let name = file.file_name().unwrap().to_string_lossy();
+            *file == self.path || name.starts_with("session.jsonl.archived-")
+        });
+        let mut ids = HashSet::new();
+        for file in files {
+            let transcript = open(&self.home, &file).unwrap();
+            assert_eq!(transcript.problems(), [], "{}", file.display());
+            ids.extend(transcript.entries().iter().map(|entry| entry.id().clone()));
+        }
+        ids
     }
 
     fn append(&self, transcript: &Transcript, text: &str) -> EntryId {
         let message = format!(r#"{{"role":"user","content":"{text}"}}"#);
-        if self.ours {
+        if self.place != Place::Foreign {
             let mut log = SessionLog::open(&self.path, Self::options()).unwrap();
             let entry = NewEntry::message(RawJson::from_text(message));
             let id = log.append(&entry, NOW).unwrap();
@@ -243,16 +285,20 @@ fn spawn(test: &str, dir: &Path, seed: u64) -> Child {
 }
 
 /// Kills writers, and looks after each at what is left.
-fn kill_writers(test: &str, ours: bool) {
+fn kill_writers(test: &str, place: Place) {
     if let Some(dir) = std::env::var_os(CHILD) {
         let seed = std::env::var(SEED).unwrap().parse().unwrap();
-        Writer::at(Path::new(&dir), ours).work(seed);
+        Writer::at(Path::new(&dir), place).work(seed);
     }
-    let mut dice = Dice(if ours { 0x9E37_79B9 } else { 0x7F4A_7C15 });
-    let (mut steps, mut caught) = (0, 0);
+    let mut dice = Dice(match place {
+        Place::Ours => 0x9E37_79B9,
+        Place::Foreign => 0x7F4A_7C15,
+        Place::Rewritten => 0x2545_F491,
+    });
+    let (mut steps, mut caught, mut rewritten) = (0, 0, 0);
     for _ in 0..KILLS / KILLS_A_SESSION {
         let dir = tempfile::tempdir().unwrap();
-        let writer = Writer::at(dir.path(), ours);
+        let writer = Writer::at(dir.path(), place);
         writer.create();
         let mut session = Session::default();
         let mut stored: Vec<EntryId> = Vec::new();
@@ -272,7 +318,9 @@ fn kill_writers(test: &str, ours: bool) {
                 match said.split_once(' ').unwrap() {
                     ("try", step) => trying = Some(Step::read(step)),
                     (_, id) => {
-                        session = session.after(&trying.take().unwrap());
+                        let step = trying.take().unwrap();
+                        rewritten += usize::from(step == Step::Rewrite);
+                        session = session.after(&step);
                         stored.push(id.into());
                         steps += 1;
                     }
@@ -289,22 +337,29 @@ fn kill_writers(test: &str, ours: bool) {
                 }
                 _ => assert_eq!(found, session, "while it was to {trying:?}"),
             }
-            for id in &stored {
-                assert!(transcript.index_of(id).is_some(), "{id} was stored");
-            }
+        }
+        let ids = writer.ids();
+        for id in &stored {
+            assert!(ids.contains(id), "{id} was stored");
         }
     }
     // Writers that never come to anything would try nothing.
     println!("{steps} steps, {caught} done and not told");
+    assert!(place != Place::Rewritten || rewritten > 10, "only {rewritten} times");
     assert!(steps > KILLS, "only {steps} steps, {caught} done and not told");
 }
 
 #[test]
 fn nothing_is_lost_in_a_session_of_ours() {
-    kill_writers("nothing_is_lost_in_a_session_of_ours", true);
+    kill_writers("nothing_is_lost_in_a_session_of_ours", Place::Ours);
 }
 
 #[test]
 fn nothing_is_lost_beside_a_foreign_file() {
-    kill_writers("nothing_is_lost_beside_a_foreign_file", false);
+    kill_writers("nothing_is_lost_beside_a_foreign_file", Place::Foreign);
+}
+
+#[test]
+fn nothing_is_lost_when_a_session_is_written_anew() {
+    kill_writers("nothing_is_lost_when_a_session_is_written_anew", Place::Rewritten);
 }
