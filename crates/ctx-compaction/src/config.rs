@@ -56,6 +56,10 @@ pub struct Config {
     pub chunk_ratio: ChunkRatio,
     /// Whether the model's thinking is part of what is summarised. Default: false; true under `pi`.
     pub serialize_thinking: bool,
+    /// Whether `tokensBefore` is what the provider reported last, with a count of what came since,
+    /// where the transcript has that; system prompt and tools are in it. Default: false; true under
+    /// `pi`.
+    pub reported_tokens: bool,
     /// The model that writes summaries, as `provider/model` or a name of the catalogue. Default:
     /// not set: without a model, the built-in extractive summariser writes them.
     pub model: Option<String>,
@@ -226,6 +230,7 @@ impl Default for Config {
             min_messages_for_split: 4,
             chunk_ratio: ChunkRatio::Pi,
             serialize_thinking: false,
+            reported_tokens: false,
             model: None,
             fallback_models: default_fallbacks(),
             identifier_policy: IdentifierPolicy::Preserve,
@@ -265,6 +270,7 @@ impl Config {
                 reserve_tokens_floor: 0,
                 strategy: Strategy::Single,
                 serialize_thinking: true,
+                reported_tokens: true,
                 ..base
             },
         }

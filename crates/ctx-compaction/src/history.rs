@@ -6,7 +6,7 @@ use ctx_core::{
     ContextView, Entry, EntryId, Message, NodeState, Result, Role, TokenLedger, Tokens,
 };
 
-use crate::FileLists;
+use crate::{Config, FileLists};
 
 /// One message of the history, known without reading it.
 #[derive(Clone, Debug)]
@@ -151,6 +151,32 @@ impl History {
     #[must_use]
     pub fn used(&self) -> Tokens {
         self.ledger.corrected(self.counted)
+    }
+
+    /// Tokens of the whole request as receipts tell them: counted, or as the provider said last with
+    /// a count of what came since, where the configuration wants that and it is known.
+    #[must_use]
+    pub(crate) fn tokens_before(&self, config: &Config) -> Tokens {
+        let reported = if config.reported_tokens { self.reported() } else { None };
+        // What the provider counted holds all that we count, and its own system prompt.
+        reported.filter(|&reported| reported >= self.used()).unwrap_or_else(|| self.used())
+    }
+
+    /// The newest usage of a whole answer, and what came since.
+    fn reported(&self) -> Option<Tokens> {
+        let mut since = Tokens::ZERO;
+        for item in self.items.iter().rev() {
+            if item.role == Role::Assistant {
+                let meta = &item.entry.message().ok()?.meta;
+                let failed = matches!(meta.stop_reason.as_deref(), Some("error" | "aborted"));
+                let total = meta.usage.map_or(0, |usage| usage.total());
+                if !failed && total > 0 {
+                    return Some(Tokens::saturating_from(total) + since);
+                }
+            }
+            since += item.tokens;
+        }
+        None
     }
 
     /// Reads messages. One that cannot be read is passed over: a file that was damaged meanwhile is

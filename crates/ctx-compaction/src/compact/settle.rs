@@ -1,0 +1,172 @@
+//! From a draft to the text to be stored, and its receipt.
+
+use ctx_core::{
+    Compacted, Counter, IdentifierPolicy, Message, Projected, Projection, ProjectionKey, Role,
+    Tokens,
+};
+
+use crate::anonymize::anonymize;
+use crate::{AuditReport, Draft, FileLists, HardPrunePlan, Log, Receipt, Repair, Rung, repair};
+
+use super::work::Work;
+use super::{Details, ID};
+
+/// What the file lists may take of a summary.
+const FILES_MAX_SHARE: f64 = 0.25;
+
+/// A text that was audited and would make the request smaller.
+pub(super) struct Settled {
+    /// The exact text to be stored.
+    pub(super) summary: String,
+    pub(super) audit: AuditReport,
+    pub(super) cut: usize,
+    pub(super) rung: Rung,
+    pub(super) model: Option<String>,
+    pub(super) dropped: Option<HardPrunePlan>,
+    pub(super) summary_tokens: Tokens,
+}
+
+impl Work {
+    /// Audits and repairs a draft: the result is the exact text to be stored.
+    pub(super) fn settle(&self, draft: Draft) -> Option<Settled> {
+        let policy = self.order.policy(&self.config);
+        let keeps_names = policy != IdentifierPolicy::Anonymize;
+        let budget = self.plan.summary_budget;
+        let mut text = draft.text;
+        if keeps_names {
+            text = [text.trim_end(), self.file_lists().trim()].join("\n\n");
+        }
+        let how = Repair { budget, counter: self.counter(), ungrounded: self.config.ungrounded };
+        let repaired = repair(&text, &self.facts, &self.grounds, &how);
+        let text = if keeps_names { repaired.text } else { anonymize(&repaired.text) };
+        let model = (!draft.model.is_empty()).then_some(draft.model);
+        self.weigh(Settled {
+            summary: text,
+            audit: repaired.report,
+            cut: self.plan.cut,
+            rung: draft.rung,
+            model,
+            dropped: None,
+            summary_tokens: Tokens::ZERO,
+        })
+    }
+
+    /// The files as they stand at the end of the summary.
+    pub(super) fn file_lists(&self) -> String {
+        if self.order.policy(&self.config) == IdentifierPolicy::Anonymize {
+            return String::new();
+        }
+        let room = self.plan.summary_budget.scale(FILES_MAX_SHARE);
+        within(&self.files, room, self.counter()).render()
+    }
+
+    /// Measures a text; `None` if the request would be no smaller with it.
+    pub(super) fn weigh(&self, mut settled: Settled) -> Option<Settled> {
+        let message = Message::text(Role::CompactionSummary, settled.summary.as_str());
+        settled.summary_tokens = self.history.ledger.count(&message);
+        let covered = self.history.items.get(..settled.cut)?;
+        let stays = covered.iter().filter(|item| item.stays).map(|item| item.tokens);
+        let shortened = self.shortening().into_iter().filter(|s| s.at < settled.cut);
+        let staying = stays.sum::<Tokens>() - shortened.map(|s| s.saved).sum();
+        let smaller = settled.summary_tokens + staying < self.taken_out(settled.cut);
+        let is_inside = 0 < settled.cut && settled.cut < self.history.items.len();
+        (smaller && is_inside).then_some(settled)
+    }
+
+    /// Tokens of what the summary stands for, and of what kept messages lost.
+    fn taken_out(&self, cut: usize) -> Tokens {
+        let covered = self.history.items.iter().take(cut).map(|item| item.tokens);
+        let previous = self.history.previous.as_ref().map_or(Tokens::ZERO, |p| p.tokens);
+        let shortened = self.shortening().into_iter().filter(|s| s.at >= cut).map(|s| s.saved);
+        covered.sum::<Tokens>() + previous + shortened.sum()
+    }
+
+    /// The compaction, with its receipt.
+    pub(super) fn compacted(&self, settled: Settled, log: Log) -> Compacted {
+        let (history, ledger) = (&self.history, &self.history.ledger);
+        let id = |at: usize| history.items.get(at).map(|item| item.entry.id().clone());
+        let id = |at: usize| id(at).unwrap_or_default();
+        let taken_out = ledger.corrected(self.taken_out(settled.cut));
+        let tokens_before = history.tokens_before(&self.config);
+        // Those that stay do so in this process only, and not where the session is read again.
+        let tokens_after = tokens_before - taken_out + ledger.corrected(settled.summary_tokens);
+        let projections: Vec<Projection> =
+            self.shortening().into_iter().map(|s| s.projection).collect();
+        let receipt = Receipt {
+            trigger: self.order.trigger,
+            attempt: self.order.attempt,
+            emergency: self.emergency,
+            first_entry_id: id(0),
+            last_entry_id: id(settled.cut.saturating_sub(1)),
+            first_kept_entry_id: id(settled.cut),
+            messages: settled.cut as u32,
+            kept_messages: (history.items.len() - settled.cut) as u32,
+            split_turn: self.plan.split_turn,
+            tokens_before,
+            tokens_after,
+            summary_tokens: settled.summary_tokens,
+            strategy: self.config.strategy,
+            rung: settled.rung,
+            model: settled.model,
+            cost_usd: log.cost_usd,
+            calls: log.calls,
+            audit: settled.audit,
+            notes: log.notes,
+            shortened: projections.iter().map(|p| p.key.entry.clone()).collect(),
+            dropped: settled.dropped,
+        };
+        Compacted {
+            summary: settled.summary,
+            first_kept_entry_id: receipt.first_kept_entry_id.clone(),
+            tokens_before,
+            tokens_after: Some(tokens_after),
+            details: Details {
+                files: self.files.clone(),
+                memory_flush_at: self.emergency.then_some(self.order.now),
+                receipt,
+            }
+            .to_json(),
+            projections,
+        }
+    }
+
+    /// The shorter forms of messages that stay.
+    fn shortening(&self) -> Vec<Saving> {
+        let saving = self.plan.shortened.iter().filter_map(|shortened| {
+            let item = self.history.items.get(shortened.at)?;
+            let projection = Projection {
+                key: ProjectionKey {
+                    entry: item.entry.id().clone(),
+                    hash: item.entry.hash().ok()?,
+                },
+                layer: ID.to_owned(),
+                form: Projected::Replaced(shortened.form.clone()),
+                reason: "kept by a compaction, and larger than what may be kept".to_owned(),
+            };
+            let saved = item.tokens - self.history.ledger.count(&shortened.form);
+            Some(Saving { at: shortened.at, saved, projection })
+        });
+        saving.collect()
+    }
+}
+
+/// A message that stays, in a shorter form.
+struct Saving {
+    at: usize,
+    saved: Tokens,
+    projection: Projection,
+}
+
+/// As many of the files as there is room for, modified ones first.
+fn within(files: &FileLists, room: Tokens, counter: &Counter) -> FileLists {
+    let mut left = room;
+    let mut fits = |path: &&String| {
+        let size = counter.text(path) + Tokens(1);
+        let fits = size <= left;
+        left -= size;
+        fits
+    };
+    let modified_files = files.modified_files.iter().take_while(&mut fits).cloned().collect();
+    let read_files = files.read_files.iter().take_while(&mut fits).cloned().collect();
+    FileLists { read_files, modified_files }
+}

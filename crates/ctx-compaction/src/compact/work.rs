@@ -1,0 +1,195 @@
+//! What a compaction works on, and the rungs of its ladder.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use ctx_core::{Counter, IdentifierPolicy, Tokens};
+
+use crate::cited::Cited;
+use crate::hard_prune::{Prunable, plan_prune};
+use crate::{
+    Config, Draft, Extract, Fact, FileLists, Grounds, HardPrunePlan, History, Item, Job, Log, Plan,
+    Rung, Said, audit, extract, facts, is_oversized_for_summary, ladder, summary_unavailable,
+};
+
+use super::settle::Settled;
+use super::{Order, carried};
+
+/// What of a summary a model leaves to repair.
+const REPAIR_SHARE: f64 = 0.15;
+
+/// What all rungs work on.
+pub(super) struct Work {
+    pub(super) history: History,
+    pub(super) plan: Plan,
+    pub(super) config: Arc<Config>,
+    pub(super) order: Order,
+    pub(super) emergency: bool,
+    said: Arc<[Said]>,
+    /// The group of each message in `said`.
+    groups: Vec<u32>,
+    /// Where the split turn begins in `said`.
+    turn_start: Option<usize>,
+    pub(super) facts: Vec<Fact>,
+    pub(super) grounds: Grounds,
+    pub(super) files: FileLists,
+}
+
+impl Work {
+    pub(super) fn new(
+        history: History,
+        plan: Plan,
+        config: Arc<Config>,
+        order: Order,
+        emergency: bool,
+    ) -> Self {
+        let turn_start = plan.turn_start.unwrap_or(plan.cut);
+        let covered = history.items.get(..plan.cut).unwrap_or_default();
+        let cited = Cited::of(history.items.iter().map(|item| item.entry.id()));
+        let read = covered.iter().enumerate().filter_map(|(at, item)| {
+            // What cannot be read is passed over: a file that was damaged meanwhile is no reason to
+            // keep all of it in the window.
+            let message = item.entry.message().ok()?;
+            let said = Said { id: cited.short(item.entry.id()), message, pinned: item.pinned };
+            Some((at, item.group, said))
+        });
+        let read: Vec<_> = read.collect();
+        let before_turn = read.iter().take_while(|(at, ..)| *at < turn_start).count();
+        let (groups, said): (Vec<u32>, Vec<Said>) =
+            read.into_iter().map(|(_, group, said)| (group, said)).unzip();
+        let previous = history.previous.as_ref();
+        let mut facts = facts(&said);
+        if let Some(previous) = previous {
+            carried::add(&mut facts, previous);
+        }
+        if order.policy(&config) == IdentifierPolicy::Anonymize {
+            facts.retain(|fact| fact.kind.is_passage());
+        }
+        let own = [order.focus.as_deref(), config.custom_instructions.as_deref()];
+        let own: Vec<&str> = own.into_iter().flatten().collect();
+        let grounds = Grounds::of(&said, previous.map(|p| p.text.as_str()), &own);
+        let mut files = previous.map(|p| p.files.clone()).unwrap_or_default();
+        files.merge(FileLists::of(&said));
+        Self {
+            turn_start: plan.turn_start.map(|_| before_turn),
+            said: said.into(),
+            groups,
+            history,
+            plan,
+            config,
+            order,
+            emergency,
+            facts,
+            grounds,
+            files: files.normalised(),
+        }
+    }
+
+    pub(super) fn counter(&self) -> &Counter {
+        self.history.ledger.counter()
+    }
+
+    /// The configured models, unless there are none.
+    pub(super) async fn ask_models(&self, log: &mut Log) -> Option<Settled> {
+        let models = self.order.models.as_ref()?;
+        let draft = ladder(&self.job(), models, log).await?;
+        let settled = self.settle(draft);
+        if settled.is_none() {
+            log.notes.push("the model's summary would not have made the request smaller".into());
+        }
+        settled
+    }
+
+    fn job(&self) -> Job {
+        let counter = *self.counter();
+        Job {
+            config: self.config.clone(),
+            said: self.said.clone(),
+            sizes: self.said.iter().map(|said| counter.message(&said.message)).collect(),
+            groups: self.groups.clone(),
+            turn_start: self.turn_start,
+            previous: self.history.previous.clone(),
+            summary_budget: self.room_for_words(),
+            counter,
+            focus: self.order.focus.clone(),
+            instructions: self.order.instructions.clone(),
+        }
+    }
+
+    /// The extractive summariser. What it does not need for the story is for repair: where facts
+    /// found no room, it tells less of the story.
+    pub(super) fn extract(&self, log: &mut Log) -> Option<Settled> {
+        let most = self.plan.summary_budget;
+        let less = [0.8, 0.6].map(|share| most.scale(share));
+        let least = most.min(self.plan.covered_tokens.scale(0.5));
+        let mut best: Option<Settled> = None;
+        for budget in [most, less[0], less[1], least] {
+            let text = extract(&Extract {
+                said: &self.said,
+                facts: &self.facts,
+                previous: self.history.previous.as_ref(),
+                turn_start: self.turn_start,
+                focus: self.order.focus.as_deref(),
+                budget,
+                counter: self.counter(),
+            });
+            let draft = Draft { text, rung: Rung::Extractive, model: String::new() };
+            if let Some(settled) = self.settle(draft) {
+                let is_better = |best: &Settled| settled.audit.missing < best.audit.missing;
+                if best.as_ref().is_none_or(is_better) {
+                    best = Some(settled);
+                }
+            }
+            if best.as_ref().is_some_and(|best| best.audit.missing == 0) {
+                break;
+            }
+        }
+        if best.is_none() {
+            log.notes.push("the extractive summary would not have made the request smaller".into());
+        }
+        best
+    }
+
+    /// What a model may fill: the summary without the file lists, and some room for repair.
+    fn room_for_words(&self) -> Tokens {
+        let words = self.plan.summary_budget - self.counter().text(&self.file_lists());
+        words.scale(1.0 - REPAIR_SHARE)
+    }
+
+    /// History up to its share of the window, with a notice in the place of a summary.
+    pub(super) fn cut_only(&self) -> Option<Settled> {
+        let items = &self.history.items;
+        let prunable = items.iter().map(|item| {
+            let (tokens, group) = (item.tokens, item.group);
+            Some(Prunable { tokens, group, protected: item.pinned })
+        });
+        let prunable: Vec<_> = prunable.collect();
+        let pruned = plan_prune(&prunable, &self.history.ledger, self.config.max_history_share);
+        let large =
+            |item: &&Item| is_oversized_for_summary(item.tokens, self.history.ledger.window());
+        let oversized = items[..self.plan.cut].iter().filter(large).count();
+        let text = summary_unavailable(self.plan.cut, oversized);
+        let audit = audit(&text, &self.facts, &self.grounds).report;
+        let shares =
+            (1..=self.plan.cut).contains(&pruned.first_kept) && is_whole(items, pruned.first_kept);
+        let shared = shares.then_some(pruned.first_kept);
+        [shared, Some(self.plan.cut)].into_iter().flatten().find_map(|cut| {
+            let dropped = HardPrunePlan { first_kept: cut, ..pruned.clone() };
+            self.weigh(Settled {
+                summary: text.clone(),
+                audit: audit.clone(),
+                cut,
+                rung: Rung::HardPrune,
+                model: None,
+                dropped: Some(dropped),
+                summary_tokens: Tokens::ZERO,
+            })
+        })
+    }
+}
+
+/// Whether no group stands on both sides of a cut.
+fn is_whole(items: &[Item], cut: usize) -> bool {
+    let before: HashSet<u32> = items[..cut].iter().map(|item| item.group).collect();
+    !items[cut..].iter().any(|item| before.contains(&item.group))
+}
