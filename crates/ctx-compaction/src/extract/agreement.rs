@@ -51,7 +51,7 @@ pub(super) fn agreement(job: &Extract<'_>, turn: &Turn, previous: Option<&Turn>)
 }
 
 /// Names of options that a reply begins with: `A.`, `1`, `#1`, `Implement 1,2 and 3`, `I think B`.
-fn picks(reply: &str) -> Vec<String> {
+pub(super) fn picks(reply: &str) -> Vec<String> {
     const BEFORE: &[&str] = &[
         "i",
         "think",

@@ -36,7 +36,11 @@ pub(super) fn demands(
                 continue;
             }
             let signal = Signal::of(sentence);
-            if signal.demand && !signal.question && !signal.chatter && width(sentence) > 16 {
+            if signal.demand
+                && !signal.question
+                && (signal.strict || !signal.chatter)
+                && width(sentence) > if signal.strict { 5 } else { 16 }
+            {
                 let text = clip(sentence, WIDE);
                 let weight = if signal.strict { 0.85 } else { 0.62 };
                 out.push(Note::new(Field::Constraints, text, &said.id, weight, at));

@@ -4,20 +4,9 @@ use std::collections::HashSet;
 
 use super::Extract;
 use super::clip::clip;
-use super::note::{Note, words};
+use super::note::{ASKED, EARLIER, FILES, FIRST, LABELS, LATEST, Note, QUESTION, words};
 use super::talk::WIDE;
 use crate::{Field, Line, StructuredSummary};
-
-/// Labels that a line of ours may carry; in the next summary it gets a new one.
-const LABELS: &[&str] = &[
-    "Latest, superseding earlier asks: ",
-    "Latest: ",
-    "First: ",
-    "Earlier: ",
-    "Asked: ",
-    "Open question: ",
-    "Files changed: ",
-];
 
 /// How many reports and plans are compared with each other: the newest ones.
 const COMPARED: usize = 300;
@@ -52,16 +41,17 @@ pub(super) fn merge(job: &Extract<'_>, mut notes: Vec<Note>) -> Vec<Note> {
             cites: line.cites,
             weight: base,
             order: age,
+            place: 0,
             focused: false,
         };
         match (field, label) {
-            (Field::Goal, Some("First: ")) => (note.label, note.weight) = ("First: ", 0.85),
+            (Field::Goal, Some(FIRST)) => (note.label, note.weight) = (FIRST, 0.85),
             (Field::Goal, _) => {
-                note.label = "Earlier: ";
+                note.label = EARLIER;
                 // Goals stand newest first.
                 note.order = -age;
             }
-            (_, Some(label @ ("Asked: " | "Open question: " | "Files changed: "))) => {
+            (_, Some(label @ (ASKED | QUESTION | FILES))) => {
                 note.label = label;
             }
             _ => {}
@@ -86,8 +76,8 @@ pub(super) fn merge(job: &Extract<'_>, mut notes: Vec<Note>) -> Vec<Note> {
     if out.iter().any(|note| note.field == Field::Goal) {
         for note in notes.iter_mut().filter(|note| note.field == Field::Goal) {
             match note.label {
-                "First: " => note.label = "Earlier: ",
-                "" => note.label = "Latest, superseding earlier asks: ",
+                FIRST => note.label = EARLIER,
+                "" => note.label = LATEST,
                 _ => {}
             }
         }

@@ -6,7 +6,7 @@ use ctx_core::{Counter, EntryId, Tokens};
 
 use super::Extract;
 use super::clip::clip;
-use super::note::{Note, normal};
+use super::note::{FILES, FIRST, Note, harmless, normal};
 use super::talk::requests;
 use super::turns::Turn;
 use crate::{Field, Line, StructuredSummary, TurnPrefix};
@@ -52,12 +52,15 @@ pub(super) fn fill(job: &Extract<'_>, turns: &[Turn], notes: Vec<Note>) -> Strin
 /// Without what is said twice: the same words anywhere, or as a part of another line of the same
 /// entry. The newer and weightier line stays.
 fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
+    for (place, note) in notes.iter_mut().enumerate() {
+        note.place = place;
+    }
     notes.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(b.order.cmp(&a.order)));
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut by_entry: HashMap<EntryId, Vec<(Field, String)>> = HashMap::new();
     let mut out: Vec<Note> = Vec::with_capacity(notes.len());
     for mut note in notes {
-        note.text = clean(&note.text);
+        note.text = clean(&note);
         let words = normal(&note.text);
         if words.is_empty() || note.weight < LEAST {
             continue;
@@ -93,27 +96,16 @@ fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
     out
 }
 
-/// One line, without control characters, and without citations or tags that somebody wrote into it.
-fn clean(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("[e:") {
-        out.push_str(&rest[..at]);
-        let inside = &rest[at + 3..];
-        let end = inside.char_indices().take(80).find(|(_, c)| matches!(c, ']' | ' '));
-        rest = match end {
-            // The list of changed files cites inside of its line.
-            Some((end, ']')) if out.ends_with(' ') => {
-                out.push_str(&rest[at..at + 3 + end + 1]);
-                &inside[end + 1..]
-            }
-            Some((end, ']')) => &inside[end + 1..],
-            _ => inside,
-        };
-    }
-    out.push_str(rest);
-    let keep = |c: &char| !c.is_control() || *c == '\n';
-    out.replace('\t', " ").chars().filter(keep).collect::<String>().trim().to_owned()
+/// Without control characters, and without what could pass for a citation or for a frame of the
+/// summary's own.
+fn clean(note: &Note) -> String {
+    // The line of changed files cites within itself; its paths were made harmless one by one.
+    let text = match note.label {
+        FILES => note.text.clone(),
+        _ => harmless(&note.text),
+    };
+    let text = text.replace('\t', " ");
+    text.chars().filter(|c| !c.is_control() || *c == '\n').collect::<String>().trim().to_owned()
 }
 
 struct Room<'a> {
@@ -200,7 +192,12 @@ fn assemble(
     prefix_at: Option<i64>,
 ) -> StructuredSummary {
     let mut notes: Vec<&Note> = chosen.iter().collect();
-    notes.sort_by_key(|note| (!note.focused, note.order));
+    // Goals stand newest first, and the first of all last.
+    let rank = |note: &Note| match note.field {
+        Field::Goal => note.label == FIRST,
+        _ => !note.focused,
+    };
+    notes.sort_by_key(|note| (rank(note), note.order, note.place));
     let mut summary = StructuredSummary::default();
     let mut prefix = turn.cloned().unwrap_or_default();
     for note in notes {
@@ -216,7 +213,6 @@ fn assemble(
             field => summary.lines_mut(field).push(line(note)),
         }
     }
-    // Without focus what is unfinished stands in the order of its weight.
     summary.turn = turn.map(|_| prefix);
     summary
 }
@@ -258,7 +254,7 @@ fn quoted(text: &str, id: &EntryId, room: Tokens, counter: &Counter) -> Vec<Stri
     let cost = |line: &str| counter.text(&format!("> {line}\n"));
     let clean: Vec<String> = text
         .lines()
-        .map(|line| line.chars().filter(|c| !c.is_control() || *c == '\t').collect::<String>())
+        .map(|line| harmless(line).chars().filter(|c| !c.is_control() || *c == '\t').collect())
         .collect();
     let mut out: Vec<String> = Vec::new();
     let mut left = room;
@@ -314,7 +310,7 @@ fn goal_alone(job: &Extract<'_>, turns: &[Turn]) -> String {
     let ask = latest.or_else(|| turns.iter().rev().find(|turn| turn.asked_at.is_some()));
     let ask = ask.map(|turn| turn.ask.split_whitespace().collect::<Vec<_>>().join(" "));
     let previous = || job.previous.map(|p| p.text.split_whitespace().collect::<Vec<_>>().join(" "));
-    let text = clean(&ask.or_else(previous).unwrap_or_default());
+    let text = harmless(&ask.or_else(previous).unwrap_or_default());
     let mut width = (job.budget.0 as usize).saturating_mul(4).min(600);
     while width > 0 {
         let cut = clip(&text, width);

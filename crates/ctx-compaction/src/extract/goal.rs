@@ -1,8 +1,9 @@
 //! What the user asked for.
 
 use super::Extract;
+use super::agreement::picks;
 use super::clip::{clip, width};
-use super::note::Note;
+use super::note::{EARLIER, FIRST, LATEST, Note};
 use super::outcome;
 use super::prose::passages;
 use super::signal::{Signal, is_assent};
@@ -13,8 +14,10 @@ use crate::text::sentences;
 
 /// What the user asked for: the latest first, then the first one, then what lay between.
 pub(super) fn goals(job: &Extract<'_>, turns: &[Turn], out: &mut Vec<Note>) {
-    let asks: Vec<&Turn> =
-        turns.iter().filter(|turn| turn.asked_at.is_some() && !turn.is_small_talk()).collect();
+    let asks: Vec<&Turn> = turns
+        .iter()
+        .filter(|turn| turn.asked_at.is_some() && !turn.is_small_talk() && !picks_only(turn))
+        .collect();
     for (n, turn) in asks.iter().enumerate() {
         let Some(at) = turn.asked_at else { continue };
         let Some(said) = job.said.get(at) else { continue };
@@ -32,12 +35,12 @@ pub(super) fn goals(job: &Extract<'_>, turns: &[Turn], out: &mut Vec<Note>) {
         }
         let (label, weight) = match (latest, n) {
             (true, 0) => ("", 1.2),
-            (true, _) => ("Latest, superseding earlier asks: ", 1.2),
-            (false, 0) => ("First: ", 0.85),
+            (true, _) => (LATEST, 1.2),
+            (false, 0) => (FIRST, 0.85),
             (false, n) => {
                 // What was only asked is answered below.
                 let base = if Signal::of(&turn.ask).question { 0.25 } else { 0.38 };
-                ("Earlier: ", base + 0.35 * (n as f32 / asks.len() as f32))
+                (EARLIER, base + 0.35 * (n as f32 / asks.len() as f32))
             }
         };
         // The newest stands first.
@@ -45,6 +48,11 @@ pub(super) fn goals(job: &Extract<'_>, turns: &[Turn], out: &mut Vec<Note>) {
         note.order = -note.order;
         out.push(note);
     }
+}
+
+/// Whether a message only picks an option: that is a decision.
+fn picks_only(turn: &Turn) -> bool {
+    width(&turn.ask) < 60 && !turn.ask.contains(['?', '？']) && !picks(&turn.ask).is_empty()
 }
 
 /// The sentences of a message that say what is wanted, in order.

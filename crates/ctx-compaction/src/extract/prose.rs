@@ -121,7 +121,7 @@ pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
     let mut out: Vec<Passage<'_>> = Vec::new();
     let mut fence: Option<&str> = None;
     let mut under = None;
-    let mut lead = None;
+    let (mut lead, mut led) = (None, None);
     let mut blank = true;
     for line in text.lines() {
         let bare = line.trim();
@@ -140,7 +140,7 @@ pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
             continue;
         }
         if let Some(heading) = heading(bare) {
-            under = field_of(heading);
+            (under, led) = (field_of(heading), None);
             lead = Some(heading.trim()).filter(|_| under.is_none());
             blank = true;
             continue;
@@ -152,9 +152,14 @@ pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
         }
         let is_item = mark != Mark::Plain;
         let leads = !is_item && words.ends_with([':', '：']);
-        if !is_item {
-            lead = leads.then_some(words);
+        if leads {
+            // `Next steps:` is a heading as well.
+            led = field_of(words);
+            lead = Some(words).filter(|_| led.is_none());
+        } else if !is_item {
+            (lead, led) = (None, None);
         }
+        let under = if is_item { led.or(under) } else { under };
         let goes_on = !is_item && !blank && out.last().is_some_and(|last| wraps(last, words));
         if let Some(last) = out.last_mut().filter(|_| goes_on) {
             let text = last.text.to_mut();

@@ -43,7 +43,7 @@ impl Signal {
         let blocked = !question && has(&lower, &words().blocked).is_some();
         let strict = has(&lower, &words().strict).is_some();
         let demand = strict || has(&lower, &words().demands).is_some();
-        let carries = done || decision || finding || blocked || next;
+        let carries = strict || done || decision || finding || blocked || next;
         let says_little = bare.chars().filter(|c| c.is_alphanumeric()).count() < 3;
         let chatter = announces || says_little || (!carries && starts(bare, &words().chatter));
         Self {

@@ -8,7 +8,7 @@ use super::Extract;
 use super::clip::clip;
 use super::demand::demands;
 use super::goal::{gist, goals};
-use super::note::Note;
+use super::note::{ASKED, Note, QUESTION};
 use super::prose::{self, passages};
 use super::signal::Signal;
 use super::turns::{Turn, typed};
@@ -40,7 +40,7 @@ pub(super) fn notes(job: &Extract<'_>, turns: &[Turn]) -> Vec<Note> {
                     at,
                     id: &said.id,
                     is_answer: turn.answer_at == Some(at),
-                    is_last: n + 1 == turns.len(),
+                    turns_since: u32::try_from(turns.len() - n - 1).unwrap_or(u32::MAX),
                     recent,
                 };
                 voice.notes(&text, &mut out);
@@ -70,7 +70,7 @@ fn announced(job: &Extract<'_>, turns: &[Turn], out: &mut Vec<Note>) {
         {
             let text = gist(&turn.ask, WIDE, false);
             if !text.is_empty() {
-                out.push(Note::new(Field::NextSteps, text, &said.id, 0.9, at).labelled("Asked: "));
+                out.push(Note::new(Field::NextSteps, text, &said.id, 0.9, at).labelled(ASKED));
             }
         }
         return;
@@ -103,8 +103,8 @@ pub(super) fn of_facts(job: &Extract<'_>) -> Vec<Note> {
             FactKind::Pinned => (Field::Constraints, "", 1.0),
             FactKind::Constraint => (Field::Constraints, "", 0.8),
             FactKind::Decision => (Field::Decisions, "", 0.6),
-            FactKind::Ask => (Field::NextSteps, "Asked: ", 0.8),
-            _ => (Field::CriticalContext, "Open question: ", 0.5),
+            FactKind::Ask => (Field::NextSteps, ASKED, 0.8),
+            _ => (Field::CriticalContext, QUESTION, 0.5),
         };
         let at = *places.get(&fact.entry)?;
         let text = fact.text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -3,7 +3,7 @@
 use ctx_core::EntryId;
 
 use super::clip::{clip, width};
-use super::note::Note;
+use super::note::{Note, QUESTION};
 use super::prose::{Mark, Passage, passages};
 use super::signal::Signal;
 use super::talk::WIDE;
@@ -16,8 +16,8 @@ pub(super) struct Voice<'a> {
     pub(super) id: &'a EntryId,
     /// Whether it is the last of its turn: what was found and done is told there.
     pub(super) is_answer: bool,
-    /// Whether its turn is the last.
-    pub(super) is_last: bool,
+    /// How many turns followed its own.
+    pub(super) turns_since: u32,
     pub(super) recent: f32,
 }
 
@@ -65,7 +65,7 @@ impl Voice<'_> {
 
     /// Plans grow old: what was to be done next some turns ago is done or forgotten.
     fn freshness(&self) -> f32 {
-        if self.is_last { 1.0 } else { 0.4 * self.recent }
+        0.8f32.powi(i32::try_from(self.turns_since).unwrap_or(i32::MAX))
     }
 
     fn list(&self, list: &[Passage<'_>], fade: f32, out: &mut Vec<Note>) {
@@ -148,10 +148,10 @@ impl Voice<'_> {
         let signal = Signal::of(sentence);
         if signal.question {
             // Questions of the past were answered or dropped.
-            if self.is_answer && self.is_last {
+            if self.is_answer && self.turns_since == 0 {
                 self.push(Field::NextSteps, sentence, 0.65, out);
                 if let Some(note) = out.last_mut() {
-                    note.label = "Open question: ";
+                    note.label = QUESTION;
                 }
             }
             return;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Extract;
 use super::clip::clip;
 use super::command::{self, End, Purpose};
-use super::note::Note;
+use super::note::{FILES, Note, harmless};
 use super::outcome;
 use super::talk::WIDE;
 use super::todos::{State, Todos};
@@ -192,7 +192,7 @@ impl Work {
             if !text.is_empty() {
                 text.push_str(", ");
             }
-            text.push_str(&path);
+            text.push_str(&harmless(&path));
             if entry != newest {
                 text.push_str(&format!(" [e:{entry}]"));
             }
@@ -200,7 +200,7 @@ impl Work {
         if !text.is_empty() {
             let weight = 0.4 + 0.1 * (at as f32 / length);
             let note = Note::new(Field::Done, text, &newest, weight, at);
-            self.notes.push(note.labelled("Files changed: "));
+            self.notes.push(note.labelled(FILES));
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod cuts;
 mod data;
+mod extract;
 mod golden;
 mod ladder;
 mod pieces;

@@ -1,0 +1,44 @@
+//! Sessions written as plain text.
+
+use std::sync::Arc;
+
+use ctx_compaction::Said;
+use ctx_core::{Block, Message, RawJson, Role, ToolCall, ToolResult};
+
+/// A session, a message a line: `U:` the user, `A:` the agent, `A> name {..}` a call, `R:` its
+/// result, `R!` one that failed. `\n` is a line break. Ids count from 1.
+pub(crate) fn session(script: &str) -> Vec<Said> {
+    let lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.enumerate().map(|(n, line)| said(n + 1, line)).collect()
+}
+
+fn said(n: usize, line: &str) -> Said {
+    let (who, words) = line.split_at(2);
+    let words = words.trim().replace("\\n", "\n");
+    let message = match who {
+        "U:" => Message::text(Role::User, words),
+        "A:" => Message::text(Role::Assistant, words),
+        "A>" => {
+            let (name, arguments) = words.split_once(' ').unwrap();
+            let call = ToolCall {
+                id: format!("c{n}").into(),
+                name: name.to_owned(),
+                arguments: RawJson::from_text(arguments),
+                spelling: Default::default(),
+            };
+            Message::new(Role::Assistant, vec![Block::ToolCall(call)])
+        }
+        "R:" | "R!" => {
+            // A result follows its call.
+            let result = ToolResult {
+                call_id: format!("c{}", n - 1).into(),
+                name: None,
+                content: vec![Block::text(words)],
+                is_error: who == "R!",
+            };
+            Message::new(Role::ToolResult, vec![Block::ToolResult(result)])
+        }
+        other => panic!("{other}"),
+    };
+    Said { id: n.to_string().into(), message: Arc::new(message), pinned: false }
+}
