@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::Field;
 use crate::structured::{Place, heading_place};
+use crate::text::spoken;
 
 /// How a passage stands in its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,90 +31,14 @@ pub(super) struct Passage<'a> {
     pub(super) lead: Option<&'a str>,
 }
 
-/// Blocks that programs put into messages.
-const INJECTED: &[&str] = &[
-    "system-reminder",
-    "local-command-stdout",
-    "local-command-stderr",
-    "local-command-caveat",
-    "command-name",
-    "command-message",
-    "command-contents",
-    "bash-input",
-    "bash-stdout",
-    "bash-stderr",
-    "recalled-context",
-    "task-notification",
-    "user-prompt-submit-hook",
-    "environment_context",
-    "environment_details",
-    "user_instructions",
-    "read-files",
-    "modified-files",
-    "available_skills",
-];
-
-/// Beginnings of whole messages that no person wrote.
-const NOT_BY_HAND: &[&str] = &[
-    "Base directory for this skill:",
-    "Caveat: The messages below were generated",
-    "[Request interrupted",
-    "This session is being continued from a previous conversation",
-    "No response requested",
-    "API Error",
-    "[Image: source:",
-];
+/// Beginnings of messages that say nothing, in the user's and in the agent's role.
+const EMPTY: [&str; 3] = ["No response requested", "API Error", "[Image: source:"];
 
 /// The message without injected blocks; `None` where nothing of it was written by hand.
 pub(super) fn by_hand(text: &str) -> Option<Cow<'_, str>> {
-    let trimmed = text.trim_start();
-    if NOT_BY_HAND.iter().any(|start| trimmed.starts_with(start)) {
-        return None;
-    }
-    let text = without_blocks(text);
-    (!text.trim().is_empty()).then_some(text)
-}
-
-fn without_blocks(text: &str) -> Cow<'_, str> {
-    if !text.contains('<') {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::new();
-    let mut rest = text;
-    // A tag that is not closed once is not closed later either: looking again would be quadratic.
-    let mut unclosed = [false; 64];
-    while let Some(open) = rest.find('<') {
-        let (before, from) = rest.split_at(open);
-        out.push_str(before);
-        let found = INJECTED.iter().position(|tag| is_open_tag(from, tag));
-        let closed = found.filter(|&n| !unclosed[n]).and_then(|n| {
-            let close = format!("</{}>", INJECTED[n]);
-            let end = from.find(&close).map(|at| at + close.len());
-            unclosed[n] = end.is_none();
-            end
-        });
-        match closed {
-            Some(end) => rest = from.get(end..).unwrap_or_default(),
-            None => {
-                // Marks of the arguments of a command: what is inside was typed.
-                let tag = ["<command-args>", "</command-args>", "<summary>", "</summary>"];
-                let length = tag.iter().find(|tag| from.starts_with(**tag)).map_or(1, |t| t.len());
-                if length == 1 {
-                    out.push('<');
-                } else {
-                    out.push('\n');
-                }
-                rest = from.get(length..).unwrap_or_default();
-            }
-        }
-    }
-    out.push_str(rest);
-    Cow::Owned(out)
-}
-
-fn is_open_tag(text: &str, tag: &str) -> bool {
-    let after = text.strip_prefix('<').and_then(|text| text.strip_prefix(tag));
-    after.is_some_and(|after| after.starts_with(['>', ' ', '\n']))
+    let text = spoken(text);
+    let says = !text.is_empty() && !EMPTY.iter().any(|start| text.starts_with(start));
+    says.then_some(text)
 }
 
 /// The passages of a text in order.
@@ -325,22 +250,6 @@ fn is_dense(words: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_what_was_written_by_hand_is_read() {
-        for (text, expected) in [
-            ("fix it", Some("fix it")),
-            ("<system-reminder>be nice</system-reminder>fix it", Some("fix it")),
-            ("<command-name>/review</command-name><command-args>42</command-args>", Some("42")),
-            ("<command-name>/exit</command-name>\n <command-args></command-args>", None),
-            ("[Request interrupted by user]", None),
-            ("a < b and <system-reminder> unclosed", Some("a < b and <system-reminder> unclosed")),
-        ] {
-            assert_eq!(by_hand(text).as_deref().map(str::trim), expected, "{text}");
-        }
-        let hostile = "<system-reminder>".repeat(50_000);
-        assert!(by_hand(&hostile).is_some());
-    }
 
     #[test]
     fn passages_know_their_list_and_heading() {

@@ -15,11 +15,20 @@ struct Case<'a> {
     turn_start: Option<usize>,
     focus: Option<&'a str>,
     budget: u32,
+    /// Whether the facts are handed in as well.
+    facts: bool,
 }
 
 impl Default for Case<'_> {
     fn default() -> Self {
-        Self { script: "", previous: None, turn_start: None, focus: None, budget: 2_000 }
+        Self {
+            script: "",
+            previous: None,
+            turn_start: None,
+            focus: None,
+            budget: 2_000,
+            facts: true,
+        }
     }
 }
 
@@ -29,9 +38,10 @@ impl Case<'_> {
         let previous = self
             .previous
             .map(|text| PreviousSummary { text: text.to_owned(), ..PreviousSummary::default() });
+        let facts = if self.facts { facts(&said) } else { Vec::new() };
         extract(&Extract {
             said: &said,
-            facts: &facts(&said),
+            facts: &facts,
             previous: previous.as_ref(),
             turn_start: self.turn_start,
             focus: self.focus,
@@ -283,6 +293,7 @@ A: ```rust\nfn must_not_be_quoted() {}\n```\nRenamed `Foo` to `Bar` in `src/a.rs
 U: thanks!
 A: You're welcome! Let me know if you need anything else.
 "#,
+        facts: false,
         ..Case::default()
     }
     .summary();
