@@ -24,6 +24,7 @@ mod talk;
 mod todos;
 mod turns;
 mod voice;
+mod words;
 mod work;
 
 use ctx_core::{Counter, Tokens};

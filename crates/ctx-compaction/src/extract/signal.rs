@@ -1,6 +1,6 @@
 //! What a sentence does: reports, decides, asks, announces, chats.
 
-use std::sync::LazyLock;
+use super::words::{Found, List, is_on};
 
 /// What a sentence does. Several may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub(super) struct Signal {
     pub(super) question: bool,
     /// It says what the matter is, or why.
     pub(super) finding: bool,
+    /// It names the cause of it all.
+    pub(super) causes: bool,
     /// It demands or forbids.
     pub(super) demand: bool,
     /// It forbids, or leaves no choice.
@@ -29,23 +31,23 @@ pub(super) struct Signal {
 
 impl Signal {
     pub(super) fn of(sentence: &str) -> Self {
-        // Whoever says something worth keeping says it early.
-        let head: String = sentence.chars().take(600).collect();
-        let lower = head.to_lowercase().replace('’', "'");
-        let bare = lower.trim_start_matches(|c: char| !c.is_alphanumeric());
+        let (lower, start) = lowered(sentence);
+        let found = Found::of(&lower, start);
         let question = lower.trim_end_matches(['*', '_', ')', '"', ' ']).ends_with(['?', '？'])
-            || starts(bare, &words().asks);
-        let announces = starts(bare, &words().announces);
-        let next = has(&lower, &words().next).is_some();
-        let done = !question && !announces && is_done(&lower, bare);
-        let decision = !question && !announces && has(&lower, &words().decisions).is_some();
-        let finding = !question && has(&lower, &words().findings).is_some();
-        let blocked = !question && has(&lower, &words().blocked).is_some();
-        let strict = has(&lower, &words().strict).is_some();
-        let demand = strict || has(&lower, &words().demands).is_some();
+            || found.opens(List::Asks);
+        let announces = found.opens(List::Announces);
+        // A report: the word stands first, or nothing before it makes it a wish, a condition or a
+        // denial.
+        let reports = found.opens(List::DoneFirst)
+            || (found.has(List::Done) && !found.precedes(List::NotYet, List::Done));
+        let done = reports && !question && !announces;
+        let decision = found.has(List::Decisions) && !question && !announces;
+        let finding = found.has(List::Findings) && !question;
+        let blocked = found.has(List::Blocked) && !question;
+        let next = found.has(List::Next);
+        let strict = found.has(List::Strict);
         let carries = strict || done || decision || finding || blocked || next;
-        let says_little = bare.chars().filter(|c| c.is_alphanumeric()).count() < 3;
-        let chatter = announces || says_little || (!carries && starts(bare, &words().chatter));
+        let says_little = lower.chars().filter(|c| c.is_alphanumeric()).nth(2).is_none();
         Self {
             done,
             blocked,
@@ -53,123 +55,38 @@ impl Signal {
             next,
             question,
             finding,
-            demand,
+            causes: found.has(List::Causes),
+            demand: strict || found.has(List::Demands),
             strict,
             announces,
-            chatter,
+            chatter: announces || says_little || (found.opens(List::Chatter) && !carries),
         }
     }
 }
 
-/// The lists of `words.txt`.
-struct Words {
-    assents: Vec<&'static str>,
-    fillers: Vec<&'static str>,
-    asks: Vec<&'static str>,
-    announces: Vec<&'static str>,
-    chatter: Vec<&'static str>,
-    done_first: Vec<&'static str>,
-    done: Vec<&'static str>,
-    not_yet: Vec<&'static str>,
-    blocked: Vec<&'static str>,
-    decisions: Vec<&'static str>,
-    next: Vec<&'static str>,
-    findings: Vec<&'static str>,
-    demands: Vec<&'static str>,
-    strict: Vec<&'static str>,
-    praise: Vec<&'static str>,
-}
-
-fn words() -> &'static Words {
-    static WORDS: LazyLock<Words> = LazyLock::new(|| {
-        let text = include_str!("words.txt");
-        let list = |name: &str| {
-            let section = text.split("\n[").find_map(|section| {
-                section.strip_prefix(name).and_then(|rest| rest.strip_prefix("]\n"))
-            });
-            let words = section.unwrap_or_default().split(['|', '\n']).map(str::trim);
-            words.filter(|word| !word.is_empty()).collect()
-        };
-        Words {
-            assents: list("assents"),
-            fillers: list("fillers"),
-            asks: list("asks"),
-            announces: list("announces"),
-            chatter: list("chatter"),
-            done_first: list("done_first"),
-            done: list("done"),
-            not_yet: list("not_yet"),
-            blocked: list("blocked"),
-            decisions: list("decisions"),
-            next: list("next"),
-            findings: list("findings"),
-            demands: list("demands"),
-            strict: list("strict"),
-            praise: list("praise"),
-        }
-    });
-    &WORDS
-}
-
-/// A report of something finished: the word stands first, or nothing before it makes it a wish, a
-/// condition or a denial.
-fn is_done(lower: &str, bare: &str) -> bool {
-    if starts(bare, &words().done_first) {
-        return true;
-    }
-    let Some(at) = has(lower, &words().done) else { return false };
-    let before = lower.get(..at).unwrap_or_default();
-    has(before, &words().not_yet).is_none()
-}
-
-fn starts(bare: &str, list: &[&'static str]) -> bool {
-    list.iter().any(|start| {
-        bare.strip_prefix(start).is_some_and(|rest| {
-            let latin = start.ends_with(|c: char| c.is_ascii_alphanumeric());
-            !latin || !rest.starts_with(|c: char| c.is_ascii_alphanumeric())
-        })
-    })
-}
-
-/// Where the first of the words stands, as a word of its own.
-fn has(lower: &str, list: &[&'static str]) -> Option<usize> {
-    list.iter().filter_map(|word| find_word(lower, word)).min()
-}
-
-fn find_word(text: &str, word: &str) -> Option<usize> {
-    let mut from = 0;
-    while let Some(at) = text.get(from..)?.find(word) {
-        let start = from + at;
-        let end = start + word.len();
-        let joins = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
-        let latin_start = word.starts_with(|c: char| c.is_ascii_alphanumeric());
-        let latin_end = word.ends_with(|c: char| c.is_ascii_alphanumeric());
-        let before = text.get(..start).and_then(|t| t.chars().next_back());
-        let after = text.get(end..).and_then(|t| t.chars().next());
-        if !((latin_start && joins(before)) || (latin_end && joins(after))) {
-            return Some(start);
-        }
-        from = end;
-    }
-    None
+/// The beginning of a sentence in lower case, and where its first word begins in it. Whoever says
+/// something worth keeping says it early.
+fn lowered(sentence: &str) -> (String, usize) {
+    let lower: String = sentence.chars().take(600).flat_map(char::to_lowercase).collect();
+    let lower = lower.replace('’', "'");
+    let start = lower.find(|c: char| c.is_alphanumeric()).unwrap_or(lower.len());
+    (lower, start)
 }
 
 /// A short message that praises or greets and asks for nothing.
 pub(super) fn is_praise(text: &str) -> bool {
-    let lower = text.to_lowercase();
     let signal = Signal::of(text);
-    !signal.question && !signal.demand && has(&lower, &words().praise).is_some()
+    let (lower, start) = lowered(text);
+    !signal.question && !signal.demand && Found::of(&lower, start).has(List::Praise)
 }
 
 /// A message that only agrees, thanks or tells the agent to go on.
 pub(super) fn is_assent(text: &str) -> bool {
     let bare = text.trim().trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     bare.chars().count() < 40
-        && (words().assents.contains(&bare.as_str())
+        && (is_on(&bare, List::Assents)
             || bare.split([',', '.', '!', ' ', '，', '。', '！', '、']).all(|word| {
-                word.is_empty()
-                    || words().assents.contains(&word)
-                    || words().fillers.contains(&word)
+                word.is_empty() || is_on(word, List::Assents) || is_on(word, List::Fillers)
             }))
 }
 

@@ -174,10 +174,7 @@ impl Voice<'_> {
             (None, true) => 0.25,
             (None, false) => return,
         };
-        let strong = ["root cause", "根因", "根本原因", "turns out"]
-            .iter()
-            .any(|w| sentence.to_lowercase().contains(w));
-        let weight = if strong { weight + 0.2 } else { weight };
+        let weight = if signal.causes { weight + 0.2 } else { weight };
         let field = own.unwrap_or(Field::CriticalContext);
         self.push(field, sentence, weight * fade, out);
     }
