@@ -7,6 +7,7 @@ use ctx_core::{Counter, EntryId, Tokens};
 use super::Extract;
 use super::clip::clip;
 use super::note::{FILES, FIRST, Note, harmless, normal};
+use super::signal::Signal;
 use super::talk::requests;
 use super::turns::Turn;
 use crate::{Field, Line, StructuredSummary, TurnPrefix};
@@ -33,10 +34,17 @@ const LEAST: f32 = 0.2;
 pub(super) fn fill(job: &Extract<'_>, turns: &[Turn], notes: Vec<Note>) -> String {
     let turn = turn_prefix(job);
     let taken = turn.as_ref().map_or(Tokens::ZERO, |turn| turn.1);
-    let room = Room { counter: job.counter, left: job.budget - taken, budget: job.budget - taken };
-    let chosen = room.choose(distinct(notes));
+    let budget = job.budget - taken;
+    let room = Room {
+        counter: job.counter,
+        left: budget,
+        budget,
+        opened: HashSet::new(),
+        chosen: Vec::new(),
+        told: HashMap::new(),
+    };
+    let mut chosen = room.choose(distinct(notes));
     let prefix_at = job.turn_start.and_then(|start| i64::try_from(start).ok());
-    let mut chosen = chosen;
     loop {
         let text = assemble(&chosen, turn.as_ref().map(|turn| &turn.0), prefix_at).render();
         if job.counter.text(&text) <= job.budget {
@@ -49,15 +57,13 @@ pub(super) fn fill(job: &Extract<'_>, turns: &[Turn], notes: Vec<Note>) -> Strin
     }
 }
 
-/// Without what is said twice: the same words anywhere, or as a part of another line of the same
-/// entry. The newer and weightier line stays.
+/// Without what is said twice in one field: the weightier line stays and cites the newest entry.
 fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
     for (place, note) in notes.iter_mut().enumerate() {
         note.place = place;
     }
     notes.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(b.order.cmp(&a.order)));
-    let mut seen: HashMap<String, usize> = HashMap::new();
-    let mut by_entry: HashMap<EntryId, Vec<(Field, String)>> = HashMap::new();
+    let mut seen: HashMap<(Field, String), usize> = HashMap::new();
     let mut out: Vec<Note> = Vec::with_capacity(notes.len());
     for mut note in notes {
         note.text = clean(&note);
@@ -65,33 +71,16 @@ fn distinct(mut notes: Vec<Note>) -> Vec<Note> {
         if words.is_empty() || note.weight < LEAST {
             continue;
         }
-        if let Some(&at) = seen.get(&words)
-            && !(note.field == Field::Constraints && out[at].field == Field::Goal)
-        {
-            // Said again later: the later entry tells it, too.
-            let kept: &mut Note = &mut out[at];
-            if note.order > kept.order && kept.cites.len() == 1 && note.cites.len() == 1 {
-                kept.cites = note.cites;
+        let next = out.len();
+        let at = *seen.entry((note.field, words)).or_insert(next);
+        match out.get_mut(at) {
+            None => out.push(note),
+            Some(kept) if note.order > kept.order && kept.cites.len() == 1 => {
+                kept.cites.truncate(0);
+                kept.cites.extend(note.cites);
             }
-            continue;
+            Some(_) => {}
         }
-        let entry = note.cites.last().cloned();
-        // A constraint outlives the ask it stands in.
-        let stays = note.field == Field::Constraints && note.weight > 0.8;
-        let siblings = entry.map(|entry| by_entry.entry(entry).or_default());
-        if let Some(siblings) = siblings {
-            // A message gives few notes that weigh something; comparing them all is bounded.
-            if siblings.len() >= 24
-                || siblings.iter().any(|(field, other)| {
-                    other.contains(&words) && !(stays && *field == Field::Goal)
-                })
-            {
-                continue;
-            }
-            siblings.push((note.field, words.clone()));
-        }
-        seen.insert(words, out.len());
-        out.push(note);
     }
     out
 }
@@ -112,26 +101,23 @@ struct Room<'a> {
     counter: &'a Counter,
     left: Tokens,
     budget: Tokens,
+    opened: HashSet<Field>,
+    chosen: Vec<Note>,
+    /// What the chosen lines of an entry say.
+    told: HashMap<EntryId, Vec<(Field, String)>>,
 }
 
 impl Room<'_> {
     /// The notes there is room for.
     fn choose(mut self, notes: Vec<Note>) -> Vec<Note> {
-        let mut opened: HashSet<Field> = HashSet::new();
-        let mut chosen: Vec<Note> = Vec::new();
         let mut waiting: Vec<Option<Note>> = notes.into_iter().map(Some).collect();
         // The latest goal comes first, however little room there is.
         let goal = waiting.iter().position(|n| n.as_ref().is_some_and(|n| n.field == Field::Goal));
-        if let Some(note) = goal.and_then(|at| waiting[at].take()) {
+        if let Some(note) = goal.and_then(|at| waiting.get_mut(at)).and_then(Option::take) {
             for max in [usize::MAX, 320, 200, 120, 80, 50, 30, 16] {
-                let text = clip(&note.text, max);
-                let shorter = Note { text, ..note.clone() };
-                let cost = self.cost(&shorter, &opened);
-                if !shorter.text.is_empty()
-                    && (cost.0 <= self.budget.0 / 4 || max <= 120)
-                    && cost <= self.left
-                {
-                    self.take(shorter, cost, &mut opened, &mut chosen);
+                let shorter = Note { text: clip(&note.text, max), ..note.clone() };
+                let small = self.cost(&shorter).0 <= self.budget.0 / 4 || max <= 120;
+                if small && !shorter.text.is_empty() && self.take(shorter, self.left).is_ok() {
                     break;
                 }
             }
@@ -140,34 +126,51 @@ impl Room<'_> {
             let mut share = Tokens::saturating_from(self.budget.get() * u64::from(share) / 100);
             for slot in &mut waiting {
                 let Some(note) = slot.take_if(|note| note.field == field) else { continue };
-                let cost = self.cost(&note, &opened);
-                if cost <= share && cost <= self.left {
-                    share -= cost;
-                    self.take(note, cost, &mut opened, &mut chosen);
-                } else {
-                    *slot = Some(note);
+                match self.take(note, share) {
+                    Ok(cost) => share -= cost,
+                    Err(note) => *slot = note,
                 }
             }
         }
         for note in waiting.into_iter().flatten() {
-            let cost = self.cost(&note, &opened);
-            if cost <= self.left {
-                self.take(note, cost, &mut opened, &mut chosen);
-            }
+            let left = self.left;
+            // What finds no room is left out.
+            let _ = self.take(note, left);
         }
-        chosen
+        self.chosen
     }
 
-    fn take(&mut self, note: Note, cost: Tokens, opened: &mut HashSet<Field>, out: &mut Vec<Note>) {
+    /// Takes a note that costs at most `most`, and says what it cost. What finds no room comes back;
+    /// what another line of the same entry says already is gone.
+    fn take(&mut self, note: Note, most: Tokens) -> Result<Tokens, Option<Note>> {
+        let cost = self.cost(&note);
+        if cost > most || cost > self.left {
+            return Err(Some(note));
+        }
+        let words = normal(&note.text);
+        let told = note.cites.last().map(|entry| self.told.entry(entry.clone()).or_default());
+        if let Some(told) = told {
+            // A constraint outlives the ask it stands in.
+            let stays = note.field == Field::Constraints && Signal::of(&note.text).strict;
+            let again = |(field, other): &(Field, String)| {
+                other.contains(&words) && !(stays && *field == Field::Goal)
+            };
+            // No message is told in more lines: comparing them all is bounded.
+            if told.len() >= 24 || told.iter().any(again) {
+                return Err(None);
+            }
+            told.push((note.field, words));
+        }
         self.left -= cost;
-        opened.insert(note.field);
-        out.push(note);
+        self.opened.insert(note.field);
+        self.chosen.push(note);
+        Ok(cost)
     }
 
     /// What a line takes, with its heading where it is the first under it.
-    fn cost(&self, note: &Note, opened: &HashSet<Field>) -> Tokens {
+    fn cost(&self, note: &Note) -> Tokens {
         let line = self.counter.text(&format!("- [x] {}\n", line(note)));
-        let heading = match opened.contains(&note.field) {
+        let heading = match self.opened.contains(&note.field) {
             true => Tokens::ZERO,
             false => self.counter.text("\n\n## Constraints & Preferences\n\n### D\n"),
         };

@@ -8,7 +8,7 @@ use super::Extract;
 use super::clip::clip;
 use super::demand::demands;
 use super::goal::{gist, goals};
-use super::note::{ASKED, Note, QUESTION};
+use super::note::{ASKED, EARLIER, Note, QUESTION};
 use super::prose::{self, passages};
 use super::signal::Signal;
 use super::turns::{Turn, typed};
@@ -84,7 +84,12 @@ fn announced(job: &Extract<'_>, turns: &[Turn], out: &mut Vec<Note>) {
     let sentence =
         passages.iter().flat_map(|p| sentences(&p.text)).rfind(|s| Signal::of(s).announces);
     // A line that ends in a colon leads to a call; it is no passage of its own.
-    let lead = || text.lines().rev().map(str::trim).find(|line| line.ends_with([':', '：']));
+    let lead = || {
+        text.lines()
+            .rev()
+            .map(str::trim)
+            .find(|line| line.ends_with([':', '：']) && Signal::of(line).announces)
+    };
     if let Some(words) = sentence.or_else(lead) {
         let words = clip(words.trim_end_matches([':', '：']), WIDE);
         if !words.is_empty() {
@@ -99,18 +104,29 @@ pub(super) fn of_facts(job: &Extract<'_>) -> Vec<Note> {
         job.said.iter().enumerate().map(|(at, said)| (&said.id, at)).collect();
     let passages = job.facts.iter().filter(|fact| fact.kind.is_passage());
     let notes = passages.filter_map(|fact| {
+        let at = *places.get(&fact.entry)?;
+        let signal = Signal::of(&fact.text);
+        let recent = 0.5 + 0.5 * (at as f32 / job.said.len() as f32);
         let (field, label, weight) = match fact.kind {
             FactKind::Pinned => (Field::Constraints, "", 1.0),
+            FactKind::Constraint if signal.question => (Field::Goal, EARLIER, 0.5),
             FactKind::Constraint => (Field::Constraints, "", 0.8),
+            FactKind::Decision if signal.announces => (Field::Decisions, "", 0.3),
+            FactKind::Decision if signal.finding && !signal.decision => {
+                (Field::CriticalContext, "", 0.6)
+            }
             FactKind::Decision => (Field::Decisions, "", 0.6),
             FactKind::Ask => (Field::NextSteps, ASKED, 0.8),
-            _ => (Field::CriticalContext, QUESTION, 0.5),
+            _ => (Field::CriticalContext, QUESTION, 0.5 * recent),
         };
-        let at = *places.get(&fact.entry)?;
         let text = fact.text.split_whitespace().collect::<Vec<_>>().join(" ");
         let text = clip(&text, 2 * WIDE);
         let weight = weight + 0.15 * fact.weight.clamp(0.0, 1.0);
-        (!text.is_empty()).then(|| Note::new(field, text, &fact.entry, weight, at).labelled(label))
+        let mut note = Note::new(field, text, &fact.entry, weight, at).labelled(label);
+        if field == Field::Goal {
+            note.order = -note.order;
+        }
+        (!note.text.is_empty()).then_some(note)
     });
     notes.collect()
 }

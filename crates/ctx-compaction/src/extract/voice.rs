@@ -75,7 +75,7 @@ impl Voice<'_> {
             let weight = if self.is_answer { 0.55 } else { 0.3 };
             for (n, item) in list.iter().enumerate() {
                 let signal = Signal::of(&item.text);
-                if signal.question || !signal.chatter {
+                if is_prose(&item.text) && (signal.question || !signal.chatter) {
                     let fade = fade * 0.97f32.powi(i32::try_from(n).unwrap_or(99).min(99));
                     self.push(field, &item.text, weight * fade * fresh, out);
                 }
@@ -197,6 +197,11 @@ impl Signal {
             None
         }
     }
+}
+
+/// Whether there are words besides code.
+fn is_prose(text: &str) -> bool {
+    text.split('`').step_by(2).any(|part| part.contains(char::is_alphanumeric))
 }
 
 /// How much a sentence can be built on: names, numbers and code say more than words.

@@ -3,7 +3,7 @@
 mod properties;
 mod script;
 
-use ctx_compaction::{Extract, PreviousSummary, extract, facts};
+use ctx_compaction::{Extract, Fact, FactKind, PreviousSummary, extract};
 use ctx_core::{Counter, Tokens};
 
 use script::session;
@@ -15,8 +15,8 @@ struct Case<'a> {
     turn_start: Option<usize>,
     focus: Option<&'a str>,
     budget: u32,
-    /// Whether the facts are handed in as well.
-    facts: bool,
+    /// Facts that are handed in: kind, words, entry.
+    facts: &'a [(FactKind, &'a str, &'a str)],
 }
 
 impl Default for Case<'_> {
@@ -27,7 +27,7 @@ impl Default for Case<'_> {
             turn_start: None,
             focus: None,
             budget: 2_000,
-            facts: true,
+            facts: &[],
         }
     }
 }
@@ -38,7 +38,16 @@ impl Case<'_> {
         let previous = self
             .previous
             .map(|text| PreviousSummary { text: text.to_owned(), ..PreviousSummary::default() });
-        let facts = if self.facts { facts(&said) } else { Vec::new() };
+        let facts: Vec<Fact> = self
+            .facts
+            .iter()
+            .map(|&(kind, text, entry)| Fact {
+                kind,
+                text: text.to_owned(),
+                entry: entry.into(),
+                weight: 0.5,
+            })
+            .collect();
         extract(&Extract {
             said: &said,
             facts: &facts,
@@ -250,6 +259,32 @@ R: Uploaded ini-parser v0.2.0
 }
 
 #[test]
+fn facts_that_are_handed_in_are_told_under_their_field() {
+    let text = Case {
+        script: r#"
+U: the service runs on port 7 behind the proxy of the customer
+A: Understood, the proxy of the customer it is.
+"#,
+        facts: &[
+            (FactKind::Constraint, "behind the proxy of the customer", "1"),
+            (FactKind::Decision, "the proxy of the customer it is", "2"),
+            (FactKind::Question, "who owns it", "2"),
+            (FactKind::Path, "src/a.rs", "2"),
+            (FactKind::Ask, "cites an entry that is not there", "9"),
+        ],
+        ..Case::default()
+    }
+    .summary();
+    for line in [
+        "## Key Decisions\n- the proxy of the customer it is [e:2]",
+        "## Critical Context\n- Open question: who owns it [e:2]",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    assert!(!text.contains("[e:9]"));
+}
+
+#[test]
 fn what_is_in_focus_comes_first() {
     let script = r#"
 U: check the cache and the database, please
@@ -293,7 +328,6 @@ A: ```rust\nfn must_not_be_quoted() {}\n```\nRenamed `Foo` to `Bar` in `src/a.rs
 U: thanks!
 A: You're welcome! Let me know if you need anything else.
 "#,
-        facts: false,
         ..Case::default()
     }
     .summary();

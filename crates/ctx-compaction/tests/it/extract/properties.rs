@@ -188,6 +188,8 @@ fn recorded_sessions_are_told_grounded_and_inside_the_budget() {
             assert!(text.contains("## Goal"), "{file}");
             let grounds = Grounds::of(said, None, &[]);
             let mut ungrounded = audit(&text, &[], &grounds).report.ungrounded;
+            // `./...` of a command is no path by itself.
+            ungrounded.retain(|found| found.contains(char::is_alphanumeric));
             // Arguments of calls stand in the transcript as JSON.
             ungrounded.retain(|found| !grounds.holds(&found.replace('"', "\\\"")));
             let names: HashSet<&str> = said
