@@ -100,6 +100,7 @@ fn an_english_session_is_told_so_that_the_work_can_go_on() {
 
 ## Constraints & Preferences
 - Never store passwords in plain text. [e:1]
+- B, and keep tokens valid for 15 minutes [e:6]
 - great, now rate limit it: at most 5 tries a minute per IP [e:20]
 
 ## Progress
@@ -263,7 +264,7 @@ fn facts_that_are_handed_in_are_told_under_their_field() {
     let text = Case {
         script: r#"
 U: the service runs on port 7 behind the proxy of the customer
-A: Understood, the proxy of the customer it is.
+A: hm
 "#,
         facts: &[
             (FactKind::Constraint, "behind the proxy of the customer", "1"),
