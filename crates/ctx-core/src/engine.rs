@@ -202,6 +202,7 @@ pub struct CompactResult {
     /// Whether anything was compacted.
     pub compacted: bool,
     /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What was achieved.
     pub result: Option<Compacted>,
