@@ -298,9 +298,13 @@ pub(crate) struct Sessions {
 pub(crate) struct Convert {
     /// The transcript, or - for stdin
     pub(crate) session: PathBuf,
-    /// The format to write: pi, openai, anthropic, ponybunny
+    /// The format to write: ctx (a session that ctx may append to), pi, openai, anthropic, ponybunny
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: String,
+    /// With --to ponybunny: write what compactions in force left, and their summary as
+    /// compactedHistory, instead of all that was said
+    #[arg(long)]
+    pub(crate) compacted: bool,
     /// Where to write [default: stdout]; an existing file is not touched without --force
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

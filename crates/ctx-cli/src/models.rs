@@ -72,7 +72,11 @@ fn check_is_listed(name: &str, models: &Models) -> Result<()> {
     }
     let error = Error::new(ErrorKind::NotFound, "the provider lists no such model")
         .with("model", shortened(name, NAME_CHARS));
-    let listed = configured.models.iter().take(LISTED).map(|m| shortened(&m.id, NAME_CHARS));
+    let listed = configured
+        .models
+        .iter()
+        .take(LISTED)
+        .map(|m| format!("{id}/{}", shortened(&m.id, NAME_CHARS)));
     let listed: Vec<_> = listed.collect();
     Err(error.hint(format!(
         "it lists {}; add yours to models.providers.{id}.models, with its contextWindow",

@@ -48,13 +48,14 @@ struct UndoReport {
 }
 
 pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<ExitCode> {
-    if args.undo {
-        return undo(args, out);
-    }
     if setup::is_stdin(&args.session) && !args.dry_run {
         let error = Error::new(ErrorKind::InvalidInput, "standard input cannot be compacted");
         return Err(error.hint("write the transcript to a file, or try it with --dry-run").into());
     }
+    if args.undo {
+        return undo(args, out);
+    }
+    let target = args.target.as_deref().map(setup::parse_tokens).transpose()?;
     let home = Home::from_env()?;
     let transcript = setup::open(&args.session, out)?;
     let blobs = Arc::new(MemoryBlobs::default());
@@ -76,7 +77,7 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
     let session_id = transcript.header().id.clone().unwrap_or_default();
     let mut request = CompactRequest::new(session_id, view, turn, CompactionTrigger::Manual);
     request.force = args.force;
-    request.token_budget = args.target.as_deref().map(setup::parse_tokens).transpose()?;
+    request.token_budget = target;
     request.custom_instructions = args.instructions.clone();
     request.summary_instructions = SummaryInstructions {
         identifier_policy: args.identifiers.map(IdentifierPolicy::from),

@@ -112,6 +112,37 @@ fn convert_round_trips_pi_byte_for_byte() {
 }
 
 #[test]
+fn convert_makes_a_session_that_ctx_may_append_to() {
+    let room = Room::new();
+    let path = room.write("s.jsonl", join(&pi_lines(60)));
+    room.json(&["compact", text(&path), "--force", "--window", "32k"]);
+    let ours = room.path("ours.jsonl");
+    assert_eq!(room.ctx(&["convert", text(&path), "--to", "ctx", "-o", text(&ours)]).code, Some(0));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(&ours).expect("written").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    let (theirs, listed) =
+        (room.json(&["compactions", text(&path)]), room.json(&["compactions", text(&ours)]));
+    assert_eq!(listed, theirs);
+    assert_eq!(listed.as_array().map(Vec::len), Some(1));
+    let before = std::fs::read(&ours).expect("written");
+    assert_eq!(room.json(&["compact", text(&ours), "--undo"])["undone"], true);
+    let after = std::fs::read(&ours).expect("still there");
+    assert!(after.len() > before.len() && after.starts_with(&before), "appended to");
+    let pony = room.path("pony.json");
+    let args = ["convert", text(&path), "--to", "ponybunny", "--compacted", "-o", text(&pony)];
+    assert_eq!(room.ctx(&args).code, Some(0));
+    let written = std::fs::read_to_string(&pony).expect("written");
+    let written: serde_json::Value = serde_json::from_str(&written).expect("JSON");
+    assert_eq!(written["compactedHistory"].as_array().map(Vec::len), Some(1));
+    assert!(written["messages"].as_array().is_some_and(|m| !m.is_empty() && m.len() < 240));
+    room.refused(&["convert", text(&path), "--to", "pi", "--compacted"], "ponybunny");
+}
+
+#[test]
 fn engines_config_and_completions() {
     let room = Room::new();
     let engines = room.json(&["engines"]);

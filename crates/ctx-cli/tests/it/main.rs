@@ -1,7 +1,15 @@
 //! The `ctx` binary from outside: exit codes, JSON, and what it does with bad input.
 
 mod bad_input;
+mod citations;
 mod commands;
+mod compaction;
 mod eval;
+mod formats;
+mod hostile;
+mod interrupted;
+mod models;
 mod recorded;
+mod recorded_compaction;
 mod support;
+mod undo;

@@ -1,10 +1,15 @@
 //! Running the binary, and making transcripts.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::SystemTime;
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+/// A folder's files: bytes, and when they were last written.
+pub(crate) type Files = BTreeMap<PathBuf, (Vec<u8>, SystemTime)>;
 
 /// A folder of its own for one test, which is also its `$CTX_HOME`.
 pub(crate) struct Room {
@@ -16,6 +21,17 @@ pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
+}
+
+impl Ran {
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let output: Output = command.output().expect("the binary runs");
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
 }
 
 impl Room {
@@ -34,18 +50,34 @@ impl Room {
         path
     }
 
+    /// The binary with those arguments, at home in this folder.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ctx"));
+        command.args(args).env("CTX_HOME", self.folder.path()).env("NO_COLOR", "1");
+        command
+    }
+
     pub(crate) fn ctx(&self, args: &[&str]) -> Ran {
-        let output: Output = Command::new(env!("CARGO_BIN_EXE_ctx"))
-            .args(args)
-            .env("CTX_HOME", self.folder.path())
-            .env("NO_COLOR", "1")
-            .output()
-            .expect("the binary runs");
-        Ran {
-            code: output.status.code(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        Ran::of(&mut self.command(args))
+    }
+
+    /// Every file of the folder, as it is now. Locks are no content: they stay behind empty.
+    pub(crate) fn files(&self) -> Files {
+        let mut files = Files::new();
+        let mut folders = vec![self.folder.path().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for item in std::fs::read_dir(folder).expect("a folder") {
+                let path = item.expect("an entry").path();
+                let metadata = path.metadata().expect("it is there");
+                if metadata.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_none_or(|e| e != "lock") || metadata.len() > 0 {
+                    let written = metadata.modified().expect("a time");
+                    files.insert(path.clone(), (std::fs::read(&path).expect("bytes"), written));
+                }
+            }
         }
+        files
     }
 
     /// Runs with `--json`, expects success, and parses the answer.

@@ -1,0 +1,173 @@
+//! `ctx diff`, `ctx expand` and `ctx compactions`: from a summary back to what it stands for.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::formats;
+use crate::support::{Room, join, pi_lines, text};
+
+const TURNS: usize = 40;
+
+/// A compacted session in which a user said something to be remembered.
+fn compacted(room: &Room) -> (String, Value) {
+    let mut lines = pi_lines(TURNS);
+    lines[5] = lines[5].replace("question 1", "Never edit src/generated.rs. question 1");
+    let path = room.write("s.jsonl", join(&lines));
+    let done = room.json(&["compact", text(&path), "--window", "16000"]);
+    (text(&path).to_owned(), done)
+}
+
+/// Citations of a summary, with their brackets.
+fn cited(summary: &str) -> Vec<String> {
+    let parts = summary.split("[e:").skip(1).filter_map(|rest| rest.split_once(']'));
+    parts.map(|(ids, _)| format!("[e:{ids}]")).collect()
+}
+
+fn messages(done: &Value) -> Option<usize> {
+    done["result"]["details"]["receipt"]["messages"].as_u64().map(|n| n as usize)
+}
+
+#[test]
+fn every_citation_of_a_summary_leads_to_its_message() {
+    for (name, bytes) in formats::all(TURNS) {
+        let room = Room::new();
+        let path = room.write(name, bytes);
+        let done = room.json(&["compact", text(&path), "--window", "16000"]);
+        let summary = done["result"]["summary"].as_str().expect("text");
+        let cited = cited(summary);
+        assert!(!cited.is_empty(), "{name}: {summary}");
+        let mut args = vec!["expand", text(&path)];
+        args.extend(cited.iter().map(String::as_str));
+        let found = room.json(&args);
+        let ids: usize = cited.iter().map(|ids| ids.split(',').count()).sum();
+        assert!(found.as_array().is_some_and(|found| found.len() >= ids), "{name}: {found}");
+    }
+}
+
+#[test]
+fn a_line_of_the_summary_is_found_in_the_message_it_cites() {
+    let room = Room::new();
+    let (file, done) = compacted(&room);
+    let summary = done["result"]["summary"].as_str().expect("text");
+    let line =
+        summary.lines().find(|line| line.contains("src/generated.rs") && line.contains("[e:"));
+    let cited = cited(line.unwrap_or_else(|| panic!("no line cites it: {summary}")));
+    let said = "Never edit src/generated.rs. question 1";
+    let original = room.json(&["expand", &file, &cited[0]]);
+    assert!(original.to_string().contains(said), "{original}");
+    let ran = room.ctx(&["expand", &file, &cited[0]]);
+    assert!(ran.stdout.contains(said), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("user 00000004"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_citation_may_be_written_in_many_ways() {
+    let room = Room::new();
+    let uuid = "7a5b33d0-11aa-4000-8000-000000000000";
+    let lines = pi_lines(20).join("\n").replace("00000007", uuid);
+    let path = room.write("s.jsonl", lines.replace("00000008", "7a5b9999"));
+    let file = text(&path);
+    let whole = room.json(&["expand", file, uuid]);
+    assert_eq!(whole[0]["content"][0]["text"], "answer 1");
+    for cited in ["7a5b3", "e:7a5b3", "[e:7a5b3]", "[e:7a5b33d0-11aa]"] {
+        assert_eq!(room.json(&["expand", file, cited]), whole, "{cited}");
+    }
+    let two = room.json(&["expand", file, "7a5b3", "7a5b9"]);
+    assert_eq!(two.as_array().map(Vec::len), Some(2));
+    for cited in ["[e:7a5b3, e:7a5b9]", "[e:7a5b3,7a5b9]", "[e:7a5b3] [e:7a5b9]"] {
+        assert_eq!(room.json(&["expand", file, cited]), two, "{cited}");
+    }
+}
+
+#[test]
+fn a_citation_of_nothing_or_of_several_is_an_error_with_a_hint() {
+    let room = Room::new();
+    let path = room.write("s.jsonl", join(&pi_lines(3)));
+    for (cited, words, hint) in [
+        ("[e:ffffffff]", "no entry 'ffffffff'", "hint: `ctx convert"),
+        ("e:0000000", "several ids begin with '0000000'", "hint: give more of it"),
+        ("", "no entry ''", "hint: "),
+        ("[]", "no entry '[]'", "hint: "),
+        ("\u{1b}]0;owned\u{7}", "no entry '", "hint: "),
+    ] {
+        let ran = room.ctx(&["expand", text(&path), cited]);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{cited}");
+        assert!(ran.stderr.contains(words) && ran.stderr.contains(hint), "{}", ran.stderr);
+        assert!(!ran.stderr.contains('\u{1b}'), "{:?}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_compaction_expands_to_all_it_stands_for() {
+    let room = Room::new();
+    let (file, done) = compacted(&room);
+    let id = done["entryId"].as_str().expect("an id");
+    let originals = room.json(&["expand", &file, id]);
+    assert_eq!(originals.as_array().map(Vec::len), messages(&done));
+}
+
+#[test]
+fn a_diff_says_what_left_and_where_it_survived() {
+    let room = Room::new();
+    let (file, done) = compacted(&room);
+    let diff = room.json(&["diff", &file]);
+    assert_eq!(diff["compaction"], done["entryId"]);
+    let removed = diff["removed"].as_array().expect("a list");
+    assert_eq!(Some(removed.len()), messages(&done));
+    assert_eq!(removed[0]["entry"], "00000000");
+    let facts = diff["facts"].as_array().expect("a list");
+    let ours = facts.iter().find(|f| f["text"].as_str().is_some_and(|t| t.contains("Never edit")));
+    let ours = ours.unwrap_or_else(|| panic!("the constraint is no fact: {facts:?}"));
+    assert_eq!((&ours["entry"], &ours["kind"]), (&json!("00000004"), &json!("constraint")));
+    assert_eq!(ours["survives"]["in"], "summary", "{ours}");
+    // Most important first: the kinds come in their order, each in one run.
+    let kinds: Vec<_> = facts.iter().map(|f| f["kind"].as_str().unwrap_or_default()).collect();
+    let mut seen = HashSet::new();
+    let runs = kinds.chunk_by(|a, b| a == b).map(|run| run[0]);
+    assert!(runs.into_iter().all(|kind| seen.insert(kind)), "{kinds:?}");
+    let lost = room.json(&["diff", &file, "--lost"]);
+    let lost = lost["facts"].as_array().expect("a list");
+    assert!(lost.iter().all(|fact| fact["survives"]["in"] == "lost"), "{lost:?}");
+}
+
+#[test]
+fn a_diff_names_a_compaction_by_a_part_of_its_id() {
+    let room = Room::new();
+    let (file, done) = compacted(&room);
+    let id = done["entryId"].as_str().expect("an id");
+    let whole = room.json(&["diff", &file, id]);
+    assert_eq!(room.json(&["diff", &file]), whole);
+    let ran = room.ctx(&["compactions", &file]);
+    let shown = ran.stdout.lines().nth(1).and_then(|l| l.split(' ').next()).expect("a row");
+    assert_eq!(room.json(&["diff", &file, shown]), whole, "{shown}");
+    room.refused(&["diff", &file, "00000003"], "'00000003' is no compaction");
+    room.refused(&["diff", &file, "ffffffff"], "no entry 'ffffffff'");
+    room.json(&["compact", &file, "--undo"]);
+    room.refused(&["diff", &file], "no compaction in force");
+    assert_eq!(room.json(&["diff", &file, id]), whole, "an undone one can still be looked at");
+}
+
+#[test]
+fn compactions_are_listed_with_their_state() {
+    let room = Room::new();
+    let lines = pi_lines(TURNS * 2);
+    let path = room.write("s.jsonl", join(&lines[..1 + TURNS * 4]));
+    let file = text(&path);
+    let empty = room.ctx(&["compactions", file]);
+    assert_eq!((empty.code, empty.stdout.as_str()), (Some(0), ""));
+    assert_eq!(room.json(&["compactions", file]), json!([]));
+    room.json(&["compact", file, "--window", "16000"]);
+    room.write("s.jsonl", join(&lines));
+    room.json(&["compact", file, "--window", "16000"]);
+    let states = || -> Vec<&'static str> {
+        let listed = room.ctx(&["compactions", file]).stdout;
+        let state = |line: &str| {
+            ["undone", "in force", "replaced"].into_iter().find(|state| line.contains(state))
+        };
+        listed.lines().skip(1).filter_map(state).collect()
+    };
+    assert_eq!(states(), ["replaced", "in force"]);
+    room.json(&["compact", file, "--undo"]);
+    assert_eq!(states(), ["in force", "undone"]);
+}
