@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use ctx_core::Result;
+use ctx_core::{EntryId, Result};
 use ctx_dialect::json::{Fresh, Object, quote};
 
 use crate::compactions::MARK;
@@ -39,30 +39,38 @@ impl Transcript {
             last = Some(entry);
         }
         left_out.count(compactions, "compaction", "of what the file held before it was rewritten");
-        self.settle_leaf(last, out)
+        let leaf = self.leaf_index();
+        let leaf = leaf.and_then(|leaf| instead.get(&leaf).copied().unwrap_or(Some(leaf)));
+        self.settle_leaf(leaf, last, out)
     }
 
-    /// Moves the leaf where it is here, if the last entry does not leave it there.
-    fn settle_leaf<W: Write + ?Sized>(&self, last: Option<&TreeEntry>, out: &mut W) -> Result<()> {
+    /// Moves the leaf to the entry at `leaf`, if the last entry does not leave it there.
+    fn settle_leaf<W: Write + ?Sized>(
+        &self,
+        leaf: Option<usize>,
+        last: Option<&TreeEntry>,
+        out: &mut W,
+    ) -> Result<()> {
         let id = |index: usize| self.entries.get(index).map(|entry| &entry.id);
-        let leaf = match last.map(|last| (last, last.detail.as_deref())) {
+        let wanted = leaf.and_then(id);
+        let found = match last.map(|last| (last, last.detail.as_deref())) {
             Some((_, Some(Detail::Leaf { target }))) => target.and_then(|at| id(at as usize)),
             Some((last, _)) => Some(&last.id),
             None => None,
         };
-        if leaf == self.leaf() {
+        if found == wanted {
             return Ok(());
         }
         let numbers = self.entries.len()..;
         let mut ids = numbers.map(|n| format!("{n:08x}"));
         let id = ids.find(|id| self.index_of(id).is_none()).unwrap_or_default();
-        let named = |id: Option<&ctx_core::EntryId>| id.map_or("null".to_owned(), |id| quote(id));
+        let named = |id: Option<&EntryId>| id.map_or("null".to_owned(), |id| quote(id));
         let entry = Fresh::new()
             .text("type", EntryKind::Leaf.name())
             .text("id", &id)
             .raw("parentId", named(last.map(|last| &last.id)))
             .text("timestamp", &iso(last.and_then(TreeEntry::timestamp)))
-            .raw("targetId", named(self.leaf()));
+            .raw("targetId", named(wanted));
         line(out, &entry.end())
     }
 

@@ -132,7 +132,9 @@ fn exercise(bytes: Vec<u8>) -> bool {
     transcript.stats().unwrap();
     transcript.inspect().unwrap();
     transcript.unreadable(&mut std::io::sink()).unwrap();
-    for format in [Format::Pi, Format::OpenAiChat, Format::Anthropic, Format::PonyBunny] {
+    for format in
+        [Format::Ctx, Format::Pi, Format::OpenAiChat, Format::Anthropic, Format::PonyBunny]
+    {
         transcript.convert(format, &mut Vec::new()).unwrap();
     }
     let mut copy = Vec::new();

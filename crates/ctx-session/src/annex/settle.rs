@@ -33,10 +33,8 @@ pub(super) fn settle(
             Says::Compaction { first_kept, hash } => {
                 check.compaction(index, line, first_kept.as_ref(), hash, problems)
             }
-            Says::Undo { target } => check.undo(line, &target, problems),
-            Says::Edit { target } => {
-                Some(Detail::Edit { target: ids.find(check.transcript, &target) })
-            }
+            Says::Undo { target } => check.undo(index, line, &target, problems),
+            Says::Edit { target } => Some(Detail::Edit { target: check.before(index, &target) }),
             Says::Nothing => None,
         };
         details.push((index, detail));
@@ -110,8 +108,20 @@ impl Check<'_> {
         *self.hashes.entry(index).or_insert_with(|| transcript.first_line_hash(index as usize))
     }
 
-    fn undo(&self, line: u64, target: &EntryId, problems: &mut Problems) -> Option<Detail> {
-        let found = self.ids.find(self.transcript, target);
+    /// The entry that one at `index` says something of. What comes later cannot be meant, as it
+    /// cannot in a session of ours.
+    fn before(&self, index: u32, target: &EntryId) -> Option<u32> {
+        self.ids.find(self.transcript, target).filter(|&target| target < index)
+    }
+
+    fn undo(
+        &self,
+        index: u32,
+        line: u64,
+        target: &EntryId,
+        problems: &mut Problems,
+    ) -> Option<Detail> {
+        let found = self.before(index, target);
         let kind = found.and_then(|index| self.transcript.entries.get(index as usize));
         match kind.map(|entry| &entry.kind) {
             Some(EntryKind::Compaction | EntryKind::Custom) => {}

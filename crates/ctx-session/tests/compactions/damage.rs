@@ -173,6 +173,20 @@ impl Dice {
     }
 }
 
+/// Whatever the overlay says, a session of ctx made of both says the same on every branch.
+fn as_one_session(transcript: &Transcript) {
+    let mut copy = Vec::new();
+    transcript.convert(Format::Ctx, &mut copy).unwrap();
+    let session = Transcript::from_bytes(copy).unwrap();
+    assert!(session.is_ours());
+    assert_eq!(snapshot(&session, None), snapshot(transcript, None));
+    for entry in session.entries().iter().filter(|entry| transcript.index_of(entry.id()).is_some())
+    {
+        let id = Some(entry.id());
+        assert_eq!(snapshot(&session, id), snapshot(transcript, id), "{}", entry.id());
+    }
+}
+
 #[test]
 fn an_overlay_damaged_at_random_leaves_the_transcript_whole() {
     let house = House::new(pi_tree().as_bytes());
@@ -195,7 +209,7 @@ fn an_overlay_damaged_at_random_leaves_the_transcript_whole() {
     let line = plain.main_line().unwrap().len();
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
     let mut in_force = 0;
-    for _ in 0..3_000 {
+    for round in 0..3_000 {
         let mut lines = sound.to_vec();
         for _ in 0..=dice.below(4) {
             dice.damage(&mut lines);
@@ -218,6 +232,9 @@ fn an_overlay_damaged_at_random_leaves_the_transcript_whole() {
         let mut copy = Vec::new();
         transcript.convert(Format::Pi, &mut copy).unwrap();
         assert!(copy == pi_tree().as_bytes());
+        if round % 10 == 0 {
+            as_one_session(&transcript);
+        }
     }
     assert!(in_force > 1_000, "only {in_force} compactions were in force");
 }
