@@ -190,7 +190,8 @@ impl Reader {
 fn is_nothing(item: &str) -> bool {
     let bare = item.trim().trim_matches(|c| matches!(c, '(' | ')' | '（' | '）' | '.' | '。'));
     bare.is_empty()
-        || ["none", "n/a", "无", "暂无", "none yet"].contains(&bare.to_lowercase().as_str())
+        || ["none", "n/a", "无", "暂无", "none yet", "no prior history"]
+            .contains(&bare.to_lowercase().as_str())
 }
 
 /// The words of a list item, and the state of its check box.

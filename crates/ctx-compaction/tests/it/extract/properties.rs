@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ctx_compaction::{Extract, Grounds, PreviousSummary, Said, audit, extract, facts};
+use ctx_compaction::{
+    Extract, Grounds, PreviousSummary, Said, StructuredSummary, audit, extract, facts,
+};
 use ctx_core::{Block, Counter, CounterKind, Message, RawJson, Role, Tokens, ToolCall, ToolResult};
 use ctx_session::Transcript;
 use proptest::prelude::*;
@@ -125,6 +127,29 @@ proptest! {
             prop_assert!(exists, "{id} in {text}");
         }
         prop_assert!(!text.contains("</summary>") || old.contains("</summary>"), "{}", text);
+    }
+}
+
+proptest! {
+    #[test]
+    fn reading_a_summary_of_any_form_loses_no_word(
+        lines in proptest::collection::vec((0..14usize, 0..4usize), 0..30),
+    ) {
+        let marks = [
+            "- ", "1. ", "- [x] ", "- [ ] ", "* ", "  - ", "> ", "", "## ", "**", "### Done\n",
+            "## 目标\n", "Goal: ", "**Turn Context (split turn):**\n\n## Original Request\n",
+        ];
+        let ends = ["\n", "\n\n", " [e:1]\n", "**\n"];
+        let text: String = lines
+            .iter()
+            .enumerate()
+            .map(|(n, &(mark, end))| format!("{}word{n}x{}", marks[mark], ends[end]))
+            .collect();
+        let shown = StructuredSummary::parse(&text).render();
+        for n in 0..lines.len() {
+            prop_assert!(shown.contains(&format!("word{n}x")), "{n}: {text}\n---\n{shown}");
+        }
+        prop_assert_eq!(StructuredSummary::parse(&shown).render(), shown);
     }
 }
 
