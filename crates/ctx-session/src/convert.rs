@@ -65,6 +65,9 @@ impl Transcript {
         out: &mut W,
     ) -> Result<Converted> {
         let mut left_out = LeftOut::default();
+        if to == Format::Ctx {
+            self.forms_left(&mut left_out);
+        }
         let messages = match to {
             Format::ClaudeCode | Format::Codex => {
                 return Err(Error::new(

@@ -10,6 +10,7 @@ use crate::compactions::MARK;
 use crate::entry::{Detail, EntryKind, TreeEntry};
 use crate::left_out::LeftOut;
 use crate::log::{OURS, PI_VERSION, is_header_of_ours};
+use crate::projections::read_kept;
 use crate::repair::{Edits, iso, line};
 use crate::transcript::Transcript;
 
@@ -72,6 +73,16 @@ impl Transcript {
             .text("timestamp", &iso(last.and_then(TreeEntry::timestamp)))
             .raw("targetId", named(wanted));
         line(out, &entry.end())
+    }
+
+    /// Says that forms kept beside the file do not come along: a request made of the new session is
+    /// the first of it.
+    pub(crate) fn forms_left(&self, left_out: &mut LeftOut) {
+        let overlay = self.annex.as_ref().and_then(|annex| annex.source.path());
+        let kept = overlay.and_then(|path| read_kept(path).ok()).unwrap_or_default();
+        let of_requests = kept.iter().filter(|kept| kept.by.is_none());
+        let forms = of_requests.map(|kept| kept.projections.len()).sum();
+        left_out.count(forms, "form", "in which messages were sent, kept beside the file");
     }
 
     /// The header with the mark that lets ctx append; a fresh one where the transcript has none

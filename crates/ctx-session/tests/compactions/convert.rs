@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use ctx_core::EntryId;
+use ctx_core::{EntryId, Projected, Projection, ProjectionKey};
 use ctx_session::compactions::{CompactedBy, rewrite_compacted};
 use ctx_session::log::{LogOptions, SessionLog};
-use ctx_session::{Format, Transcript};
+use ctx_session::{Format, Transcript, keep_sent_forms};
 
 use crate::back::{every_format, there_and_back};
 use crate::house::*;
@@ -73,6 +73,19 @@ fn what_stands_beside_the_file_comes_along() {
     }
     let (was, is) = (before.compaction_list(None), after.compaction_list(None));
     assert_eq!(is.unwrap(), was.unwrap());
+    // The forms of requests stay behind, and that is said.
+    let form = Projection {
+        key: ProjectionKey {
+            entry: "r".into(),
+            hash: before.main_line().unwrap()[3].entry.hash().unwrap(),
+        },
+        layer: "t".into(),
+        form: Projected::Dropped,
+        reason: "old".into(),
+    };
+    keep_sent_forms(&house.home, &house.path, &[form]).unwrap();
+    let (_, left_out) = as_session(&house);
+    assert_eq!(left_out, ["1 form in which messages were sent, kept beside the file"]);
     // All of it can be taken back there, and what is in force can be the whole session.
     ours.undo(Some(&undo)).unwrap();
     ours.undo(Some(&second)).unwrap();
