@@ -109,8 +109,13 @@ impl Losses {
     pub(super) fn note(&mut self, edits: &[Edit]) -> bool {
         let mut cut = false;
         for edit in edits {
-            let smaller = matches!(edit.action, Action::Drop | Action::Replace);
-            if !smaller || edit.after >= edit.before || !self.known.contains_key(&edit.entry) {
+            // An empty result that goes is gone all the same: a summary may cite it.
+            let lost = match edit.action {
+                Action::Drop => true,
+                Action::Replace => edit.after < edit.before,
+                Action::Insert | Action::Pin | Action::Move => false,
+            };
+            if !lost || !self.known.contains_key(&edit.entry) {
                 continue;
             }
             cut |= edit.action == Action::Drop || edit.layer == presets::LAYER;

@@ -124,7 +124,7 @@ pub async fn evaluate(
     mut progress: impl FnMut(usize),
 ) -> Result<SessionEval> {
     let line = transcript.main_line()?;
-    let points = recorded::points(transcript)?;
+    let points = recorded::points(transcript, line.len())?;
     let mut errors: Vec<(Counter, Vec<f64>)> = Vec::new();
     let mut sums = Vec::with_capacity(candidates.len() + 2);
     let mut once_rows = Vec::new();

@@ -30,9 +30,15 @@ pub(super) struct Point {
     after: Vec<Arc<Entry>>,
 }
 
-/// The agent's compactions on the way to the leaf, oldest first. Those of ctx are not the agent's.
-pub(super) fn points(transcript: &Transcript) -> Result<Vec<Point>> {
+/// The contexts around compactions may hold this many times the messages of the session together.
+/// Where each compaction keeps a little, they hold each message about twice.
+const CONTEXTS: usize = 8;
+
+/// The agent's compactions on the way to the leaf, oldest first. Those of ctx are not the agent's. In
+/// a damaged file each may keep everything; then the first ones have to do.
+pub(super) fn points(transcript: &Transcript, messages: usize) -> Result<Vec<Point>> {
     let mut points = Vec::new();
+    let mut left = messages.saturating_mul(CONTEXTS);
     for compaction in transcript.compaction_list(None)? {
         if compaction.by == CompactedBy::Ctx || compaction.undone {
             continue;
@@ -43,6 +49,11 @@ pub(super) fn points(transcript: &Transcript) -> Result<Vec<Point>> {
         let Some(parent) = parent else { continue };
         let before = transcript.context(Some(parent.id()))?.entries;
         let after = transcript.context(Some(&compaction.id))?.entries;
+        let size = before.len() + after.len();
+        if size > left {
+            break;
+        }
+        left -= size;
         points.push(Point { index, id: compaction.id, before, after });
     }
     Ok(points)
