@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::args::{Assemble, Global, Shape};
-use crate::named::{ID_CHARS, find_entry};
+use crate::named::{ID_CHARS, ShortIds, find_entry};
 use crate::out::{BOLD, Cell, DIM, Out, table};
 use crate::receipt;
 use crate::setup;
@@ -79,7 +79,7 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
         let engine = fitted.engine.info().id.to_string();
         out.json(&Assembled { engine, messages: messages(&view, args.to)?, manifest })?;
     } else {
-        print(&manifest, out)?;
+        print(&manifest, &ShortIds::of(&transcript), out)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -111,7 +111,7 @@ fn texts(written: &[RawJson]) -> Vec<String> {
     written.iter().map(|json| json.as_str().to_owned()).collect()
 }
 
-fn print(manifest: &Manifest, out: &Out) -> anyhow::Result<()> {
+fn print(manifest: &Manifest, ids: &ShortIds<'_>, out: &Out) -> anyhow::Result<()> {
     out.line(format!(
         "{BOLD}{}{BOLD:#} of {} tokens (window {}, {} kept free for the answer)",
         thousands(manifest.tokens.get()),
@@ -137,7 +137,7 @@ fn print(manifest: &Manifest, out: &Out) -> anyhow::Result<()> {
             (Some(layer), Some(reason)) => format!("{layer}: {reason}"),
             _ => String::new(),
         };
-        let id = shortened(&entry.entry, ID_CHARS);
+        let id = ids.show(&entry.entry);
         let (before, sent) = (thousands(entry.before.get()), thousands(entry.tokens.get()));
         let row: [Cell; 6] = [
             id.into(),

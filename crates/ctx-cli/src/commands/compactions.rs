@@ -54,10 +54,13 @@ fn rows(list: &[StoredCompaction], ids: &ShortIds<'_>) -> String {
             writer.into(),
             state,
         ];
-        row.push(when.map_or_else(String::new, |when| when.strftime("%F %R").to_string()).into());
+        row.push(
+            when.map_or_else(String::new, |when| when.strftime("%m-%d %R").to_string()).into(),
+        );
         row
     });
-    let header = ["compaction", "messages", "tokens", "after", "facts kept", "by", "state", "when"];
+    // A row with ids and times in full would not fit into 80 columns; --json has them.
+    let header = ["id", "messages", "tokens", "after", "kept", "by", "state", "when"];
     table(&header, rows.collect(), 5)
 }
 

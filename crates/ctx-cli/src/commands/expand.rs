@@ -96,7 +96,7 @@ fn print(entry: &Entry, message: &Message, out: &Out) -> anyhow::Result<()> {
                 out.line(harmless_lines(&result.plain_text()))?;
             }
             Block::Image(image) => {
-                out.line(format!("{DIM}image {}{DIM:#}", harmless(&image.mime_type)))?
+                out.line(format!("{DIM}image {}{DIM:#}", harmless(&image.mime_type)))?;
             }
             Block::Bash(run) => {
                 out.line(format!("{DIM}ran{DIM:#} {}", harmless(&run.command)))?;

@@ -153,7 +153,7 @@ fn compactions(report: &ReplayReport) -> String {
         row
     });
     let header = [
-        "before request",
+        "at request",
         "tokens",
         "after",
         "messages",

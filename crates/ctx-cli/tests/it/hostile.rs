@@ -6,7 +6,7 @@ use crate::support::{Room, join, pi_lines, text};
 
 const TURNS: usize = 40;
 
-fn line(id: &str, parent: &str, kind: &str, more: Value) -> String {
+fn line(id: &str, parent: &str, kind: &str, more: &Value) -> String {
     let mut entry = json!({
         "type": kind, "id": id, "parentId": parent, "timestamp": "2026-01-05T09:00:00.000Z",
     });
@@ -52,7 +52,7 @@ fn compactions_that_point_nowhere_are_read_around() {
         "0000f001",
         "0000f000",
         "message",
-        json!({"message":
+        &json!({"message":
         {"role": "user", "content": [{"type": "text", "text": "go on"}]}}),
     );
     for (name, first_kept) in [
@@ -67,7 +67,7 @@ fn compactions_that_point_nowhere_are_read_around() {
     ] {
         let body = json!({"summary": "S", "firstKeptEntryId": first_kept, "tokensBefore": 1});
         let mut lines = pi_lines(TURNS);
-        lines.push(line("0000f000", &last, "compaction", body));
+        lines.push(line("0000f000", &last, "compaction", &body));
         lines.push(later.clone());
         goes_on(name, &lines);
     }
@@ -78,13 +78,13 @@ fn compactions_that_point_at_each_other_are_read_around() {
     let last = format!("{:08x}", TURNS * 4 - 1);
     let body = |kept: &str| json!({"summary": "S", "firstKeptEntryId": kept, "tokensBefore": -1});
     let mut lines = pi_lines(TURNS);
-    lines.push(line("0000f000", &last, "compaction", body("0000f001")));
-    lines.push(line("0000f001", "0000f000", "compaction", body("0000f000")));
+    lines.push(line("0000f000", &last, "compaction", &body("0000f001")));
+    lines.push(line("0000f001", "0000f000", "compaction", &body("0000f000")));
     lines.push(line(
         "0000f002",
         "0000f001",
         "custom",
-        json!({"customType": "ctx.undo", "data":
+        &json!({"customType": "ctx.undo", "data":
         {"target": "0000f002"}}),
     ));
     goes_on("each other", &lines);
@@ -105,7 +105,7 @@ fn details_of_any_shape_are_read_around() {
         let mut lines = pi_lines(TURNS);
         let body = json!({"summary": "S", "firstKeptEntryId": "00000090", "tokensBefore": 1,
             "details": "HERE"});
-        let entry = line("0000f000", &last, "compaction", body);
+        let entry = line("0000f000", &last, "compaction", &body);
         lines.push(entry.replace("\"HERE\"", &details));
         goes_on(name, &lines);
     }

@@ -18,11 +18,11 @@ struct Site {
 
 impl Site {
     fn new(provider: &FakeProvider, api: &str) -> Self {
-        Self::with(provider, api, json!({}))
+        Self::with(provider, api, &json!({}))
     }
 
     /// With keys of `agents.defaults.compaction` besides.
-    fn with(provider: &FakeProvider, api: &str, compaction: Value) -> Self {
+    fn with(provider: &FakeProvider, api: &str, compaction: &Value) -> Self {
         let url = match api {
             "anthropic-messages" => provider.url(),
             _ => provider.v1(),
@@ -155,7 +155,7 @@ fn a_provider_that_is_not_there_is_no_obstacle() {
 fn a_model_that_hangs_is_waited_for_no_longer_than_the_deadline() {
     let provider =
         FakeProvider::builder().script([Step::hang().always()]).start().expect("it starts");
-    let site = Site::with(&provider, "openai-completions", json!({"timeoutSeconds": 1}));
+    let site = Site::with(&provider, "openai-completions", &json!({"timeoutSeconds": 1}));
     let (done, stderr) = site.compacted();
     assert_eq!(receipt(&done)["rung"], "extractive");
     assert!(stderr.contains("time"), "{stderr}");
@@ -166,7 +166,7 @@ fn answers_that_are_far_too_long_still_end_in_a_summary_that_fits() {
     let long = "- The question about src/0.rs was answered in full.\n".repeat(4_000);
     for step in [Step::text(&long), Step::cut_off(&long), Step::endless("and so on ")] {
         let provider = FakeProvider::builder().script([step.always()]).start().expect("it starts");
-        let site = Site::with(&provider, "openai-completions", json!({"timeoutSeconds": 2}));
+        let site = Site::with(&provider, "openai-completions", &json!({"timeoutSeconds": 2}));
         let (done, stderr) = site.compacted();
         assert!(done["result"]["tokensAfter"].as_u64() <= Some(24_000), "{done}");
         let is_by_model = receipt(&done)["model"] == "fake/writer";
@@ -180,7 +180,7 @@ fn a_fallback_model_writes_where_the_first_does_not() {
     let refusal = Step::error(FailureKind::Unauthorized).when(first).always();
     let provider = FakeProvider::builder().script([refusal]).start().expect("it starts");
     let fallbacks = json!({"fallbackModels": {"fake/writer": "fake/second"}});
-    let site = Site::with(&provider, "openai-completions", fallbacks);
+    let site = Site::with(&provider, "openai-completions", &fallbacks);
     let (done, stderr) = site.compacted();
     assert_eq!(receipt(&done)["model"], "fake/second");
     assert!(
@@ -226,7 +226,7 @@ fn a_transcript_cannot_close_the_fence_around_it() {
 fn no_model_is_asked_where_none_is_wanted() {
     let provider = FakeProvider::builder().start().expect("it starts");
     let model = json!({"model": "fake/writer"});
-    let site = Site::with(&provider, "openai-completions", model);
+    let site = Site::with(&provider, "openai-completions", &model);
     let ran = site.compact(&["--summary-model", "none", "--dry-run"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     assert_eq!(provider.count(), 0);
