@@ -77,7 +77,7 @@ pub(super) fn is_foreign(line: &str) -> bool {
     [
         "node_modules",
         "site-packages",
-        "node:internal",
+        "node:",
         "/rustc/",
         "internal/",
         "dist-packages",

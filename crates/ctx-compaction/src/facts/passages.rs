@@ -8,6 +8,7 @@ use super::ask::Ask;
 use super::lines::{is_data, prose_lines};
 use super::reversal::lower_reversed;
 use super::voices::Voice;
+use crate::grounds::citations;
 use crate::text::{Marks, clip, marks, segments, sentences};
 use crate::{Fact, FactKind, Said};
 
@@ -71,7 +72,9 @@ impl Passages {
             let marks = marks(sentence);
             let asks = sentence.trim_end().ends_with(['?', '？']);
             let (kind, weight) = match marks {
-                Marks { standing: true, .. } if demands(&marks) => (FactKind::Pinned, 0.9),
+                Marks { standing: true, .. } if demands(&marks, sentence) => {
+                    (FactKind::Pinned, 0.9)
+                }
                 // "We only do that here, no?" demands nothing; "can you not touch it?" does.
                 Marks { question: true, .. } if asks && !(marks.constraint && marks.request) => {
                     continue;
@@ -151,7 +154,10 @@ impl Passages {
         for passage in self.all {
             let Some(one) = said.get(passage.at) else { continue };
             let weight = (passage.weight + 0.2 * (passage.at + 1) as f32 / last).min(1.0);
-            let text = passage.text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let text = plain(&passage.text);
+            if !text.contains(char::is_alphanumeric) {
+                continue;
+            }
             let key = (passage.kind, text.to_lowercase());
             match places.get(&key).and_then(|&place| facts.get_mut(place)) {
                 Some(fact) => {
@@ -167,6 +173,19 @@ impl Passages {
         }
         facts
     }
+}
+
+/// The passage with one blank for each white space, and without what looks like a citation: in a
+/// summary it would cite.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    for cited in citations(text) {
+        out.push_str(text.get(at..cited.range.start).unwrap_or_default());
+        at = cited.range.end;
+    }
+    out.push_str(text.get(at..).unwrap_or_default());
+    out.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The sentences of a text's prose: code, listings and logs aside.
@@ -208,8 +227,12 @@ fn is_language(sentence: &str) -> bool {
         && !sentence.contains("\\n")
 }
 
-fn demands(marks: &Marks) -> bool {
-    marks.constraint || marks.request
+/// Whether what is said of all times is a demand, and not "it crashes every time".
+fn demands(marks: &Marks, sentence: &str) -> bool {
+    let lower = sentence.to_ascii_lowercase();
+    let ahead =
+        ["from now on", "going forward", "for the rest of"].iter().any(|w| lower.contains(w));
+    marks.constraint || marks.request || ahead
 }
 
 fn has_reason(sentence: &str) -> bool {

@@ -98,7 +98,7 @@ impl Tokens {
     }
 
     fn add(&mut self, at: usize, kind: FactKind, text: &str, source: Source) {
-        if text.len() < 2 {
+        if text.len() < 2 || text.contains(['\n', '\r']) || text.contains("[e:") {
             return;
         }
         let mention = self.found.entry(normal_form(kind, text)).or_insert_with(|| Mention {

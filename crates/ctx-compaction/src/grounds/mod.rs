@@ -7,9 +7,10 @@ use std::ops::Range;
 
 use aho_corasick::AhoCorasick;
 use ctx_core::{Block, EntryId, ToolResult};
+use indexmap::IndexMap;
 
 use crate::text::{Token, strings, tokens};
-use crate::{Fact, Said};
+use crate::{Fact, FactKind, Said};
 
 pub(crate) use claim::is_audited;
 use claim::{Claim, Place};
@@ -61,7 +62,7 @@ impl Grounds {
         let found = tokens(identifier);
         let whole = found.iter().find(|token| token.text == identifier);
         let claim = whole.map_or_else(|| Claim::of_text(identifier), Claim::of);
-        self.grounded(&[claim]).first().copied().unwrap_or_default()
+        self.grounded([&claim].into_iter()).first().copied().unwrap_or_default()
     }
 
     /// What facts say, and nothing else.
@@ -73,8 +74,16 @@ impl Grounds {
 
     /// For each token, whether it stands in the source. One pass over the source for all of them.
     pub(crate) fn hold(&self, tokens: &[Token<'_>]) -> Vec<bool> {
-        let claims: Vec<Claim<'_>> = tokens.iter().map(Claim::of).collect();
-        self.grounded(&claims)
+        let mut once: IndexMap<(FactKind, &str, bool), Claim<'_>> = IndexMap::new();
+        for token in tokens {
+            once.entry((token.kind, token.text, token.quoted)).or_insert_with(|| Claim::of(token));
+        }
+        let held = self.grounded(once.values());
+        let held_of = |token: &Token<'_>| {
+            let place = once.get_index_of(&(token.kind, token.text, token.quoted));
+            place.and_then(|place| held.get(place)).copied().unwrap_or_default()
+        };
+        tokens.iter().map(held_of).collect()
     }
 
     /// Whether an entry of that id is part of the source.
@@ -82,32 +91,44 @@ impl Grounds {
         self.entries.contains(id)
     }
 
-    fn grounded(&self, claims: &[Claim<'_>]) -> Vec<bool> {
-        let parts: Vec<&Place> = claims.iter().flat_map(Claim::places).collect();
-        let stands = self.stand(&parts);
+    fn grounded<'c>(&self, claims: impl Iterator<Item = &'c Claim<'c>> + Clone) -> Vec<bool> {
+        let places: Vec<&Place> = claims.clone().flat_map(Claim::places).collect();
+        let stands = self.stand(&places);
         let mut at = 0;
-        let mut out = Vec::with_capacity(claims.len());
-        for claim in claims {
+        let holds = claims.map(|claim| {
             let count = claim.places().count();
-            out.push(claim.holds(stands.get(at..at + count).unwrap_or_default()));
+            let own = stands.get(at..at + count).unwrap_or_default();
             at += count;
-        }
-        out
+            claim.holds(own)
+        });
+        holds.collect()
     }
 
     fn stand(&self, places: &[&Place]) -> Vec<bool> {
         let mut out = vec![false; places.len()];
-        // Empty patterns match everywhere and mean nothing.
-        let wanted: Vec<usize> = (0..places.len())
-            .filter(|&at| places.get(at).is_some_and(|p| !p.words.is_empty()))
-            .collect();
-        let patterns = wanted.iter().filter_map(|&at| Some(&places.get(at)?.words));
-        let finder = AhoCorasick::builder().ascii_case_insensitive(true).build(patterns);
+        // Each pattern once, with those that still look for it.
+        let mut patterns: IndexMap<String, Vec<usize>> = IndexMap::new();
+        for (at, place) in places.iter().enumerate() {
+            // Empty patterns match everywhere and mean nothing.
+            if !place.words.is_empty() {
+                patterns.entry(place.words.to_ascii_lowercase()).or_default().push(at);
+            }
+        }
+        let finder = AhoCorasick::builder().ascii_case_insensitive(true).build(patterns.keys());
         let Ok(finder) = finder else { return out };
         for hit in finder.find_overlapping_iter(&self.text) {
-            let Some(&at) = wanted.get(hit.pattern().as_usize()) else { continue };
-            let (Some(place), Some(stands)) = (places.get(at), out.get_mut(at)) else { continue };
-            *stands = *stands || place.stands_at(&self.text, &(hit.start()..hit.end()));
+            let Some((_, seekers)) = patterns.get_index_mut(hit.pattern().as_usize()) else {
+                continue;
+            };
+            seekers.retain(|&at| {
+                let range = hit.start()..hit.end();
+                let stands =
+                    places.get(at).is_some_and(|place| place.stands_at(&self.text, &range));
+                if let Some(out) = out.get_mut(at) {
+                    *out |= stands;
+                }
+                !stands
+            });
         }
         out
     }

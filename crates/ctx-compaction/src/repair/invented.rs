@@ -145,14 +145,30 @@ fn without(text: &str, mut cuts: Vec<(Range<usize>, String)>) -> String {
 }
 
 /// The summary with a mark behind everything made up. What is marked already is not marked again.
-pub(super) fn mark(summary: &str, invented: &[Invented]) -> String {
+pub(super) fn mark(summary: &str, facts: &[Fact], grounds: &Grounds) -> String {
+    let mut text = summary.to_owned();
+    // A mark may part what was one word before, and what comes of it is looked at again.
+    for _ in 0..2 * ROUNDS {
+        let marked = marked(&text, &invented_in(&Sheet::of(&text), facts, grounds));
+        if marked == text {
+            break;
+        }
+        text = marked;
+    }
+    text
+}
+
+fn marked(summary: &str, invented: &[Invented]) -> String {
     let mut out = String::with_capacity(summary.len() + invented.len() * MARK.len());
     let mut at = 0;
     for one in invented {
         let mut end = one.range.end;
-        let closing = |b: &u8| matches!(b, b'`' | b'"' | b'\'');
-        let after = summary.as_bytes().get(end..).unwrap_or_default();
-        end += after.iter().take(2).take_while(|b| closing(b)).count();
+        // Behind the quotation mark, if one stands on both sides.
+        let before = summary.get(..one.range.start).and_then(|before| before.chars().next_back());
+        let after = summary.get(end..).and_then(|after| after.chars().next());
+        if before == after && matches!(after, Some('`' | '"' | '\'')) {
+            end += 1;
+        }
         if end <= at && at > 0 {
             continue;
         }
@@ -204,10 +220,8 @@ mod tests {
     #[test]
     fn what_is_made_up_can_be_marked_instead() {
         let text = "Edit `src/z.rs` in 900 ms.";
-        let found = invented_in(&Sheet::of(text), &[], &grounds());
-        let marked = mark(text, &found);
+        let marked = mark(text, &[], &grounds());
         assert_eq!(marked, "Edit `src/z.rs` [unverified] in 900 ms [unverified].");
-        let again = invented_in(&Sheet::of(&marked), &[], &grounds());
-        assert_eq!(mark(&marked, &again), marked);
+        assert_eq!(mark(&marked, &[], &grounds()), marked);
     }
 }

@@ -62,7 +62,7 @@ pub fn repair(summary: &str, facts: &[Fact], grounds: &Grounds, how: &Repair<'_>
     let mut text = match how.ungrounded {
         _ if before.ungrounded.is_empty() => summary.to_owned(),
         Ungrounded::Remove => invented::remove(summary, facts, grounds),
-        Ungrounded::Mark => invented::mark(summary, &before.ungrounded),
+        Ungrounded::Mark => invented::mark(summary, facts, grounds),
     };
     // Making room for one passage may cost another its line, so that this is done until it settles.
     for _ in 0..4 {
@@ -88,9 +88,21 @@ fn once(text: &str, facts: &[Fact], grounds: &Grounds, how: &Repair<'_>) -> Stri
         text = roomier;
         missing = audit(&text, facts, grounds).missing;
     }
-    let missing: Vec<&Fact> = missing.iter().filter_map(|&at| facts.get(at)).collect();
-    let added = add::add(&text, &missing, how);
-    if how.fits(&added) { added } else { trim::to(&text, facts, how.budget, how.counter) }
+    // Passages first: the paths and names in them need no line of their own then.
+    let passages: Vec<usize> = missing
+        .into_iter()
+        .filter(|&at| facts.get(at).is_some_and(|f| f.kind.is_passage()))
+        .collect();
+    if !passages.is_empty() {
+        text = add::add(&text, &chosen(facts, &passages), how);
+    }
+    let missing = audit(&text, facts, grounds).missing;
+    let text = add::add(&text, &chosen(facts, &missing), how);
+    if how.fits(&text) { text } else { trim::to(&text, facts, how.budget, how.counter) }
+}
+
+fn chosen<'a>(facts: &'a [Fact], places: &[usize]) -> Vec<&'a Fact> {
+    places.iter().filter_map(|&at| facts.get(at)).collect()
 }
 
 /// The report of the final text, told apart by what the draft kept itself.

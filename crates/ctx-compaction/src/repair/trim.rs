@@ -128,61 +128,63 @@ fn section_worth(line: &Line) -> f64 {
 
 /// The text of the lines that are left, without headings and blocks that have become empty.
 fn compose(outline: &Outline<'_>, gone: &[bool]) -> String {
-    let lines = &outline.lines;
-    let is_gone = |at: usize| gone.get(at).copied().unwrap_or_default();
-    let mut kept: Vec<bool> = (0..lines.len()).map(|at| !is_gone(at)).collect();
-    let any_gone = gone.contains(&true);
-    if any_gone {
-        // From the end: whether something follows that a heading, or an opening mark, stands over.
-        let (mut words, mut listed) = (false, false);
-        for at in (0..lines.len()).rev() {
-            let Some(line) = lines.get(at) else { continue };
-            match line.part {
-                Part::Words => {
-                    words |= kept[at];
-                    listed |= kept[at] && line.in_files;
-                }
-                Part::Heading => {
-                    kept[at] = words;
-                    // A heading of a higher rank stands over those below it.
-                    let top = !outline.words(line).trim_start().starts_with("###");
-                    words = words && !top;
-                }
-                Part::Mark if line.in_files => {
-                    let opens = !outline.words(line).trim().starts_with("</");
-                    if opens {
-                        kept[at] = listed;
-                        if let Some(close) = (at..lines.len()).find(|&n| {
-                            lines.get(n).is_some_and(|l| outline.words(l).trim().starts_with("</"))
-                        }) {
-                            kept[close] = listed;
-                        }
-                        listed = false;
-                    }
-                }
-                Part::Mark if line.fence.is_none() => {
-                    kept[at] = words || has_words_after(outline, &kept, at);
-                }
-                _ => {}
-            }
-        }
+    if !gone.contains(&true) {
+        return outline.text.to_owned();
     }
+    let kept = without_empty(outline, gone);
     let mut out = String::with_capacity(outline.text.len());
     let mut blank = true;
-    for (line, kept) in lines.iter().zip(kept) {
-        if !kept || (any_gone && blank && line.part == Part::Blank) {
+    for (line, kept) in outline.lines.iter().zip(kept) {
+        if !kept || (blank && line.part == Part::Blank) {
             continue;
         }
         blank = line.part == Part::Blank;
         out.push_str(outline.words(line));
     }
-    if any_gone {
-        out.truncate(out.trim_end().len());
-    }
+    out.truncate(out.trim_end().len());
     out
 }
 
-fn has_words_after(outline: &Outline<'_>, kept: &[bool], at: usize) -> bool {
-    let after = outline.lines.iter().zip(kept).skip(at + 1);
-    after.into_iter().any(|(line, kept)| *kept && line.part == Part::Words && !line.in_files)
+/// Which lines stay: those that are not gone, and of headings and marks those that still stand over
+/// something.
+fn without_empty(outline: &Outline<'_>, gone: &[bool]) -> Vec<bool> {
+    let mut kept: Vec<bool> = gone.iter().map(|gone| !gone).collect();
+    // From the end: what is kept below a heading, in a list of files, and anywhere behind.
+    let (mut below, mut listed, mut behind) = (false, false, false);
+    let mut close = None;
+    for (at, line) in outline.lines.iter().enumerate().rev() {
+        let words = outline.words(line).trim();
+        let stays = match line.part {
+            Part::Words => {
+                let stays = kept.get(at).copied().unwrap_or_default();
+                below |= stays;
+                listed |= stays && line.in_files;
+                behind |= stays && !line.in_files;
+                continue;
+            }
+            Part::Blank => continue,
+            Part::Heading => {
+                let stays = below;
+                // A heading of a higher rank stands over those below it.
+                below &= words.starts_with("###");
+                stays
+            }
+            Part::Mark if line.fence.is_some() => continue,
+            Part::Mark if words.starts_with("</") => {
+                (close, listed) = (Some(at), false);
+                continue;
+            }
+            Part::Mark if line.in_files => {
+                if let Some(kept) = close.take().and_then(|close| kept.get_mut(close)) {
+                    *kept = listed;
+                }
+                std::mem::take(&mut listed)
+            }
+            Part::Mark => behind,
+        };
+        if let Some(kept) = kept.get_mut(at) {
+            *kept = stays;
+        }
+    }
+    kept
 }

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
+use ctx_core::Chars;
+use ctx_core::text::{head, tail};
 
 use super::is_cjk;
 
@@ -89,8 +91,14 @@ static CUES: LazyLock<Option<Cues>> = LazyLock::new(|| {
     Some(Cues { finder, of: by_words.into_values().collect() })
 });
 
+/// A sentence says what it is at its beginning; what goes on for longer is no sentence.
+const LONGEST: Chars = Chars(2_000);
+
 /// Reads the marks of a sentence.
 pub(crate) fn marks(sentence: &str) -> Marks {
+    let asks = sentence.trim_end_matches(['"', '\'', ')', '”', '*', '`', ' ', '）']);
+    let asks = asks.ends_with(['?', '？', '吗', '呢', '么']);
+    let sentence = head(sentence, LONGEST);
     let plain;
     let sentence = if sentence.contains('’') {
         plain = sentence.replace('’', "'");
@@ -125,8 +133,7 @@ pub(crate) fn marks(sentence: &str) -> Marks {
             marks.set(cue.section);
         }
     }
-    let end = sentence.trim_end_matches(['"', '\'', ')', '”', '*', '`', ' ', '）']);
-    marks.question |= end.ends_with(['?', '？', '吗', '呢', '么']);
+    marks.question |= asks;
     marks
 }
 
@@ -144,40 +151,46 @@ fn is_whole(text: &str, start: usize, end: usize) -> bool {
 
 /// Whether a clause begins at `at`: at the start, after a mark, or after a word that leads it in.
 fn begins_clause(text: &str, at: usize) -> bool {
-    let before = text.get(..at).unwrap_or_default().trim_end_matches([' ', '*', '_']);
+    // One word before is enough to know.
+    let before = tail(text.get(..at).unwrap_or_default(), Chars(32));
+    let before = before.trim_end_matches([' ', '*', '_']);
     let Some(last) = before.chars().next_back() else { return true };
     if !last.is_alphanumeric() && !matches!(last, '\'' | '`' | '/') {
         return true;
     }
     let word =
         before.rsplit(|c: char| !c.is_alphanumeric() && c != '\'').next().unwrap_or_default();
-    matches!(
-        word.to_ascii_lowercase().as_str(),
-        "please"
-            | "and"
-            | "but"
-            | "so"
-            | "just"
-            | "then"
-            | "also"
-            | "you"
-            | "or"
-            | "otherwise"
-            | "we"
-            | "should"
-            | "must"
-            | "can"
-            | "let's"
-            | "now"
-            | "still"
-            | "ok"
-            | "okay"
-            | "again"
-            | "simply"
-            | "always"
-    ) || ["请", "并", "且", "但", "也", "都", "再", "就", "先", "然后"]
-        .iter()
-        .any(|lead| before.ends_with(lead))
+    // "locally use it", "definitely never".
+    let adverb = word.len() > 4 && word.ends_with("ly");
+    adverb
+        || matches!(
+            word.to_ascii_lowercase().as_str(),
+            "please"
+                | "and"
+                | "but"
+                | "so"
+                | "just"
+                | "then"
+                | "also"
+                | "you"
+                | "or"
+                | "otherwise"
+                | "we"
+                | "should"
+                | "must"
+                | "can"
+                | "let's"
+                | "now"
+                | "still"
+                | "ok"
+                | "okay"
+                | "again"
+                | "simply"
+                | "always"
+        )
+        || ["请", "并", "且", "但", "也", "都", "再", "就", "先", "然后"]
+            .iter()
+            .any(|lead| before.ends_with(lead))
 }
 
 #[cfg(test)]

@@ -19,7 +19,8 @@ struct Draw(u64);
 
 impl Draw {
     fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % n.max(1)
     }
 
@@ -148,7 +149,10 @@ fn run(seed: u64) -> Option<Rung> {
     let Some(compacted) = result.result else {
         let reason = result.reason.unwrap();
         // With nothing compacted, the history is one message or group, or already small.
-        assert!(!wanted || used <= limit || messages <= 2 || is_one_group(&view), "{seed}: {reason}");
+        assert!(
+            !wanted || used <= limit || messages <= 2 || is_one_group(&view),
+            "{seed}: {reason}"
+        );
         fits(&mut view, seed);
         return None;
     };

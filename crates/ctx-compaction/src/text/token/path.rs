@@ -102,6 +102,10 @@ fn is_relative(inner: &str, is_folder: bool, quoted: bool) -> bool {
         return false;
     }
     let count = inner.split('/').count();
+    // `n/a`.
+    if inner.len() == 3 {
+        return false;
+    }
     // `s/old/new/g` replaces.
     if matches!(first, "s" | "y") && count >= 3 && !is_file(last, false) {
         return false;

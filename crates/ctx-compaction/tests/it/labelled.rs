@@ -1,0 +1,161 @@
+//! What is found in passages that were labelled by hand, and what is not.
+//!
+//! Each passage says who speaks, and all that must not be lost of it. Everything else that is found
+//! in it counts against precision; what stands under `not` must never be found.
+
+use std::fmt::Write;
+
+use ctx_compaction::{Fact, FactKind, Said, facts};
+use ctx_core::{Block, Message, RawJson, Role, ToolCall};
+
+const FILES: [(&str, &str); 2] = [
+    ("english", include_str!("labelled/english.txt")),
+    ("chinese", include_str!("labelled/chinese.txt")),
+];
+
+struct Passage<'a> {
+    who: &'a str,
+    title: &'a str,
+    text: String,
+    keep: Vec<Label<'a>>,
+    not: Vec<Label<'a>>,
+}
+
+#[derive(Clone, Copy)]
+struct Label<'a> {
+    kind: FactKind,
+    text: &'a str,
+}
+
+fn kind(name: &str) -> FactKind {
+    match name {
+        "pinned" => FactKind::Pinned,
+        "ask" => FactKind::Ask,
+        "constraint" => FactKind::Constraint,
+        "decision" => FactKind::Decision,
+        "question" => FactKind::Question,
+        "error" => FactKind::ErrorCode,
+        "path" => FactKind::Path,
+        "url" => FactKind::Url,
+        "id" => FactKind::Id,
+        "number" => FactKind::Number,
+        "name" => FactKind::CodeName,
+        other => panic!("no such kind: {other}"),
+    }
+}
+
+fn passages(file: &str) -> Vec<Passage<'_>> {
+    let mut out = Vec::new();
+    for block in file.split("\n=== ").map(|block| block.trim_start_matches("=== ")) {
+        let (head, rest) = block.split_once('\n').unwrap();
+        let (who, title) = head.split_once(": ").unwrap();
+        let (text, labels) = rest.split_once("--- keep").unwrap();
+        let (keep, not) = labels.split_once("--- not").unwrap_or((labels, ""));
+        let text = text.trim_end().to_owned();
+        let (keep, not) = (labels_of(keep), labels_of(not));
+        out.push(Passage { who, title, text, keep, not });
+    }
+    out
+}
+
+fn labels_of(lines: &str) -> Vec<Label<'_>> {
+    let lines = lines.lines().filter(|line| !line.trim().is_empty()).map(|line| {
+        let (name, text) = line.split_once(' ').unwrap();
+        Label { kind: kind(name), text }
+    });
+    lines.collect()
+}
+
+fn said(id: &str, message: Message) -> Said {
+    Said { id: id.into(), message: message.into(), pinned: false }
+}
+
+fn call(name: &str, arguments: &str) -> Message {
+    let arguments = RawJson::from_text(arguments);
+    let call =
+        ToolCall { id: "c1".into(), name: name.into(), arguments, spelling: Default::default() };
+    Message::new(Role::Assistant, vec![Block::ToolCall(call)])
+}
+
+/// The messages of a passage. What a user says has been answered, unless it is an ask.
+fn messages(passage: &Passage<'_>) -> Vec<Said> {
+    let text = passage.text.as_str();
+    let (who, rest) = passage.who.split_once(' ').unwrap_or((passage.who, ""));
+    match who {
+        "user" => vec![
+            said("1", Message::text(Role::User, text)),
+            said("2", Message::text(Role::Assistant, "Fine.")),
+        ],
+        "ask" => vec![said("1", Message::text(Role::User, text))],
+        "assistant" => vec![said("1", Message::text(Role::Assistant, text))],
+        "call" => vec![said("1", call(rest, text))],
+        "result" => {
+            let command = serde_json::json!({ "command": rest }).to_string();
+            vec![said("1", call("bash", &command)), said("2", Message::tool_result("c1", text))]
+        }
+        other => panic!("no such speaker: {other}"),
+    }
+}
+
+fn is(fact: &Fact, label: &Label<'_>) -> bool {
+    if fact.kind != label.kind {
+        return false;
+    }
+    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (fact, label) = (plain(&fact.text), plain(label.text));
+    // A sentence may be found with a little more around it, or without its end.
+    fact == label
+        || (label.chars().count() >= 8 && (fact.contains(&label) || label.contains(&fact)))
+}
+
+#[test]
+fn what_must_not_be_lost_is_found_in_labelled_passages() {
+    let mut report = String::new();
+    let (mut all, mut hits, mut found, mut right) = (0, 0, 0, 0);
+    let mut count = 0;
+    let mut forbidden = 0;
+    for (name, file) in FILES {
+        for passage in passages(file) {
+            count += 1;
+            let mut facts = facts(&messages(&passage));
+            // The command of a result is a passage of its own.
+            facts.retain(|fact| !passage.who.starts_with("result") || fact.entry.as_ref() == "2");
+            for label in &passage.keep {
+                all += 1;
+                if facts.iter().any(|fact| is(fact, label)) {
+                    hits += 1;
+                } else {
+                    writeln!(
+                        report,
+                        "{name}, {}: lost {:?} {}",
+                        passage.title, label.kind, label.text
+                    )
+                    .unwrap();
+                }
+            }
+            for fact in &facts {
+                found += 1;
+                if passage.keep.iter().any(|label| is(fact, label)) {
+                    right += 1;
+                } else {
+                    writeln!(
+                        report,
+                        "{name}, {}: not asked for {:?} {}",
+                        passage.title, fact.kind, fact.text
+                    )
+                    .unwrap();
+                }
+                let never = passage
+                    .not
+                    .iter()
+                    .any(|label| fact.kind == label.kind && fact.text.contains(label.text));
+                forbidden += usize::from(never);
+            }
+        }
+    }
+    let (recall, precision) = (hits as f64 / all as f64, right as f64 / found as f64);
+    println!("{count} passages, {all} labels: recall {recall:.3}, precision {precision:.3}");
+    assert!(count >= 60, "{count}");
+    assert_eq!(forbidden, 0, "{report}");
+    assert!(recall >= 0.97 && precision >= 0.95, "{recall:.3} {precision:.3}\n{report}");
+}
