@@ -219,6 +219,10 @@ pub(crate) struct Compact {
     /// Show what would be done, and store nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Then write the session anew as the summary and what is kept, with the old file archived
+    /// beside it; for sessions of ctx, and not to be undone
+    #[arg(long, conflicts_with_all = ["dry_run", "undo"])]
+    pub(crate) rewrite: bool,
     /// Take the newest compaction back: the context is again what it was
     #[arg(long, conflicts_with_all = ["dry_run", "force", "instructions"])]
     pub(crate) undo: bool,

@@ -1,5 +1,6 @@
 //! `ctx compact`.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use ctx_core::{
 };
 use ctx_session::Transcript;
 use ctx_session::blobs::MemoryBlobs;
-use ctx_session::compactions::{store_compaction, undo_compaction};
+use ctx_session::compactions::{rewrite_compacted, store_compaction, undo_compaction};
 use ctx_session::paths::Home;
 use serde::Serialize;
 
@@ -30,6 +31,8 @@ struct Report {
     /// The entry it was stored as; null for a dry run, or where nothing was compacted.
     entry_id: Option<EntryId>,
     dry_run: bool,
+    /// Where the session is as it was; null unless it was written anew.
+    archived: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -58,6 +61,12 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
     let target = args.target.as_deref().map(setup::parse_tokens).transpose()?;
     let home = Home::from_env()?;
     let transcript = setup::open(&args.session, out)?;
+    if args.rewrite && !transcript.is_ours() {
+        let error = Error::new(ErrorKind::InvalidInput, "only a session of ctx is written anew");
+        let path = args.session.display();
+        let hint = format!("`ctx convert {path} --to ctx -o NEW` makes one");
+        return Err(error.with("path", path).hint(hint).into());
+    }
     let blobs = Arc::new(MemoryBlobs::default());
     let fitted = setup::fit(global, &args.fit, &transcript, blobs, out)?;
     let context = transcript.context(None)?;
@@ -96,13 +105,23 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
     {
         out.warn(warning);
     }
-    let report = Report { result, entry_id, dry_run: args.dry_run };
+    let archived = if args.rewrite { written_anew(&args.session)? } else { None };
+    let report = Report { result, entry_id, dry_run: args.dry_run, archived };
     if args.json {
         out.json(&report)?;
     } else {
         print(&report, &transcript, args, out)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the session anew from its newest compaction, if it has one that was not yet.
+fn written_anew(session: &Path) -> anyhow::Result<Option<PathBuf>> {
+    match rewrite_compacted(session) {
+        Ok(rewritten) => Ok(Some(rewritten.archived)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// What the compactor says of its work.
@@ -128,6 +147,11 @@ fn print(
         receipt::print(&details.receipt, &ShortIds::of(transcript), out)?;
     }
     let session = harmless(&args.session.to_string_lossy());
+    if let Some(archived) = &report.archived {
+        let archived = harmless(&archived.to_string_lossy());
+        out.note(format!("the session was written anew; as it was, it is {archived}"));
+        return Ok(());
+    }
     match &report.entry_id {
         Some(id) => out.note(format!(
             "stored as {}; `ctx diff {session}` shows what left the context, `ctx compact \

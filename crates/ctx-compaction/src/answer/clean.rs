@@ -43,10 +43,14 @@ pub(crate) fn cleaned(answer: &str) -> String {
     let text = without_thinking(&text);
     let text = unwrapped(text.trim());
     let text = without_lists(text);
-    let text = escaped(&text, &TAGS);
-    let text = escaped(&text, &LISTS);
-    let text = text.replace("[TOOL_CALLS]", "\\[TOOL_CALLS]");
+    let text = escaped(&harmless(&text), &LISTS);
     without_calls(&text).trim().to_owned()
+}
+
+/// A text in which nothing is taken for real: no control characters, no invisible ones, no tags.
+/// What users and tools said is quoted by summaries and may be as hostile as a model's answer.
+pub(crate) fn harmless(text: &str) -> String {
+    escaped(&visible(text), &TAGS).replace("[TOOL_CALLS]", "\\[TOOL_CALLS]")
 }
 
 /// Without control characters, terminal sequences and characters that are not seen; line breaks

@@ -3,5 +3,5 @@
 mod clean;
 mod judge;
 
-pub(crate) use clean::cleaned;
+pub(crate) use clean::{cleaned, harmless};
 pub(crate) use judge::{Flaw, checked};

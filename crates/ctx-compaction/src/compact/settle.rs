@@ -6,6 +6,7 @@ use ctx_core::{
 };
 
 use crate::anonymize::anonymize;
+use crate::answer::harmless;
 use crate::{AuditReport, Draft, FileLists, HardPrunePlan, Log, Receipt, Repair, Rung, repair};
 
 use super::work::Work;
@@ -38,11 +39,19 @@ impl Work {
         }
         let how = Repair { budget, counter: self.counter(), ungrounded: self.config.ungrounded };
         let repaired = repair(&text, &self.facts, &self.grounds, &how);
-        let text = if keeps_names { repaired.text } else { anonymize(&repaired.text) };
+        let mut audit = repaired.report;
+        let text = harmless(&repaired.text);
+        if text != repaired.text {
+            let exact = crate::audit(&text, &self.facts, &self.grounds).report;
+            audit.kept = exact.kept.saturating_sub(audit.repaired);
+            audit.missing = exact.missing;
+            audit.coverage = exact.coverage;
+        }
+        let text = if keeps_names { text } else { anonymize(&text) };
         let model = (!draft.model.is_empty()).then_some(draft.model);
         self.weigh(Settled {
             summary: text,
-            audit: repaired.report,
+            audit,
             cut: self.plan.cut,
             rung: draft.rung,
             model,

@@ -80,7 +80,8 @@ impl Models {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ProviderConfig {
-    /// Where its API is.
+    /// Where its API is. A password in it is never printed.
+    #[serde(serialize_with = "without_password")]
     pub base_url: Option<String>,
     /// The API family: `openai-completions`, `openai-responses`, `anthropic-messages`,
     /// `google-generative-ai`.
@@ -93,6 +94,21 @@ pub struct ProviderConfig {
     pub headers: BTreeMap<String, SecretText>,
     /// Its models.
     pub models: Vec<ModelConfig>,
+}
+
+fn without_password<S: serde::Serializer>(
+    url: &Option<String>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    let shown = url.as_ref().map(|url| {
+        let Some((scheme, rest)) = url.split_once("://") else { return url.clone() };
+        let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        match rest[..authority].rfind('@') {
+            Some(at) => format!("{scheme}://(hidden){}", &rest[at..]),
+            None => url.clone(),
+        }
+    });
+    shown.serialize(serializer)
 }
 
 /// A secret, or where one comes from. Only the latter is ever printed.

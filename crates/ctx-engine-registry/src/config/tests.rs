@@ -119,13 +119,14 @@ fn the_schema_speaks_of_keys_and_not_of_rust() {
 fn a_key_in_the_configuration_is_never_printed() {
     let provider = |inner: &str| format!("{{ models: {{ providers: {{ p: {{ {inner} }} }} }} }}");
     let sound = provider(
-        "apiKey: 'sk-secret', headers: { 'x-a': 'sk-secret', 'x-b': '$NAME', 'x-c': '$sk-secret' }",
+        "baseUrl: 'https://me:sk-secret@host/v1', apiKey: 'sk-secret', headers: { 'x-a': 'sk-secret', 'x-b': '$NAME', 'x-c': '$sk-secret' }",
     );
     let config = Config::parse(&sound).unwrap();
     let shown = config.effective().unwrap();
     let provider_shown = &shown["models"]["providers"]["p"];
     assert_eq!(provider_shown["headers"]["x-b"], "$NAME");
     assert_eq!(provider_shown["apiKey"], "(hidden)");
+    assert_eq!(provider_shown["baseUrl"], "https://(hidden)@host/v1");
     let models: Models = config.section().unwrap();
     assert_eq!(models.providers["p"].api_key.as_ref().unwrap().expose(), "sk-secret");
     assert!(!format!("{shown} {models:?}").contains("sk-secret"));

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use ctx_core::{ErrorKind, Result};
+use ctx_core::{Error, ErrorKind, Result};
 
 use crate::entry::TreeEntry;
 use crate::overlay::Overlay;
@@ -72,7 +72,12 @@ impl Transcript {
         }
         let source = match Source::open(overlay.path()) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
-            opened => Arc::new(opened?),
+            opened => Arc::new(opened.map_err(|e| {
+                Error::new(e.kind(), "cannot read the overlay")
+                    .with("path", overlay.path().display())
+                    .hint("check that another program can read the file")
+                    .source(e)
+            })?),
         };
         let mut problems = Problems::default();
         let lines = read::lines(&source, &mut problems)?;
