@@ -15,6 +15,9 @@ use super::{Details, ID};
 /// What the file lists may take of a summary.
 const FILES_MAX_SHARE: f64 = 0.25;
 
+/// `PATH_MAX` of most systems, in bytes.
+const LONGEST_PATH: usize = 4_096;
+
 /// A text that was audited and would make the request smaller.
 pub(super) struct Settled {
     /// The exact text to be stored.
@@ -166,7 +169,8 @@ struct Saving {
     projection: Projection,
 }
 
-/// As many of the files as there is room for, modified ones first.
+/// As many of the files as there is room for, modified ones first. What no file system would be
+/// asked for (an argument of several lines) is in the details only.
 fn within(files: &FileLists, room: Tokens, counter: &Counter) -> FileLists {
     let mut left = room;
     let mut fits = |path: &&String| {
@@ -175,7 +179,10 @@ fn within(files: &FileLists, room: Tokens, counter: &Counter) -> FileLists {
         left -= size;
         fits
     };
-    let modified_files = files.modified_files.iter().take_while(&mut fits).cloned().collect();
-    let read_files = files.read_files.iter().take_while(&mut fits).cloned().collect();
+    let is_path = |path: &&String| path.len() <= LONGEST_PATH && !path.contains(char::is_control);
+    let modified_files =
+        files.modified_files.iter().filter(is_path).take_while(&mut fits).cloned().collect();
+    let read_files =
+        files.read_files.iter().filter(is_path).take_while(&mut fits).cloned().collect();
     FileLists { read_files, modified_files }
 }

@@ -13,8 +13,9 @@ const SUMMARY_SHARE_OF_ROOM: f64 = 1.0 / 3.0;
 /// The share of what a summary replaces that it may measure, so that something is gained.
 const SUMMARY_SHARE_OF_SOURCE: f64 = 0.75;
 
-/// A summary may measure this however small the reserve is.
-const LEAST_SUMMARY: Tokens = Tokens(256);
+/// A summary may measure this share of the window however small the reserve is: a profile that keeps
+/// little free for the answer has no less to remember.
+const SUMMARY_SHARE_OF_WINDOW: f64 = 0.08;
 
 /// A target that leaves less than this share of the budget to messages and summary is raised.
 const LEAST_ROOM_SHARE: f64 = 0.1;
@@ -49,8 +50,9 @@ impl Room {
         let least = most.scale(LEAST_ROOM_SHARE).max(MIN_MESSAGE_TOKENS);
         let asked = wanted.map(|target| counted(ledger, target) - ledger.fixed() - others);
         let all = asked.unwrap_or(most).max(least).min(most);
-        let summary =
-            counted(ledger, ledger.reserve()).scale(SUMMARY_SHARE_OF_RESERVE).max(LEAST_SUMMARY);
+        let of_reserve = counted(ledger, ledger.reserve()).scale(SUMMARY_SHARE_OF_RESERVE);
+        let of_window = counted(ledger, ledger.window()).scale(SUMMARY_SHARE_OF_WINDOW);
+        let summary = of_reserve.max(of_window);
         let share = summary.min(all.scale(SUMMARY_SHARE_OF_ROOM));
         Self {
             other: ledger.fixed() + others,
