@@ -42,23 +42,27 @@ pub struct Audit {
 #[must_use]
 pub fn audit(summary: &str, facts: &[Fact], grounds: &Grounds) -> Audit {
     let sheet = Sheet::of(summary);
-    let mut audit = Audit::default();
+    let mut audit = Audit { missing: missing_in(&sheet, facts), ..Audit::default() };
+    let mut missing = audit.missing.iter().peekable();
     for (index, fact) in facts.iter().enumerate() {
+        let kept = u32::from(missing.next_if(|&&lost| lost == index).is_none());
         let count = audit.report.kinds.entry(fact.kind).or_default();
         count.facts += 1;
-        if sheet.line_of(fact).is_some() {
-            count.kept += 1;
-            audit.report.kept += 1;
-        } else {
-            audit.report.missing += 1;
-            audit.missing.push(index);
-        }
+        count.kept += kept;
+        audit.report.kept += kept;
     }
     audit.report.facts = facts.len() as u32;
+    audit.report.missing = audit.missing.len() as u32;
     audit.report.coverage = share(audit.report.kept, audit.report.facts);
     audit.ungrounded = invented_in(&sheet, facts, grounds);
     audit.report.ungrounded = names(&audit.ungrounded);
     audit
+}
+
+/// The facts that are not in a summary, by their place in the list.
+pub(crate) fn missing_in(sheet: &Sheet<'_>, facts: &[Fact]) -> Vec<usize> {
+    let lost = facts.iter().enumerate().filter(|(_, fact)| sheet.line_of(fact).is_none());
+    lost.map(|(index, _)| index).collect()
 }
 
 /// `part` of `whole`; 1 where there is nothing.
@@ -79,7 +83,7 @@ pub(crate) fn names(invented: &[Invented]) -> Vec<String> {
 }
 
 /// What stands in a summary and nowhere in its source, in the order of the summary.
-pub(crate) fn invented_in(sheet: &Sheet<'_>, facts: &[Fact], grounds: &Grounds) -> Vec<Invented> {
+fn invented_in(sheet: &Sheet<'_>, facts: &[Fact], grounds: &Grounds) -> Vec<Invented> {
     let summary = sheet.summary();
     let tokens: Vec<_> = sheet.tokens().iter().filter(|token| is_audited(token)).cloned().collect();
     let held = grounds.hold(&tokens);

@@ -32,7 +32,7 @@ pub(super) fn add(text: &str, missing: &[&Fact], how: &Repair<'_>) -> String {
         let mut added: Vec<usize> = Vec::new();
         for (at, &cost) in costs.iter().enumerate() {
             if !chosen[at] && cost <= room {
-                room = room - cost;
+                room -= cost;
                 added.push(at);
             }
         }
@@ -79,7 +79,8 @@ fn compose(text: &str, facts: &[&Fact]) -> String {
         }
         match outline.end_of(field(kind)) {
             Some(line) => {
-                inserts.push((line + 1, lines(kind, &own, field(kind) == Field::CriticalContext)))
+                let labelled = field(kind) == Field::CriticalContext;
+                inserts.push((line + 1, lines(kind, &own, labelled)));
             }
             None => elsewhere.push_str(&lines(kind, &own, true)),
         }

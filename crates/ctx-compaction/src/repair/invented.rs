@@ -2,44 +2,36 @@
 
 use std::ops::Range;
 
-use crate::audit::{Sheet, invented_in};
 use crate::grounds::citations;
 use crate::text::sentences;
-use crate::{Fact, Grounds, Invented};
+use crate::{Grounds, Invented};
 
 /// What is put behind something that could not be verified.
 const MARK: &str = " [unverified]";
-/// Taking a sentence out can bring others together; after so many rounds whole lines go.
-const ROUNDS: usize = 4;
 
-/// The summary without the smallest parts that hold something made up.
-pub(super) fn remove(summary: &str, facts: &[Fact], grounds: &Grounds) -> String {
-    let mut text = summary.to_owned();
-    for round in 0..2 * ROUNDS {
-        let invented = invented_in(&Sheet::of(&text), facts, grounds);
-        if invented.is_empty() {
-            break;
+/// The summary without the smallest parts that hold something made up, or without the whole lines.
+pub(super) fn remove(
+    summary: &str,
+    invented: &[Invented],
+    grounds: &Grounds,
+    whole_lines: bool,
+) -> String {
+    let cuts = invented.iter().map(|one| {
+        let line = line_at(summary, one.range.start);
+        if whole_lines {
+            (line, String::new())
+        } else if one.text.starts_with("[e:") {
+            citation(one, summary, grounds)
+        } else {
+            (smallest(summary, &line, &one.range), String::new())
         }
-        let mut cuts: Vec<(Range<usize>, String)> = Vec::new();
-        for one in &invented {
-            let line = line_at(&text, one.range.start);
-            let cut = if round >= ROUNDS {
-                (line, String::new())
-            } else if one.text.starts_with("[e:") {
-                citation(&text, one, grounds)
-            } else {
-                (smallest(&text, &line, &one.range), String::new())
-            };
-            cuts.push(cut);
-        }
-        text = without(&text, cuts);
-    }
-    text
+    });
+    without(summary, cuts.collect())
 }
 
 /// A citation without the entries that do not exist.
-fn citation(text: &str, one: &Invented, grounds: &Grounds) -> (Range<usize>, String) {
-    let cited = citations(text).into_iter().find(|cited| cited.range == one.range);
+fn citation(one: &Invented, text: &str, grounds: &Grounds) -> (Range<usize>, String) {
+    let cited = citations(&one.text);
     let known: Vec<_> =
         cited.iter().flat_map(|c| &c.ids).filter(|id| grounds.has_entry(id)).collect();
     if known.is_empty() {
@@ -145,20 +137,7 @@ fn without(text: &str, mut cuts: Vec<(Range<usize>, String)>) -> String {
 }
 
 /// The summary with a mark behind everything made up. What is marked already is not marked again.
-pub(super) fn mark(summary: &str, facts: &[Fact], grounds: &Grounds) -> String {
-    let mut text = summary.to_owned();
-    // A mark may part what was one word before, and what comes of it is looked at again.
-    for _ in 0..2 * ROUNDS {
-        let marked = marked(&text, &invented_in(&Sheet::of(&text), facts, grounds));
-        if marked == text {
-            break;
-        }
-        text = marked;
-    }
-    text
-}
-
-fn marked(summary: &str, invented: &[Invented]) -> String {
+pub(super) fn mark(summary: &str, invented: &[Invented]) -> String {
     let mut out = String::with_capacity(summary.len() + invented.len() * MARK.len());
     let mut at = 0;
     for one in invented {
@@ -188,7 +167,7 @@ mod tests {
     use ctx_core::{Message, Role};
 
     use super::*;
-    use crate::Said;
+    use crate::{Said, audit};
 
     fn grounds() -> Grounds {
         let message =
@@ -213,15 +192,17 @@ mod tests {
             ("- fine [e:1, e:9]", "- fine [e:1]"),
             ("- 3 files changed", "- 3 files changed"),
         ] {
-            assert_eq!(remove(text, &[], &grounds()), expected, "{text}");
+            let found = audit(text, &[], &grounds()).ungrounded;
+            assert_eq!(remove(text, &found, &grounds(), false), expected, "{text}");
         }
     }
 
     #[test]
     fn what_is_made_up_can_be_marked_instead() {
         let text = "Edit `src/z.rs` in 900 ms.";
-        let marked = mark(text, &[], &grounds());
+        let mark = |text| mark(text, &audit(text, &[], &grounds()).ungrounded);
+        let marked = mark(text);
         assert_eq!(marked, "Edit `src/z.rs` [unverified] in 900 ms [unverified].");
-        assert_eq!(mark(&marked, &[], &grounds()), marked);
+        assert_eq!(mark(&marked), marked);
     }
 }

@@ -7,7 +7,7 @@ mod trim;
 
 use ctx_core::{Counter, Tokens};
 
-use crate::audit::{Sheet, audit, names, share};
+use crate::audit::{Sheet, audit, missing_in, names, share};
 use crate::config::Ungrounded;
 use crate::{Audit, AuditReport, Fact, Grounds};
 
@@ -46,6 +46,9 @@ pub struct Repaired {
 /// can be told again in fewer words.
 const TRIMMED: f64 = 0.75;
 
+/// So often what was made up is looked for; in the second half, whole lines go.
+const ROUNDS: usize = 8;
+
 /// Repairs a summary.
 ///
 /// What stands nowhere in the source goes, with the smallest item, sentence or line that holds it, or
@@ -59,46 +62,72 @@ const TRIMMED: f64 = 0.75;
 #[must_use]
 pub fn repair(summary: &str, facts: &[Fact], grounds: &Grounds, how: &Repair<'_>) -> Repaired {
     let before = audit(summary, facts, grounds);
-    let mut text = match how.ungrounded {
-        _ if before.ungrounded.is_empty() => summary.to_owned(),
-        Ungrounded::Remove => invented::remove(summary, facts, grounds),
-        Ungrounded::Mark => invented::mark(summary, facts, grounds),
-    };
-    // Making room for one passage may cost another its line, so that this is done until it settles.
-    for _ in 0..4 {
-        let next = once(&text, facts, grounds, how);
+    let (mut text, mut after) = (summary.to_owned(), before.clone());
+    // What is taken out can bring words together, and what is marked can part them; what comes of it
+    // is looked at again.
+    for round in 0..ROUNDS {
+        let clean = match how.ungrounded {
+            Ungrounded::Remove => {
+                let whole_lines = round >= ROUNDS / 2;
+                invented::remove(&text, &after.ungrounded, grounds, whole_lines)
+            }
+            Ungrounded::Mark => invented::mark(&text, &after.ungrounded),
+        };
+        let known = (clean == text).then(|| after.missing.clone());
+        let next = settled(clean, known, facts, how);
         if next == text {
             break;
         }
         text = next;
+        after = audit(&text, facts, grounds);
+        if after.ungrounded.is_empty() {
+            break;
+        }
     }
-    let after = audit(&text, facts, grounds);
     let report = report(&before, after, facts);
     Repaired { text, report }
 }
 
-fn once(text: &str, facts: &[Fact], grounds: &Grounds, how: &Repair<'_>) -> String {
-    let mut text = text.to_owned();
-    if !how.fits(&text) {
-        text = trim::to(&text, facts, how.budget.scale(TRIMMED), how.counter);
+/// The text within the budget, with what was missing. `missing` is what the text lacks, if that is
+/// known.
+fn settled(text: String, missing: Option<Vec<usize>>, facts: &[Fact], how: &Repair<'_>) -> String {
+    let (mut text, mut missing) = (text, missing);
+    // Making room for one passage may cost another its line, so that this is done until it settles.
+    for _ in 0..4 {
+        if !how.fits(&text) {
+            text = trim::to(&text, facts, how.budget.scale(TRIMMED), how.counter);
+            missing = None;
+        }
+        let mut lost = missing.take().unwrap_or_else(|| lost_in(&text, facts));
+        let roomier = trim::make_room(&text, facts, &lost, how);
+        let again = roomier.is_some();
+        if let Some(roomier) = roomier {
+            text = roomier;
+            lost = lost_in(&text, facts);
+        }
+        text = filled(text, lost, facts, how);
+        if !again {
+            break;
+        }
     }
-    let mut missing = audit(&text, facts, grounds).missing;
-    let roomier = trim::make_room(&text, facts, &missing, how);
-    if let Some(roomier) = roomier {
-        text = roomier;
-        missing = audit(&text, facts, grounds).missing;
-    }
-    // Passages first: the paths and names in them need no line of their own then.
-    let passages: Vec<usize> = missing
-        .into_iter()
-        .filter(|&at| facts.get(at).is_some_and(|f| f.kind.is_passage()))
-        .collect();
+    text
+}
+
+fn filled(text: String, mut lost: Vec<usize>, facts: &[Fact], how: &Repair<'_>) -> String {
+    let is_passage = |at: &usize| facts.get(*at).is_some_and(|fact| fact.kind.is_passage());
+    let passages: Vec<usize> = lost.iter().copied().filter(is_passage).collect();
+    let mut out = text.clone();
     if !passages.is_empty() {
-        text = add::add(&text, &chosen(facts, &passages), how);
+        // First of all: the paths and names in them need no line of their own then.
+        out = add::add(&out, &chosen(facts, &passages), how);
+        lost = lost_in(&out, facts);
     }
-    let missing = audit(&text, facts, grounds).missing;
-    let text = add::add(&text, &chosen(facts, &missing), how);
-    if how.fits(&text) { text } else { trim::to(&text, facts, how.budget, how.counter) }
+    out = add::add(&out, &chosen(facts, &lost), how);
+    if how.fits(&out) { out } else { trim::to(&text, facts, how.budget, how.counter) }
+}
+
+fn lost_in(text: &str, facts: &[Fact]) -> Vec<usize> {
+    missing_in(&Sheet::of(text), facts)
 }
 
 fn chosen<'a>(facts: &'a [Fact], places: &[usize]) -> Vec<&'a Fact> {

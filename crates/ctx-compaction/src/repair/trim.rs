@@ -38,7 +38,7 @@ pub(super) fn to(text: &str, facts: &[Fact], target: Tokens, counter: &Counter) 
         let before = left;
         for unit in next.by_ref() {
             unit.lines.iter().for_each(|&line| gone[line] = true);
-            left = left - unit.tokens;
+            left -= unit.tokens;
             if left <= until {
                 break;
             }
@@ -77,8 +77,8 @@ pub(super) fn make_room(
             break;
         }
         unit.lines.iter().for_each(|&line| gone[line] = true);
-        short = short - unit.tokens;
-        told = told - unit.tokens;
+        short -= unit.tokens;
+        told -= unit.tokens;
     }
     gone.contains(&true).then(|| compose(&outline, &gone))
 }

@@ -1,6 +1,10 @@
 //! What a passage says, as far as words tell: its content words, and which of them are negated.
 
+use std::collections::HashSet;
 use std::hash::BuildHasher;
+use std::sync::LazyLock;
+
+use foldhash::fast::FixedState;
 
 use super::is_cjk;
 
@@ -70,28 +74,25 @@ struct Reader {
     half: bool,
 }
 
-const EMPTY: &str = " a an the this that these those it its is are was were be been being am i you he \
-    she we they me my your our their to of in on at for with as by and or so if then than there here \
-    do does did done have has had will would can could should shall may might must also just very please \
-    want wants wanted like need needs use used uses using any some into from about what which when \
-    who how user asked asks said says because since up out let lets ll ve re s t d m ";
+type Words = HashSet<&'static str, FixedState>;
 
-const NEGATIONS: &str = " not no never none nothing neither nor cannot without avoid don't dont doesn't \
-    didn't won't wouldn't shouldn't mustn't can't cant couldn't isn't aren't wasn't weren't haven't \
-    hasn't hadn't forbidden prohibited forbid forbids refuse refused stop ";
+/// Words that say nothing by themselves.
+static EMPTY: LazyLock<Words> = LazyLock::new(|| {
+    let words = "a an the this that these those it its is are was were be been being am i you he she we \
+    they me my your our their to of in on at for with as by and or so if then than there here \
+    do does did done have has had will would can could should shall may might must also just \
+    very please want wants wanted like need needs use used uses using any some into from about \
+    what which when who how user asked asks said says because since up out let lets ll ve re s \
+    t d m";
+    words.split_whitespace().collect()
+});
 
-fn is_listed(list: &str, word: &str) -> bool {
-    let mut from = 0;
-    while let Some(at) = list.get(from..).and_then(|rest| rest.find(word)) {
-        let (start, end) = (from + at, from + at + word.len());
-        let blank = |at: Option<usize>| at.and_then(|at| list.as_bytes().get(at)) == Some(&b' ');
-        if blank(start.checked_sub(1)) && blank(Some(end)) {
-            return true;
-        }
-        from = end;
-    }
-    false
-}
+static NEGATIONS: LazyLock<Words> = LazyLock::new(|| {
+    let words = "not no never none nothing neither nor cannot without avoid don't dont doesn't didn't won't \
+    wouldn't shouldn't mustn't can't cant couldn't isn't aren't wasn't weren't haven't hasn't \
+    hadn't forbidden prohibited forbid forbids refuse refused stop";
+    words.split_whitespace().collect()
+});
 
 impl Reader {
     fn push(&mut self, word: u64) {
@@ -107,11 +108,11 @@ impl Reader {
         if std::mem::take(&mut self.half) && matches!(lower, "of" | "than") {
             self.negation = true;
         }
-        if lower.len() <= 10 && is_listed(NEGATIONS, lower) {
+        if NEGATIONS.contains(lower) {
             self.negation = true;
         } else if matches!(lower, "instead" | "rather") {
             self.half = true;
-        } else if !(lower.len() <= 6 && is_listed(EMPTY, lower)) {
+        } else if !EMPTY.contains(lower) {
             self.push(hash(stem(lower)));
         }
     }
@@ -166,7 +167,7 @@ fn stem(word: &str) -> &str {
 }
 
 fn hash(word: &str) -> u64 {
-    foldhash::fast::FixedState::with_seed(0).hash_one(word)
+    FixedState::with_seed(0).hash_one(word)
 }
 
 #[cfg(test)]
