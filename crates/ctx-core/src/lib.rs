@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bash_run;
 mod block_json;
 mod count;
 mod engine;
@@ -25,8 +26,10 @@ mod services;
 mod summary;
 pub mod text;
 mod tokens;
+mod tool;
 mod view;
 
+pub use bash_run::BashRun;
 pub use count::{Counter, CounterKind, IMAGE_TOKENS, PONYBUNNY_CALL_TOKENS};
 pub use engine::{
     AssembleRequest, Assembled, BootstrapRequest, BootstrapResult, CompactRequest, CompactResult,
@@ -42,10 +45,7 @@ pub use ledger::{
     Calibration, KEEP_RECENT_MAX_SHARE, MIN_MESSAGE_TOKENS, RESERVE_MAX_SHARE, TokenLedger,
 };
 pub use manifest::{Action, Component, Edit, Manifest, ManifestEntry};
-pub use message::{
-    BashRun, Block, CallId, CallSpelling, Image, Message, Meta, Role, Timestamp, ToolCall,
-    ToolResult, Usage,
-};
+pub use message::{Block, Image, Message, Meta, Role, Timestamp, Usage};
 pub use profile::{Profile, UnknownProfile};
 pub use projection::{ContentHash, Projected, Projection, ProjectionKey};
 pub use services::{
@@ -54,6 +54,7 @@ pub use services::{
 };
 pub use summary::{Summarizer, Summary, SummaryModels, SummaryRequest, Timer};
 pub use tokens::{Chars, Tokens};
+pub use tool::{CallId, CallSpelling, ToolCall, ToolResult};
 pub use view::{
     CONTEXT_LIMIT_TRUNCATION_NOTICE, ContextView, Finished, MIDDLE_OMITTED_NOTICE,
     MISSING_RESULT_NOTICE, Node, NodeState, check_pairs, common_cap, shortened,

@@ -1,12 +1,11 @@
 //! Messages and their blocks, whatever provider or agent wrote them.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Chars, IMAGE_TOKENS, RawJson};
+use crate::{BashRun, CallId, RawJson, ToolCall, ToolResult};
 
 /// Milliseconds since the Unix epoch.
 #[derive(
@@ -14,9 +13,6 @@ use crate::{Chars, IMAGE_TOKENS, RawJson};
 )]
 #[serde(transparent)]
 pub struct Timestamp(pub i64);
-
-/// The id that ties a tool call to its result.
-pub type CallId = Arc<str>;
 
 /// Who speaks. Names are those of pi's session format.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -83,110 +79,6 @@ impl fmt::Display for Role {
     }
 }
 
-/// How a tool call block names itself. All four are in real transcripts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum CallSpelling {
-    /// `tool_use`: Anthropic.
-    #[serde(rename = "tool_use")]
-    ToolUse,
-    /// `toolUse`: Bedrock and older agents.
-    #[serde(rename = "toolUse")]
-    ToolUseCamel,
-    /// `toolCall`: pi.
-    #[default]
-    #[serde(rename = "toolCall")]
-    ToolCall,
-    /// `functionCall`: Gemini.
-    #[serde(rename = "functionCall")]
-    FunctionCall,
-}
-
-impl CallSpelling {
-    /// The value of the block's `type`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ToolUse => "tool_use",
-            Self::ToolUseCamel => "toolUse",
-            Self::ToolCall => "toolCall",
-            Self::FunctionCall => "functionCall",
-        }
-    }
-
-    /// The spelling of that name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "tool_use" => Some(Self::ToolUse),
-            "toolUse" => Some(Self::ToolUseCamel),
-            "toolCall" => Some(Self::ToolCall),
-            "functionCall" => Some(Self::FunctionCall),
-            _ => None,
-        }
-    }
-}
-
-/// A request of the model to run a tool.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ToolCall {
-    /// Ties the call to its result.
-    pub id: CallId,
-    /// The tool.
-    pub name: String,
-    /// The arguments, as the JSON text that was recorded.
-    pub arguments: RawJson,
-    /// How the block names itself.
-    #[serde(default)]
-    pub spelling: CallSpelling,
-}
-
-/// What a tool gave back.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolResult {
-    /// The call this answers.
-    pub call_id: CallId,
-    /// The tool, where the transcript says so.
-    pub name: Option<String>,
-    /// Text, images, and blocks of unknown kinds.
-    pub content: Vec<Block>,
-    /// Whether the tool failed.
-    #[serde(default)]
-    pub is_error: bool,
-}
-
-impl ToolResult {
-    /// All text blocks, joined by line breaks.
-    #[must_use]
-    pub fn plain_text(&self) -> Cow<'_, str> {
-        let mut texts = self.content.iter().filter_map(|b| match b {
-            Block::Text { text } => Some(text.as_str()),
-            _ => None,
-        });
-        let Some(first) = texts.next() else { return Cow::Borrowed("") };
-        let mut all = Cow::Borrowed(first);
-        for text in texts {
-            let all = all.to_mut();
-            all.push('\n');
-            all.push_str(text);
-        }
-        all
-    }
-
-    /// Its size in UTF-16 units: text, the JSON of unknown blocks, and what an image's tokens are
-    /// worth at four characters a token.
-    #[must_use]
-    pub fn chars(&self) -> u64 {
-        let size = |block: &Block| match block {
-            Block::Text { text } => u64::from(Chars::of(text).0),
-            Block::Image(_) => u64::from(IMAGE_TOKENS) * 4,
-            Block::Opaque { json } => json.stringified_chars(),
-            _ => 0,
-        };
-        self.content.iter().map(size).sum()
-    }
-}
-
 /// A picture, inline or by reference.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -198,49 +90,6 @@ pub struct Image {
     /// Whether `data` is a URL.
     #[serde(default)]
     pub is_url: bool,
-}
-
-/// A command the person ran beside the model (`!cmd` in pi).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct BashRun {
-    /// The command line.
-    pub command: String,
-    /// Its output, both streams.
-    pub output: String,
-    /// Its exit code; absent when it was killed.
-    pub exit_code: Option<i64>,
-    /// Whether the person stopped it.
-    pub cancelled: bool,
-    /// Whether `output` is not all of it.
-    pub truncated: bool,
-    /// Where all of it is.
-    pub full_output_path: Option<String>,
-    /// Whether the model is not to see it (`!!cmd`).
-    pub exclude_from_context: bool,
-}
-
-impl BashRun {
-    /// The command and its output in the words in which pi gives them to the model.
-    #[must_use]
-    pub fn as_text(&self) -> String {
-        let mut text = format!("Ran `{}`\n", self.command);
-        match self.output.as_str() {
-            "" => text.push_str("(no output)"),
-            output => text.push_str(&format!("```\n{output}\n```")),
-        }
-        match self.exit_code {
-            _ if self.cancelled => text.push_str("\n\n(command cancelled)"),
-            Some(code) if code != 0 => {
-                text.push_str(&format!("\n\nCommand exited with code {code}"));
-            }
-            _ => {}
-        }
-        if let (true, Some(path)) = (self.truncated, &self.full_output_path) {
-            text.push_str(&format!("\n\n[Output truncated. Full output: {path}]"));
-        }
-        text
-    }
 }
 
 /// One block of a message.
