@@ -5,35 +5,74 @@ use std::collections::HashMap;
 use crate::FactKind;
 use crate::text::tokens;
 
-/// Gives every path, URL and id of a text a neutral name, the same one each time: `[path-1]`.
-/// Citations stay: they name entries of the session, and nothing outside of it.
-#[must_use]
-pub(crate) fn anonymize(text: &str) -> String {
-    let mut names: HashMap<&str, String> = HashMap::new();
-    let mut counts: HashMap<&str, u32> = HashMap::new();
-    let mut out = String::with_capacity(text.len());
-    let mut done = 0;
-    for token in tokens(text) {
-        let kind = match token.kind {
-            FactKind::Path => "path",
-            FactKind::Url => "url",
-            FactKind::Id if !token.text.starts_with("[e:") => "id",
-            _ => continue,
-        };
-        if token.range.start < done {
-            continue;
+/// What identifiers are called.
+const KINDS: [&str; 3] = ["path", "url", "id"];
+
+/// Neutral names for the identifiers of one compaction: `[path-1]`, the same one each time.
+///
+/// The identifiers behind the names of an earlier summary are not known any more. Those names stay
+/// as they are, and new ones count on from them, so that none changes its meaning.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    names: HashMap<String, String>,
+    counts: [u32; KINDS.len()],
+}
+
+impl Names {
+    /// Names that go on from those in an earlier summary.
+    pub(crate) fn after(previous: Option<&str>) -> Self {
+        let mut names = Self::default();
+        for (_, kind, number) in previous.into_iter().flat_map(given) {
+            names.counts[kind] = names.counts[kind].max(number);
         }
-        let name = names.entry(token.text).or_insert_with(|| {
-            let count = counts.entry(kind).or_default();
-            *count += 1;
-            format!("[{kind}-{count}]")
-        });
-        out.push_str(&text[done..token.range.start]);
-        out.push_str(name);
-        done = token.range.end;
+        names
     }
-    out.push_str(&text[done..]);
-    out
+
+    /// The text with every path, URL and id replaced. Citations stay: they name entries of the
+    /// session, and nothing outside of it.
+    pub(crate) fn apply(&mut self, text: &str) -> String {
+        let known: Vec<_> = given(text).map(|(range, ..)| range).collect();
+        let mut out = String::with_capacity(text.len());
+        let mut done = 0;
+        for token in tokens(text) {
+            let kind = match token.kind {
+                FactKind::Path => 0,
+                FactKind::Url => 1,
+                FactKind::Id if !token.text.starts_with("[e:") => 2,
+                _ => continue,
+            };
+            // Ranges are in order, and few texts hold any.
+            let at = known.partition_point(|range| range.end <= token.range.start);
+            let is_name = known.get(at).is_some_and(|range| range.start < token.range.end);
+            if token.range.start < done || is_name {
+                continue;
+            }
+            out.push_str(&text[done..token.range.start]);
+            out.push_str(self.name(token.text, kind));
+            done = token.range.end;
+        }
+        out.push_str(&text[done..]);
+        out
+    }
+
+    fn name(&mut self, identifier: &str, kind: usize) -> &str {
+        let counts = &mut self.counts;
+        self.names.entry(identifier.to_owned()).or_insert_with(|| {
+            counts[kind] = counts[kind].saturating_add(1);
+            format!("[{}-{}]", KINDS[kind], counts[kind])
+        })
+    }
+}
+
+/// The names that stand in a text: where, of which kind, and their numbers.
+fn given(text: &str) -> impl Iterator<Item = (std::ops::Range<usize>, usize, u32)> {
+    text.match_indices('[').filter_map(|(start, _)| {
+        let inner = text[start + 1..].split(']').next()?;
+        let (kind, number) = inner.split_once('-')?;
+        let kind = KINDS.iter().position(|known| *known == kind)?;
+        let end = start + 1 + inner.len() + 1;
+        (end <= text.len()).then_some((start..end, kind, number.parse().ok()?))
+    })
 }
 
 #[cfg(test)]
@@ -42,9 +81,17 @@ mod tests {
 
     #[test]
     fn identifiers_get_names_and_citations_stay() {
-        let text =
-            "Edit src/main.rs as https://example.com/a says; src/main.rs is short [e:0000000a]";
-        let expected = "Edit [path-1] as [url-1] says; [path-1] is short [e:0000000a]";
-        assert_eq!(anonymize(text), expected);
+        let text = "Edit src/main.rs as https://example.com/a says; src/main.rs is short [e:0a]";
+        let expected = "Edit [path-1] as [url-1] says; [path-1] is short [e:0a]";
+        assert_eq!(Names::default().apply(text), expected);
+    }
+
+    #[test]
+    fn a_name_keeps_its_meaning_through_the_next_compaction() {
+        let previous = "Never delete [path-2]. See [url-1].";
+        let mut names = Names::after(Some(previous));
+        let text = format!("{previous} Edit src/beta.rs.");
+        assert_eq!(names.apply(&text), format!("{previous} Edit [path-3]."));
+        assert_eq!(names.apply(&names.clone().apply(&text)), names.apply(&text));
     }
 }

@@ -8,7 +8,7 @@ use ctx_core::{
 };
 
 use crate::compact::ID;
-use crate::{Config, History, Order, compact};
+use crate::{Config, Details, History, Order, Rung, compact};
 
 /// Replaces old history by a verified summary when the request passes the threshold.
 ///
@@ -83,9 +83,10 @@ impl Layer for Compaction {
     ) -> Result<()> {
         let result = prepared.and_then(|prepared| prepared.downcast::<CompactResult>().ok());
         let Some(compacted) = result.and_then(|result| result.result) else { return Ok(()) };
-        let reason = match &compacted.details {
-            Some(_) => "summarised, because the request passed the threshold",
-            None => "left out, because the request passed the threshold",
+        let receipt = compacted.details.as_ref().and_then(Details::from_json);
+        let reason = match receipt.map(|details| details.receipt.rung) {
+            Some(Rung::HardPrune) => "left out, because the request passed the threshold",
+            _ => "summarised, because the request passed the threshold",
         };
         view.compact(compacted, turn.ids.next_id(), ID, reason)?;
         Ok(())

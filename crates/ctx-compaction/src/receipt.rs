@@ -100,8 +100,12 @@ pub struct Receipt {
     pub split_turn: bool,
     /// Tokens of the request before.
     pub tokens_before: Tokens,
-    /// Tokens of the request after.
+    /// Tokens of the request after, where the session is read again.
     pub tokens_after: Tokens,
+    /// Tokens of messages before the cut that stay in the requests of this process beside them: the
+    /// newest user message and what is pinned.
+    #[serde(default)]
+    pub staying_tokens: Tokens,
     /// Tokens of the stored summary.
     pub summary_tokens: Tokens,
     /// How the summary was made.

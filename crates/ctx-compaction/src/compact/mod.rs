@@ -109,7 +109,10 @@ pub async fn compact(history: History, config: Arc<Config>, order: Order) -> Res
         && order.attempt >= config.emergency.from_attempt;
     // The provider's word that the prompt is too long counts more than our own estimate.
     let force = order.force || order.trigger == CompactionTrigger::Overflow;
-    let limits = Limits { token_budget: order.token_budget, force, emergency };
+    let of_threshold = (order.trigger == CompactionTrigger::Threshold)
+        .then(|| config.target_after_threshold(&history.ledger));
+    let token_budget = order.token_budget.into_iter().chain(of_threshold).min();
+    let limits = Limits { token_budget, force, emergency };
     let plan = match plan(&history, &config, limits)? {
         Planned::Compact(plan) => plan,
         Planned::Nothing(reason) => return Ok(CompactResult::nothing(reason)),

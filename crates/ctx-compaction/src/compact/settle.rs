@@ -1,13 +1,12 @@
 //! From a draft to the text to be stored, and its receipt.
 
-use ctx_core::{
-    Compacted, Counter, IdentifierPolicy, Message, Projected, Projection, ProjectionKey, Role,
-    Tokens,
-};
+use ctx_core::{Compacted, Counter, Message, Projected, Projection, ProjectionKey, Role, Tokens};
 
-use crate::anonymize::anonymize;
 use crate::answer::harmless;
-use crate::{AuditReport, Draft, FileLists, HardPrunePlan, Log, Receipt, Repair, Rung, repair};
+use crate::{
+    AuditReport, Draft, FileLists, HardPrunePlan, History, Log, Plan, Receipt, Repair, Repaired,
+    Rung, audit, repair,
+};
 
 use super::work::Work;
 use super::{Details, ID};
@@ -31,45 +30,54 @@ pub(super) struct Settled {
 }
 
 impl Work {
-    /// Audits and repairs a draft: the result is the exact text to be stored.
+    /// Audits and repairs a draft: the result is the exact text to be stored. `None` if there is
+    /// nothing in it, or if the request would be no smaller with it.
     pub(super) fn settle(&self, draft: Draft) -> Option<Settled> {
-        let policy = self.order.policy(&self.config);
-        let keeps_names = policy != IdentifierPolicy::Anonymize;
-        let budget = self.plan.summary_budget;
-        let mut text = draft.text;
-        if keeps_names {
-            text = [text.trim_end(), self.file_lists().trim()].join("\n\n");
-        }
-        let how = Repair { budget, counter: self.counter(), ungrounded: self.config.ungrounded };
+        let draft_text = match &self.names {
+            Some(names) => names.clone().apply(&draft.text),
+            None => draft.text,
+        };
+        let parts = [draft_text.trim_end(), self.file_lists.trim()];
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        let text = harmless(&parts.collect::<Vec<_>>().join("\n\n"));
+        let how = Repair {
+            budget: self.plan.summary_budget,
+            counter: self.counter(),
+            ungrounded: self.config.ungrounded,
+        };
         let repaired = repair(&text, &self.facts, &self.grounds, &how);
-        let mut audit = repaired.report;
-        let text = harmless(&repaired.text);
-        if text != repaired.text {
-            let exact = crate::audit(&text, &self.facts, &self.grounds).report;
-            audit.kept = exact.kept.saturating_sub(audit.repaired);
-            audit.missing = exact.missing;
-            audit.coverage = exact.coverage;
+        let (summary, audit) = self.exact(repaired);
+        if !says_something(&summary) {
+            return None;
         }
-        let text = if keeps_names { text } else { anonymize(&text) };
-        let model = (!draft.model.is_empty()).then_some(draft.model);
         self.weigh(Settled {
-            summary: text,
+            summary,
             audit,
             cut: self.plan.cut,
             rung: draft.rung,
-            model,
+            model: (!draft.model.is_empty()).then_some(draft.model),
             dropped: None,
             summary_tokens: Tokens::ZERO,
         })
     }
 
-    /// The files as they stand at the end of the summary.
-    pub(super) fn file_lists(&self) -> String {
-        if self.order.policy(&self.config) == IdentifierPolicy::Anonymize {
-            return String::new();
+    /// The text as it may be stored, and the audit of just that. What repair quotes of the history
+    /// may be as hostile as what a model writes.
+    fn exact(&self, repaired: Repaired) -> (String, AuditReport) {
+        let mut report = repaired.report;
+        let mut text = harmless(repaired.text.trim_end());
+        if let Some(names) = &self.names {
+            let mut names = names.clone();
+            text = names.apply(&text);
+            report.ungrounded = report.ungrounded.iter().map(|name| names.apply(name)).collect();
         }
-        let room = self.plan.summary_budget.scale(FILES_MAX_SHARE);
-        within(&self.files, room, self.counter()).render()
+        if text != repaired.text {
+            let exact = audit(&text, &self.facts, &self.grounds).report;
+            report.kept = exact.kept.saturating_sub(report.repaired);
+            report.missing = exact.missing;
+            report.coverage = exact.coverage;
+        }
+        (text, report)
     }
 
     /// Measures a text; `None` if the request would be no smaller with it.
@@ -77,19 +85,24 @@ impl Work {
         let message = Message::text(Role::CompactionSummary, settled.summary.as_str());
         settled.summary_tokens = self.history.ledger.count(&message);
         let covered = self.history.items.get(..settled.cut)?;
-        let stays = covered.iter().filter(|item| item.stays).map(|item| item.tokens);
-        let shortened = self.shortening().into_iter().filter(|s| s.at < settled.cut);
-        let staying = stays.sum::<Tokens>() - shortened.map(|s| s.saved).sum();
+        let staying = self.staying(settled.cut);
         let smaller = settled.summary_tokens + staying < self.taken_out(settled.cut);
-        let is_inside = 0 < settled.cut && settled.cut < self.history.items.len();
+        let is_inside = !covered.is_empty() && settled.cut < self.history.items.len();
         (smaller && is_inside).then_some(settled)
+    }
+
+    /// Tokens of messages before the cut that stay in this process, as they go out.
+    fn staying(&self, cut: usize) -> Tokens {
+        let before = self.history.items.iter().take(cut);
+        let stays: Tokens = before.filter(|item| item.stays).map(|item| item.tokens).sum();
+        stays - self.savings.iter().filter(|s| s.at < cut).map(|s| s.saved).sum()
     }
 
     /// Tokens of what the summary stands for, and of what kept messages lost.
     fn taken_out(&self, cut: usize) -> Tokens {
         let covered = self.history.items.iter().take(cut).map(|item| item.tokens);
         let previous = self.history.previous.as_ref().map_or(Tokens::ZERO, |p| p.tokens);
-        let shortened = self.shortening().into_iter().filter(|s| s.at >= cut).map(|s| s.saved);
+        let shortened = self.savings.iter().filter(|s| s.at >= cut).map(|s| s.saved);
         covered.sum::<Tokens>() + previous + shortened.sum()
     }
 
@@ -100,10 +113,9 @@ impl Work {
         let id = |at: usize| id(at).unwrap_or_default();
         let taken_out = ledger.corrected(self.taken_out(settled.cut));
         let tokens_before = history.tokens_before(&self.config);
-        // Those that stay do so in this process only, and not where the session is read again.
         let tokens_after = tokens_before - taken_out + ledger.corrected(settled.summary_tokens);
         let projections: Vec<Projection> =
-            self.shortening().into_iter().map(|s| s.projection).collect();
+            self.savings.iter().map(|s| s.projection.clone()).collect();
         let receipt = Receipt {
             trigger: self.order.trigger,
             attempt: self.order.attempt,
@@ -116,6 +128,7 @@ impl Work {
             split_turn: self.plan.split_turn,
             tokens_before,
             tokens_after,
+            staying_tokens: ledger.corrected(self.staying(settled.cut)),
             summary_tokens: settled.summary_tokens,
             strategy: self.config.strategy,
             rung: settled.rung,
@@ -141,32 +154,43 @@ impl Work {
             projections,
         }
     }
+}
 
+/// A message that stays, in a shorter form.
+pub(super) struct Saving {
+    at: usize,
+    saved: Tokens,
+    projection: Projection,
+}
+
+impl Saving {
     /// The shorter forms of messages that stay.
-    fn shortening(&self) -> Vec<Saving> {
-        let saving = self.plan.shortened.iter().filter_map(|shortened| {
-            let item = self.history.items.get(shortened.at)?;
+    pub(super) fn all(plan: &Plan, history: &History) -> Vec<Self> {
+        let saving = plan.shortened.iter().filter_map(|shortened| {
+            let item = history.items.get(shortened.at)?;
+            let hash = item.entry.hash().ok()?;
             let projection = Projection {
-                key: ProjectionKey {
-                    entry: item.entry.id().clone(),
-                    hash: item.entry.hash().ok()?,
-                },
+                key: ProjectionKey { entry: item.entry.id().clone(), hash },
                 layer: ID.to_owned(),
                 form: Projected::Replaced(shortened.form.clone()),
                 reason: "kept by a compaction, and larger than what may be kept".to_owned(),
             };
-            let saved = item.tokens - self.history.ledger.count(&shortened.form);
-            Some(Saving { at: shortened.at, saved, projection })
+            let saved = item.tokens - history.ledger.count(&shortened.form);
+            Some(Self { at: shortened.at, saved, projection })
         });
         saving.collect()
     }
 }
 
-/// A message that stays, in a shorter form.
-struct Saving {
-    at: usize,
-    saved: Tokens,
-    projection: Projection,
+/// Whether there is more in a summary than headings.
+fn says_something(summary: &str) -> bool {
+    let mut lines = summary.lines().map(str::trim);
+    lines.any(|line| line.contains(char::is_alphanumeric) && !line.starts_with('#'))
+}
+
+/// The files as they stand at the end of a summary.
+pub(super) fn file_lists(files: &FileLists, summary_budget: Tokens, counter: &Counter) -> String {
+    within(files, summary_budget.scale(FILES_MAX_SHARE), counter).render()
 }
 
 /// As many of the files as there is room for, modified ones first. What no file system would be

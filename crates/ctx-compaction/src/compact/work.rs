@@ -1,10 +1,11 @@
 //! What a compaction works on, and the rungs of its ladder.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctx_core::{Counter, IdentifierPolicy, Tokens};
 
+use crate::anonymize::Names;
+use crate::chunk::boundaries;
 use crate::cited::Cited;
 use crate::hard_prune::{Prunable, plan_prune};
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
     Rung, Said, audit, extract, facts, is_oversized_for_summary, ladder, summary_unavailable,
 };
 
-use super::settle::Settled;
+use super::settle::{Saving, Settled, file_lists};
 use super::{Order, carried};
 
 /// What of a summary a model leaves to repair.
@@ -33,6 +34,11 @@ pub(super) struct Work {
     pub(super) facts: Vec<Fact>,
     pub(super) grounds: Grounds,
     pub(super) files: FileLists,
+    /// The files as they stand at the end of the summary.
+    pub(super) file_lists: String,
+    pub(super) savings: Vec<Saving>,
+    /// What identifiers are called, where they may not be told.
+    pub(super) names: Option<Names>,
 }
 
 impl Work {
@@ -62,26 +68,36 @@ impl Work {
         if let Some(previous) = previous {
             carried::add(&mut facts, previous);
         }
-        if order.policy(&config) == IdentifierPolicy::Anonymize {
+        let hides = order.policy(&config) == IdentifierPolicy::Anonymize;
+        let mut names = hides.then(|| Names::after(previous.map(|p| p.text.as_str())));
+        if let Some(names) = &mut names {
             facts.retain(|fact| fact.kind.is_passage());
+            facts.iter_mut().for_each(|fact| fact.text = names.apply(&fact.text));
         }
         let own = [order.focus.as_deref(), config.custom_instructions.as_deref()];
         let own: Vec<&str> = own.into_iter().flatten().collect();
         let grounds = Grounds::of(&said, previous.map(|p| p.text.as_str()), &own);
-        let mut files = previous.map(|p| p.files.clone()).unwrap_or_default();
-        files.merge(FileLists::of(&said));
+        let mut files = FileLists::default();
+        if !hides {
+            files = previous.map(|p| p.files.clone()).unwrap_or_default();
+            files.merge(FileLists::of(&said));
+        }
+        let files = files.normalised();
         Self {
             turn_start: plan.turn_start.map(|_| before_turn),
             said: said.into(),
             groups,
-            history,
-            plan,
             config,
             order,
             emergency,
             facts,
             grounds,
-            files: files.normalised(),
+            file_lists: file_lists(&files, plan.summary_budget, history.ledger.counter()),
+            files,
+            savings: Saving::all(&plan, &history),
+            names,
+            history,
+            plan,
         }
     }
 
@@ -152,7 +168,7 @@ impl Work {
 
     /// What a model may fill: the summary without the file lists, and some room for repair.
     fn room_for_words(&self) -> Tokens {
-        let words = self.plan.summary_budget - self.counter().text(&self.file_lists());
+        let words = self.plan.summary_budget - self.counter().text(&self.file_lists);
         words.scale(1.0 - REPAIR_SHARE)
     }
 
@@ -165,31 +181,38 @@ impl Work {
         });
         let prunable: Vec<_> = prunable.collect();
         let pruned = plan_prune(&prunable, &self.history.ledger, self.config.max_history_share);
-        let large =
-            |item: &&Item| is_oversized_for_summary(item.tokens, self.history.ledger.window());
-        let oversized = items[..self.plan.cut].iter().filter(large).count();
-        let text = summary_unavailable(self.plan.cut, oversized);
-        let audit = audit(&text, &self.facts, &self.grounds).report;
-        let shares =
-            (1..=self.plan.cut).contains(&pruned.first_kept) && is_whole(items, pruned.first_kept);
-        let shared = shares.then_some(pruned.first_kept);
-        [shared, Some(self.plan.cut)].into_iter().flatten().find_map(|cut| {
-            let dropped = HardPrunePlan { first_kept: cut, ..pruned.clone() };
-            self.weigh(Settled {
-                summary: text.clone(),
-                audit: audit.clone(),
-                cut,
-                rung: Rung::HardPrune,
-                model: None,
-                dropped: Some(dropped),
-                summary_tokens: Tokens::ZERO,
-            })
-        })
+        let groups: Vec<u32> = items.iter().map(|item| item.group).collect();
+        let boundaries = boundaries(items.len(), &groups);
+        let by_share = Some(pruned.first_kept)
+            .filter(|cut| (1..=self.plan.cut).contains(cut))
+            .filter(|&cut| boundaries.get(cut).copied().unwrap_or_default());
+        let cuts = [by_share, Some(self.plan.cut)].into_iter().flatten();
+        cuts.map(|cut| self.notice(cut, pruned.budget_tokens)).find_map(|cut| self.weigh(cut))
     }
-}
 
-/// Whether no group stands on both sides of a cut.
-fn is_whole(items: &[Item], cut: usize) -> bool {
-    let before: HashSet<u32> = items[..cut].iter().map(|item| item.group).collect();
-    !items[cut..].iter().any(|item| before.contains(&item.group))
+    /// A cut with what stands for it, and what it takes out.
+    fn notice(&self, cut: usize, budget_tokens: Tokens) -> Settled {
+        let (gone, kept) = self.history.items.split_at(cut.min(self.history.items.len()));
+        let window = self.history.ledger.window();
+        let large = |item: &&Item| is_oversized_for_summary(item.tokens, window);
+        let summary = summary_unavailable(gone.len(), gone.iter().filter(large).count());
+        let audit = audit(&summary, &self.facts, &self.grounds).report;
+        let dropped = HardPrunePlan {
+            first_kept: cut,
+            dropped_chunks: 1,
+            dropped_messages: gone.len() as u32,
+            dropped_tokens: gone.iter().map(|item| item.tokens).sum(),
+            kept_tokens: kept.iter().map(|item| item.tokens).sum(),
+            budget_tokens,
+        };
+        Settled {
+            summary,
+            audit,
+            cut,
+            rung: Rung::HardPrune,
+            model: None,
+            dropped: Some(dropped),
+            summary_tokens: Tokens::ZERO,
+        }
+    }
 }

@@ -17,7 +17,13 @@ use room::Room;
 const LEAST_GAIN: Tokens = Tokens(64);
 
 /// A summary that may measure less says nothing.
-const LEAST_SUMMARY: Tokens = Tokens(16);
+const SHORTEST_SUMMARY: Tokens = Tokens(16);
+
+/// The share of the room for messages that is used before they are compacted, at least.
+const LEAST_SHARE_BEFORE: f64 = 0.25;
+
+/// The share of the threshold, beside the fixed parts, that a compaction may leave.
+const TARGET_SHARE_OF_THRESHOLD: f64 = 0.6;
 
 /// What the caller asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,13 +84,23 @@ pub enum Planned {
 
 impl Config {
     /// From which size of the whole request on history is compacted: `triggerRatio` of the window
-    /// where it is set, else window minus reserve; never more than the latter.
+    /// where it is set, else window minus reserve; never more than the latter. Beside a large system
+    /// prompt messages have a quarter of what it leaves before they are compacted, whatever the
+    /// ratio, or every request would compact them again.
     #[must_use]
     pub fn threshold(&self, ledger: &TokenLedger) -> Tokens {
-        match self.trigger_ratio {
-            Some(ratio) => ledger.window().scale(ratio).min(ledger.limit()),
-            None => ledger.limit(),
-        }
+        let Some(ratio) = self.trigger_ratio else { return ledger.limit() };
+        let fixed = ledger.corrected(ledger.fixed());
+        let least = fixed + (ledger.limit() - fixed).scale(LEAST_SHARE_BEFORE);
+        ledger.window().scale(ratio).max(least).min(ledger.limit())
+    }
+
+    /// What a request may measure after a compaction at the threshold: well below it, so that the
+    /// next ones can grow before the provider's cached prefix is broken again.
+    #[must_use]
+    pub(crate) fn target_after_threshold(&self, ledger: &TokenLedger) -> Tokens {
+        let fixed = ledger.corrected(ledger.fixed());
+        fixed + (self.threshold(ledger) - fixed).scale(TARGET_SHARE_OF_THRESHOLD)
     }
 }
 
@@ -144,7 +160,7 @@ pub fn plan(history: &History, config: &Config, limits: Limits) -> Result<Planne
         )));
     }
     let summary_budget = room.summary(fit.kept + fit.staying, gone + previous);
-    if summary_budget < LEAST_SUMMARY {
+    if summary_budget < SHORTEST_SUMMARY {
         return Ok(Planned::Nothing(format!(
             "messages that must stay ({} tokens) leave no room for a summary",
             fit.kept + fit.staying

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use ctx_compaction::{Config, Details, History, KeepMessages, Order, Rung, compact};
+use ctx_compaction::{Compaction, Config, Details, History, KeepMessages, Order, Rung, compact};
 use ctx_core::{
-    CompactResult, Compacted, CompactionTrigger, ContextView, Counter, Entry, Message, Profile,
-    Role, SummaryInstructions, SummaryModels, Timer, Timestamp, TokenLedger, Tokens, check_pairs,
+    Block, CompactResult, Compacted, CompactionTrigger, ContextView, Counter, Entry, Layer,
+    Message, Profile, Role, SequentialIds, SummaryInstructions, SummaryModels, Timer, Timestamp,
+    TokenLedger, Tokens, TurnContext, check_pairs,
 };
 use ctx_testkit::{FaultySummarizer, RandomTranscript, VirtualTimer};
 
@@ -162,7 +163,12 @@ fn run(seed: u64) -> Option<Rung> {
     let made_up = &receipt.audit.ungrounded;
     assert!(made_up.is_empty() || receipt.rung != Rung::Extractive, "{seed}: {made_up:?}");
     let mut reopened = reopened(&view, &compacted);
+    assert!(!compacted.summary.trim().is_empty(), "{seed}");
     view.compact(compacted, "summary", "test", "test").unwrap();
+    // The compaction itself makes it fit: nothing is left for `finish` to trim.
+    for (what, view) in [("in process", &view), ("read again", &reopened)] {
+        assert!(view.used() <= limit, "{seed}, {what}: {} of {limit}", view.used());
+    }
     fits(&mut view, seed);
     fits(&mut reopened, seed);
     Some(receipt.rung)
@@ -195,4 +201,78 @@ fn is_one_group(view: &ContextView) -> bool {
     });
     let first = live.next().map(|node| node.group());
     live.all(|node| Some(node.group()) == first)
+}
+
+/// A session of assistant messages that say nothing, before a turn that stays.
+fn silent(block: fn(usize) -> Block) -> History {
+    let ledger = TokenLedger::new(Counter::default(), Tokens(8_000), Tokens(2_000));
+    let mut view = ContextView::new(ledger);
+    for n in 0..40 {
+        let message = Message::new(Role::Assistant, vec![block(n)]);
+        view.append(Arc::new(Entry::held(format!("{n:08x}"), message))).unwrap();
+    }
+    view.append(Arc::new(Entry::held("last", Message::text(Role::User, "go on")))).unwrap();
+    History::of(&view).unwrap()
+}
+
+#[test]
+fn where_nothing_was_said_a_notice_stands_for_it() {
+    let thought = |_| Block::Thinking { thinking: "hm ".repeat(500), signature: None };
+    let ruled = |_| Block::text("=".repeat(1_000));
+    for block in [thought as fn(usize) -> Block, ruled] {
+        let order = Order {
+            trigger: CompactionTrigger::Manual,
+            attempt: 1,
+            force: true,
+            token_budget: None,
+            focus: None,
+            instructions: SummaryInstructions::default(),
+            models: None,
+            now: Timestamp(0),
+        };
+        let work = compact(silent(block), Arc::new(Config::default()), order);
+        let compacted = VirtualTimer::default().run(work).unwrap().result.unwrap();
+        let receipt = Details::from_json(compacted.details.as_ref().unwrap()).unwrap().receipt;
+        assert_eq!(receipt.rung, Rung::HardPrune);
+        let dropped = receipt.dropped.unwrap();
+        let notice = format!(
+            "Context contained {} messages (0 oversized). Summary unavailable.",
+            dropped.dropped_messages
+        );
+        assert_eq!(compacted.summary, notice);
+        assert_eq!(dropped.dropped_messages, receipt.messages);
+        assert!(compacted.tokens_after.unwrap() < compacted.tokens_before);
+    }
+}
+
+#[test]
+fn a_threshold_is_well_behind_after_a_compaction() {
+    for (ratio, tools) in [(0.2, 0), (0.5, 60_000), (0.75, 0)] {
+        let config = Config { trigger_ratio: Some(ratio), ..Config::default() };
+        let layer = Compaction::new(config.clone(), None);
+        let window = Tokens(128_000);
+        let ledger = TokenLedger::new(Counter::default(), window, config.reserve(window))
+            .with_tools(Tokens(tools));
+        let mut view = ContextView::new(ledger);
+        let turn = TurnContext {
+            now: Timestamp(0),
+            last_request: None,
+            ids: Arc::new(SequentialIds::default()),
+            profile: Profile::default(),
+        };
+        let mut compactions = 0;
+        for n in 0..400 {
+            let role = if n % 2 == 0 { Role::User } else { Role::Assistant };
+            let text = format!("Step {n}: {}", "the parser reads a word. ".repeat(40));
+            view.append(Arc::new(Entry::held(format!("{n:08x}"), Message::text(role, text))))
+                .unwrap();
+            let prepared = layer
+                .prepare(&view, &turn)
+                .map(|pending| VirtualTimer::default().run(pending).unwrap());
+            layer.apply(&mut view, prepared, &turn).unwrap();
+            compactions += view.take_compactions().len();
+            view.finish().unwrap();
+        }
+        assert!((1..=40).contains(&compactions), "{ratio}, {tools}: {compactions}");
+    }
 }
