@@ -107,6 +107,7 @@ impl History {
     pub fn of(view: &ContextView) -> Result<Self> {
         let mut items = Vec::with_capacity(view.len());
         let mut previous: Option<PreviousSummary> = None;
+        let mut lists = Vec::new();
         for (at, node) in view.nodes().iter().enumerate().filter(|(_, node)| node.is_live()) {
             match node.role() {
                 Role::System => {}
@@ -115,7 +116,10 @@ impl History {
                 role if *role != Role::CompactionSummary && node.state() == NodeState::Inserted => {
                 }
                 Role::CompactionSummary => {
-                    let text = node.entry().message()?.plain_text();
+                    let summary = node.entry().message()?;
+                    let text = summary.plain_text();
+                    let details = summary.meta.details.as_ref();
+                    lists.extend(details.map(FileLists::in_details));
                     let all = previous.get_or_insert_default();
                     if !all.text.is_empty() {
                         all.text.push_str("\n\n");
@@ -140,7 +144,9 @@ impl History {
             }
         }
         if let Some(previous) = &mut previous {
+            // The text has room for some of them, the details for all.
             previous.files = FileLists::in_summary(&previous.text);
+            lists.into_iter().for_each(|list| previous.files.merge(list));
         }
         let ledger = view.ledger().clone();
         let counted = view.total() + ledger.fixed();

@@ -190,6 +190,8 @@ pub struct Meta {
     pub custom_type: Option<String>,
     /// For [`Role::CompactionSummary`]: the tokens it stands for.
     pub tokens_before: Option<u64>,
+    /// For [`Role::CompactionSummary`]: what its method had to say of itself, as recorded.
+    pub details: Option<RawJson>,
 }
 
 /// A message.

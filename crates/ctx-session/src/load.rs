@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctx_core::{
-    Block, CallId, Error, ErrorKind, LoadMessage, Message, Result, Role, Timestamp, Usage,
+    Block, CallId, Error, ErrorKind, LoadMessage, Message, RawJson, Result, Role, Timestamp, Usage,
 };
 use ctx_dialect::json::{Object, relaxed};
 use ctx_dialect::{anthropic, openai_chat, openai_responses, pi, ponybunny};
@@ -155,6 +155,7 @@ fn pi_summary(role: Role, text: &str) -> Result<Message> {
     let object = Object::parse(text)?;
     let mut message = Message::text(role, object.text("summary").unwrap_or_default());
     message.meta.tokens_before = object.count("tokensBefore");
+    message.meta.details = object.get("details").map(RawJson::from);
     Ok(message)
 }
 

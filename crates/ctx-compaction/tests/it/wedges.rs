@@ -7,8 +7,8 @@ use std::time::Duration;
 use ctx_compaction::{Compaction, Config, Details, History, KeepMessages, Order, Rung, compact};
 use ctx_core::{
     Block, CompactResult, Compacted, CompactionTrigger, ContextView, Counter, Entry, Layer,
-    Message, Profile, Role, SequentialIds, SummaryInstructions, SummaryModels, Timer, Timestamp,
-    TokenLedger, Tokens, TurnContext, check_pairs,
+    Message, Profile, RawJson, Role, SequentialIds, SummaryInstructions, SummaryModels, Timer,
+    Timestamp, TokenLedger, Tokens, ToolCall, TurnContext, check_pairs,
 };
 use ctx_testkit::{FaultySummarizer, RandomTranscript, VirtualTimer};
 
@@ -243,6 +243,49 @@ fn where_nothing_was_said_a_notice_stands_for_it() {
         assert_eq!(dropped.dropped_messages, receipt.messages);
         assert!(compacted.tokens_after.unwrap() < compacted.tokens_before);
     }
+}
+
+#[test]
+fn files_are_known_after_any_number_of_compactions() {
+    let ledger = TokenLedger::new(Counter::default(), Tokens(16_000), Tokens(4_000));
+    let mut view = ContextView::new(ledger);
+    let edit = |n: usize| {
+        let arguments = format!("{{\"path\":\"src/generated/module_number_{n}.rs\"}}");
+        let call = ToolCall {
+            id: format!("call-{n}").as_str().into(),
+            name: "edit".into(),
+            arguments: RawJson::from_text(arguments),
+            spelling: Default::default(),
+        };
+        Message::new(Role::Assistant, vec![Block::ToolCall(call)])
+    };
+    let mut known = 0;
+    for round in 1..=3 {
+        for n in (round - 1) * 100..round * 100 {
+            let result = Message::tool_result(format!("call-{n}"), "edited. ".repeat(20));
+            for (kind, message) in [("c", edit(n)), ("r", result)] {
+                view.append(Arc::new(Entry::held(format!("{kind}{n:07x}"), message))).unwrap();
+            }
+        }
+        let order = Order {
+            trigger: CompactionTrigger::Manual,
+            attempt: 1,
+            force: true,
+            token_budget: None,
+            focus: None,
+            instructions: SummaryInstructions::default(),
+            models: None,
+            now: Timestamp(0),
+        };
+        let work = compact(History::of(&view).unwrap(), Arc::new(Config::default()), order);
+        let compacted = VirtualTimer::default().run(work).unwrap().result.unwrap();
+        let files = Details::from_json(compacted.details.as_ref().unwrap()).unwrap().files;
+        view.compact(compacted, format!("s{round}"), "test", "test").unwrap();
+        let kept = view.nodes().iter().filter(|node| node.is_live() && !node.calls().is_empty());
+        known = files.modified_files.len();
+        assert_eq!(known + kept.count(), round * 100);
+    }
+    assert!(known > 200);
 }
 
 #[test]

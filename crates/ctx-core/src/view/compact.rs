@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::{
-    Compacted, ContextView, Entry, EntryId, Error, ErrorKind, Message, Projected, Result, Role,
-    Tokens,
+    Compacted, ContextView, Entry, EntryId, Error, ErrorKind, Message, Projected, RawJson, Result,
+    Role, Tokens,
 };
 
 use super::node::Why;
@@ -52,6 +52,8 @@ impl ContextView {
         if !compacted.summary.is_empty() {
             let mut summary = Message::text(Role::CompactionSummary, compacted.summary.clone());
             summary.meta.tokens_before = Some(compacted.tokens_before.get());
+            let details = compacted.details.as_ref();
+            summary.meta.details = details.map(|details| RawJson::from_text(details.to_string()));
             let entry = Arc::new(Entry::held(id, summary));
             self.insert(place.unwrap_or(first_kept), entry, why.layer, why.reason)?;
         }

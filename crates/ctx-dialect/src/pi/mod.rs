@@ -73,6 +73,7 @@ fn meta(object: &Object<'_>) -> Meta {
         error_message: object.owned("errorMessage"),
         custom_type: object.owned("customType"),
         tokens_before: object.count("tokensBefore"),
+        details: None,
         name: None,
     }
 }

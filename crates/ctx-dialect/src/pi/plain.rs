@@ -48,6 +48,7 @@ pub(super) fn parse(json: &str) -> Option<Message> {
         error_message: plain.error_message,
         custom_type: plain.custom_type,
         tokens_before: None,
+        details: None,
         name: None,
     };
     Some(Message { role, blocks, meta })
