@@ -55,6 +55,7 @@ pub struct Error {
     hint: Option<String>,
     retry: bool,
     retry_after: Option<Duration>,
+    billed: Option<bool>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -68,6 +69,7 @@ impl Error {
             hint: None,
             retry: false,
             retry_after: None,
+            billed: None,
             source: None,
         }
     }
@@ -98,6 +100,20 @@ impl Error {
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.retry = true;
         self.retry_after = Some(wait);
+        self
+    }
+
+    /// Marks the error of a call that was refused before any work was done for it.
+    #[must_use]
+    pub fn unbilled(mut self) -> Self {
+        self.billed = Some(false);
+        self
+    }
+
+    /// Marks the error of a call for which work was done, though nothing came of it.
+    #[must_use]
+    pub fn billed(mut self) -> Self {
+        self.billed = Some(true);
         self
     }
 
@@ -132,6 +148,16 @@ impl Error {
         self.retry_after
     }
 
+    /// Whether the other side may charge for the call that failed. Where nobody said so, a call
+    /// that could never be answered costs nothing, and any other what it was expected to cost.
+    #[must_use]
+    pub fn may_be_billed(&self) -> bool {
+        use ErrorKind::{Capability, Config, InvalidInput, NotFound, Overflow};
+        let is_refusal =
+            matches!(self.kind, Overflow | Capability | InvalidInput | Config | NotFound);
+        self.billed.unwrap_or(!is_refusal)
+    }
+
     /// The named facts, in the order they were added.
     #[must_use]
     pub fn context(&self) -> &[(&'static str, String)] {
@@ -157,5 +183,25 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_deref().map(|e| e as &(dyn std::error::Error + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_costs_nothing_and_a_failure_may_unless_it_is_known_better() {
+        let error = |kind| Error::new(kind, "x");
+        for (kind, billed) in [
+            (ErrorKind::Overflow, false),
+            (ErrorKind::Capability, false),
+            (ErrorKind::Upstream, true),
+            (ErrorKind::Timeout, true),
+        ] {
+            assert_eq!(error(kind).may_be_billed(), billed, "{kind:?}");
+            assert!(error(kind).billed().may_be_billed());
+            assert!(!error(kind).unbilled().may_be_billed());
+        }
     }
 }

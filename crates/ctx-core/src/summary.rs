@@ -49,6 +49,12 @@ pub trait Summarizer: Send + Sync {
         None
     }
 
+    /// What an answer may use beside its text: thinking, which is billed as output and takes room
+    /// in the window. It comes on top of [`SummaryRequest::max_tokens`]. Default: nothing.
+    fn answer_overhead(&self) -> Tokens {
+        Tokens::ZERO
+    }
+
     /// Writes one summary.
     async fn summarize(&self, request: SummaryRequest) -> Result<Summary>;
 }
