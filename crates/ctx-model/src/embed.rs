@@ -20,6 +20,10 @@ const BATCH_BYTES: usize = 256 * 1024;
 /// How many bytes a number of a vector takes in JSON, with room.
 const BYTES_PER_NUMBER: usize = 40;
 
+/// What to do about a server whose answers are not those of the API it should speak.
+const NOT_COMPATIBLE: &str =
+    "check that the base URL is that of an embedding API and the model one for vectors";
+
 /// How the vectors are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -155,12 +159,17 @@ impl HttpEmbedder {
                 Some(place @ None) => {
                     *place = Some(self.vector(numbers).map_err(|e| e.with("text", index))?);
                 }
-                _ => return Err(wrong("an answer holds a vector for no text, or two for one")),
+                _ => {
+                    return Err(wrong("an answer holds a vector for no text, or two for one")
+                        .hint(NOT_COMPATIBLE));
+                }
             }
         }
         let vectors: Option<Vec<_>> = vectors.into_iter().collect();
         vectors.ok_or_else(|| {
-            wrong("an answer lacks the vectors of some texts").with("vectors", items.len())
+            wrong("an answer lacks the vectors of some texts")
+                .with("vectors", items.len())
+                .hint(NOT_COMPATIBLE)
         })
     }
 
@@ -178,7 +187,7 @@ impl HttpEmbedder {
         all.iter()
             .map(|number| number.as_f64().map(|n| n as f32).filter(|n| n.is_finite()))
             .collect::<Option<Vec<f32>>>()
-            .ok_or_else(|| wrong("a vector holds what is no number"))
+            .ok_or_else(|| wrong("a vector holds what is no number").hint(NOT_COMPATIBLE))
     }
 }
 

@@ -129,6 +129,7 @@ async fn answers_that_do_not_fit_the_question_are_refused() {
             embedder(&server, EmbedApi::OpenAi).embed(&texts(&["a", "b"])).await.unwrap_err();
         let all = format!("{error} {:?}", error.hint_text());
         assert!(error.kind() == kind && all.contains(words), "{body}: {all}");
+        assert!(error.hint_text().is_some(), "{all}");
     }
     let server = Server::with(json_response(200, &"[".repeat(5_000_000)));
     let error = embedder(&server, EmbedApi::OpenAi).embed(&texts(&["a"])).await.unwrap_err();
