@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use ctx_core::{Error, ErrorKind, Result};
+use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
@@ -186,13 +187,14 @@ impl Endpoint {
     }
 
     /// What every request carries: who asks, and what it speaks. Values are marked as sensitive.
+    /// Beside it all that is secret, what the URL holds included.
     ///
     /// # Errors
     ///
     /// As [`KeyRef::resolve`]; [`ErrorKind::InvalidInput`] if a header cannot be sent.
     pub fn headers(&self) -> Result<(HeaderMap, Vec<Secret>)> {
         let mut headers = HeaderMap::new();
-        let mut secrets = Vec::new();
+        let mut secrets = secrets_of(&self.base_url.0);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if self.api == Api::AnthropicMessages {
             headers.insert("anthropic-version", HeaderValue::from_static(ANTHROPIC_VERSION));
@@ -231,6 +233,22 @@ fn unsendable(what: &str, key: &KeyRef) -> Error {
     Error::new(ErrorKind::InvalidInput, format!("the {what} holds what no header can carry"))
         .with("from", key)
         .hint("it must be one line of visible ASCII")
+}
+
+/// What a URL shows of who asks: user, password and keys in the query, as they are written and as
+/// they are meant.
+fn secrets_of(url: &Url) -> Vec<Secret> {
+    let meant = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let is_open = |name: &str| name.contains("version") || name == "model";
+    let query = url.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let keys = query.filter(|(name, _)| !is_open(name)).map(|(_, value)| value);
+    [url.username(), url.password().unwrap_or_default()]
+        .into_iter()
+        .chain(keys)
+        .flat_map(|text| [meant(text), text.to_owned()])
+        .filter(|text| !text.is_empty())
+        .map(Secret::new)
+        .collect()
 }
 
 /// A URL without what may be secret in it.

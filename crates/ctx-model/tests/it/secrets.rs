@@ -63,6 +63,22 @@ async fn a_provider_that_repeats_the_key_does_not_make_us_print_it() {
     }
 }
 
+#[tokio::test]
+async fn what_the_url_holds_is_hidden_in_what_a_provider_repeats() {
+    let message = "no such route: http://sk-user-name:pass%20word-1@gate/v1?key=sk-in-query \
+        asked by sk-user-name with pass word-1 in 2024-10-21";
+    let server = Server::with(json_response(400, message));
+    let url = server.url().replace("http://", "http://sk-user-name:pass%20word-1@")
+        + "/v1?key=sk-in-query&api-version=2024-10-21";
+    let endpoint = ctx_model::Endpoint::new(&url, Api::OpenAiCompletions).unwrap();
+    let model = ChatModel::new(facts(), endpoint, Arc::default());
+    let all = all_of(&model.answer(&request()).await.unwrap_err());
+    assert!(all.contains("no such route") && all.contains("2024-10-21"), "{all}");
+    for secret in ["sk-user-name", "pass%20word-1", "pass word-1", "sk-in-query"] {
+        assert!(!all.contains(secret), "{secret} in {all}");
+    }
+}
+
 #[test]
 fn configurations_hide_what_they_hold() {
     let key = || KeyRef::parse(KEY).unwrap();
