@@ -124,6 +124,7 @@ impl Client {
     pub async fn send(&self, request: Request) -> Result<Response> {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(Error::new(ErrorKind::Contract, "a model was called outside of a runtime")
+                .unbilled()
                 .hint("call it from within a tokio runtime with time and I/O enabled"));
         }
         let server = server(&request.url);
@@ -171,6 +172,7 @@ impl Client {
         let builder = if here { builder.no_proxy() } else { builder };
         let client = builder.build().map_err(|e| {
             Error::new(ErrorKind::Io, "the HTTP client cannot be set up")
+                .unbilled()
                 .hint("check that this machine has root certificates, and the proxy variables")
                 .source(e.without_url())
         })?;
@@ -269,7 +271,7 @@ fn late(what: &str, waited: Duration) -> Error {
 fn unreached(error: reqwest::Error, connect: Duration, server: &str) -> Error {
     let error = error.without_url();
     if error.is_connect() && error.is_timeout() {
-        return late("to be reached", connect).with("server", server).source(error);
+        return late("to be reached", connect).with("server", server).unbilled().source(error);
     }
     if error.is_builder() {
         return Error::new(ErrorKind::InvalidInput, "a request cannot be sent as it is")
@@ -277,18 +279,21 @@ fn unreached(error: reqwest::Error, connect: Duration, server: &str) -> Error {
             .hint("check the base URL and the headers of the provider")
             .source(error);
     }
-    let (what, hint) = if error.is_connect() {
+    let is_reached = !error.is_connect();
+    let (what, hint) = if !is_reached {
         ("the server cannot be reached", "check that it runs, its base URL, and the network")
     } else {
         ("the connection broke off before an answer", "try again")
     };
     let cause = root_cause(&error);
-    Error::new(ErrorKind::Upstream, what)
+    let failed = Error::new(ErrorKind::Upstream, what)
         .with("server", server)
         .with("cause", cause)
         .retryable()
         .hint(hint)
-        .source(error)
+        .source(error);
+    // Who was sent the prompt may have answered it, and bill it.
+    if is_reached { failed } else { failed.unbilled() }
 }
 
 /// What lies at the bottom: `connection refused` says more than `error sending request`.
@@ -307,6 +312,7 @@ fn redirected(response: &reqwest::Response, from: &str) -> Error {
         ErrorKind::Upstream,
         "the server sends the request elsewhere, where no key goes",
     )
+    .unbilled()
     .with("server", from)
     .with("status", response.status().as_u16());
     match to {

@@ -73,7 +73,8 @@ pub struct ProviderModel {
 /// Makes a model from its name: `provider/model`; or a bare id, which is looked for among the
 /// configured models, then in the catalogue, whose maker is then asked.
 ///
-/// Without a window in configuration and catalogue it is taken to be 16,000 tokens.
+/// Without a window in configuration and catalogue it is taken to be 16,000 tokens, and
+/// [`ModelFacts::window_is_assumed`] says so.
 ///
 /// # Errors
 ///
@@ -99,16 +100,27 @@ pub fn connect(name: &str, providers: &[Provider], client: &Arc<Client>) -> Resu
     Ok(ChatModel::new(facts, endpoint, client.clone()))
 }
 
-/// As [`connect`], for a model and its fallbacks. Those that cannot be had are left out, and come
-/// back as errors. A bare name that only the provider of the model before it may know is looked for
-/// there.
+/// As [`connect_models`], for who needs no more than what a summariser does.
 #[must_use]
 pub fn connect_chain(
     names: &[String],
     providers: &[Provider],
     client: &Arc<Client>,
 ) -> (Vec<Arc<dyn Summarizer>>, Vec<Error>) {
-    let mut chain: Vec<Arc<dyn Summarizer>> = Vec::new();
+    let (chain, missing) = connect_models(names, providers, client);
+    (chain.into_iter().map(|model| model as Arc<dyn Summarizer>).collect(), missing)
+}
+
+/// As [`connect`], for a model and its fallbacks. Those that cannot be had are left out, and come
+/// back as errors. A bare name that only the provider of the model before it may know is looked for
+/// there.
+#[must_use]
+pub fn connect_models(
+    names: &[String],
+    providers: &[Provider],
+    client: &Arc<Client>,
+) -> (Vec<Arc<ChatModel>>, Vec<Error>) {
+    let mut chain: Vec<Arc<ChatModel>> = Vec::new();
     let mut missing = Vec::new();
     let mut before: Option<String> = None;
     for name in names {
@@ -262,7 +274,8 @@ impl Found<'_> {
         let row = Catalogue::embedded().find(&self.model).filter(|_| !is_ollama);
         let window = set.and_then(|m| m.context_window).map(Tokens).or(row.map(|r| r.window));
         let used = set.and_then(|m| m.context_tokens).map(Tokens);
-        let window = window.or(used).unwrap_or(UNKNOWN_WINDOW);
+        let known = window.or(used);
+        let window = known.unwrap_or(UNKNOWN_WINDOW);
         let free = Prices { input: 0.0, output: 0.0, cache_read: None, cache_write: None };
         let listed = row.map(|r| r.prices).or(is_ollama.then_some(free));
         let is_maker = row.is_some_and(|r| r.provider.eq_ignore_ascii_case(&self.provider));
@@ -274,6 +287,7 @@ impl Found<'_> {
                 _ => self.model.clone(),
             },
             window: used.map_or(window, |used| used.min(window)),
+            window_is_assumed: known.is_none(),
             max_output: set
                 .and_then(|m| m.max_tokens)
                 .map(Tokens)

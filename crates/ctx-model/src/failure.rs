@@ -50,7 +50,7 @@ pub(crate) struct Asked<'a> {
 impl Asked<'_> {
     /// The error of a refused request, or, with empty headers, of an error inside a stream.
     pub(crate) fn failure(&self, status: u16, headers: &HeaderMap, said: &ErrorText) -> Error {
-        let overflow = overflow_of(status, said);
+        let overflow = overflow_of(status, said).or_else(|| too_much_at_once(status, said));
         let wait = retry_after(headers, SystemTime::now()).or_else(|| said.wait());
         let wait = wait.map(|wait| wait.min(LONGEST_WAIT));
         let error = match overflow {
@@ -59,6 +59,7 @@ impl Asked<'_> {
         };
         let error = error.with("model", self.name);
         let error = if status >= 400 { error.with("status", status) } else { error };
+        let error = if (400..500).contains(&status) { error.unbilled() } else { error };
         let error = match said.message() {
             Some(message) => error.with("provider says", self.shown(message)),
             None => error,
@@ -71,16 +72,24 @@ impl Asked<'_> {
 
     /// The prompt is too long.
     pub(crate) fn overflow(&self, found: &Overflow) -> Error {
-        let mut error = Error::new(ErrorKind::Overflow, "the prompt is too long for the model");
+        let (what, hint) = match found.pattern {
+            PER_MINUTE => (
+                "one request is over the account's tokens per minute",
+                "send less at once, take another model, or raise the limit at the provider",
+            ),
+            _ => (
+                "the prompt is too long for the model",
+                "send less, or take a model with a larger window",
+            ),
+        };
+        let mut error = Error::new(ErrorKind::Overflow, what);
         if let Some(used) = found.used {
             error = error.with("tokens", used);
         }
         if let Some(limit) = found.limit {
             error = error.with("limit", limit);
         }
-        error
-            .with("recognised by", found.pattern)
-            .hint("send less, or take a model with a larger window")
+        error.with("recognised by", found.pattern).hint(hint)
     }
 
     fn refused(&self, status: u16, said: &ErrorText, wait: Option<Duration>) -> Error {
@@ -100,10 +109,6 @@ impl Asked<'_> {
             400 | 422 if said.says(&NO_MODEL) => {
                 capability("the provider knows no such model").hint("check the model's name")
             }
-            413 | 429 if asks_too_much_at_once(said) => capability(
-                "one request is over the account's tokens per minute",
-            )
-            .hint("send less at once, take another model, or raise the limit at the provider"),
             413 | 429 => {
                 retry(upstream("the provider's rate limit is reached")).hint("try again later")
             }
@@ -136,17 +141,29 @@ impl Asked<'_> {
     }
 }
 
-/// Whether a single request is larger than what the account may send in a minute: `Limit 6000,
-/// Requested 14368`. No wait makes it pass.
-fn asks_too_much_at_once(said: &ErrorText) -> bool {
-    said.texts().any(|text| {
+/// What recognises a request that is larger than the account's tokens per minute.
+const PER_MINUTE: &str = "per-minute";
+
+/// A single request that is larger than what the account may send in a minute: `Limit 6000,
+/// Requested 14368`. No wait makes it pass, but less text does, so it is a prompt that is too long.
+fn too_much_at_once(status: u16, said: &ErrorText) -> Option<Overflow> {
+    if !matches!(status, 413 | 429) || said.says(&QUOTA) {
+        return None;
+    }
+    said.texts().find_map(|text| {
         let text = text.to_lowercase();
         let number_after = |word: &str| -> Option<u64> {
             let rest = text.split_once(word)?.1.trim_start();
             let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
             digits.parse().ok()
         };
-        number_after("limit ").zip(number_after("requested ")).is_some_and(|(l, r)| r > l)
+        let (limit, used) = number_after("limit ").zip(number_after("requested "))?;
+        (used > limit).then_some(Overflow {
+            used: Some(used),
+            limit: Some(limit),
+            pattern: PER_MINUTE,
+            provider: "any",
+        })
     })
 }
 

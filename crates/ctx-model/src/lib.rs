@@ -57,7 +57,7 @@ pub use model::{Model, Prices, Usd, Vintage};
 pub use {
     chat::{Answer, ChatModel, ModelFacts, Stop},
     client::{Body, Client, Request, Response, Timeouts},
-    connect::{Provider, ProviderModel, connect, connect_chain, connect_embedder},
+    connect::{Provider, ProviderModel, connect, connect_chain, connect_embedder, connect_models},
     embed::{EmbedApi, HttpEmbedder},
     endpoint::{Api, Endpoint},
     key::{KeyRef, Secret},

@@ -23,8 +23,9 @@ use crate::{Api, Client, Endpoint, Prices, Request, Response};
 
 use limits::Limits;
 
-/// Models that think spend some of what they may answer on it: this much is added.
-const THINKING: u32 = 8_192;
+/// Models that think spend some of what they may answer on it: this much is added, but no more than
+/// a quarter of the window.
+const THINKING: Tokens = Tokens(8_192);
 
 /// The smallest limit that every API takes.
 const SHORTEST_ANSWER: u32 = 16;
@@ -45,6 +46,8 @@ pub struct ModelFacts {
     pub id: String,
     /// Its window, prompt and answer together.
     pub window: Tokens,
+    /// Whether nobody gave its window, so that `window` is a guess on the safe side.
+    pub window_is_assumed: bool,
     /// The longest answer, where known.
     pub max_output: Option<Tokens>,
     /// What its tokens cost, where known.
@@ -167,7 +170,7 @@ impl ChatModel {
         let reading = reading::read(self.endpoint.api(), &mut response, limits, &asked).await?;
         let stop = reading.stop.unwrap_or(Stop::End);
         let answer = Answer { text: reading.text, stop, usage: reading.usage };
-        self.check(request, &answer, &asked)?;
+        self.check(request, &answer, &asked).map_err(Error::billed)?;
         Ok(answer)
     }
 
@@ -218,12 +221,12 @@ impl ChatModel {
     }
 
     fn max_tokens(&self, wanted: Tokens) -> u32 {
-        let thinking = if self.facts.reasoning { THINKING } else { 0 };
         let most = self.facts.max_output.map_or(u32::MAX, |most| most.0);
-        wanted.0.saturating_add(thinking).min(most).max(SHORTEST_ANSWER)
+        (wanted + self.answer_overhead()).0.min(most).max(SHORTEST_ANSWER)
     }
 
-    /// Finds answers that are none: held back, or given to a prompt that did not fit.
+    /// Finds answers that are none: held back, or given to a prompt that did not fit. They are paid
+    /// for all the same.
     fn check(&self, request: &SummaryRequest, answer: &Answer, asked: &Asked<'_>) -> Result<()> {
         let name = asked.name;
         if answer.stop == Stop::Filtered {
@@ -283,6 +286,13 @@ impl Summarizer for ChatModel {
 
     fn cost(&self, usage: &Usage) -> Option<f64> {
         self.facts.prices.map(|prices| prices.cost(usage).0)
+    }
+
+    fn answer_overhead(&self) -> Tokens {
+        match self.facts.reasoning {
+            true => THINKING.min(self.facts.window.scale(0.25)),
+            false => Tokens::ZERO,
+        }
     }
 
     async fn summarize(&self, request: SummaryRequest) -> Result<Summary> {

@@ -56,7 +56,10 @@ pub(super) async fn read(
     let read = read_all(api, response, limits, asked, &mut reading).await;
     if let Some(error) = &reading.failed {
         let said = provider_error::read_value(error);
-        return Err(asked.failure(said.status(), &HeaderMap::new(), &said));
+        let error = asked.failure(said.status(), &HeaderMap::new(), &said);
+        // What had begun before it failed is paid for.
+        let has_begun = !reading.text.is_empty() || reading.stop.is_some();
+        return Err(if has_begun { error.billed() } else { error });
     }
     match read {
         // What failed after the end of the answer does not matter any more.

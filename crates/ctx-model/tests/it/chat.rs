@@ -372,6 +372,21 @@ async fn what_a_server_does_not_take_is_left_out_from_then_on() {
 }
 
 #[tokio::test]
+async fn what_is_asked_for_beside_the_text_is_what_the_model_says_it_needs() {
+    for (reasoning, window, overhead) in
+        [(false, 32_000, 0), (true, 200_000, 8_192), (true, 16_000, 4_000)]
+    {
+        let server = Server::with(stream(COMPLETIONS));
+        let facts = ModelFacts { reasoning, window: Tokens(window), ..facts() };
+        let endpoint = endpoint(&server, Api::OpenAiCompletions);
+        let model = ChatModel::new(facts, endpoint, Arc::new(Client::default()));
+        assert_eq!(model.answer_overhead(), Tokens(overhead));
+        model.answer(&request()).await.unwrap();
+        assert_eq!(server.seen()[0].json()["max_tokens"], 500 + overhead);
+    }
+}
+
+#[tokio::test]
 async fn prompts_that_did_not_fit_are_found_by_the_usage() {
     let reply = |prompt_tokens: u32, content: &str, reason: &str| {
         let event = json!({

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ctx_core::{Embedder, Error, ErrorKind, Summarizer, Tokens, Usage};
 use ctx_model::{
     Api, ChatModel, Client, KeyRef, Prices, Provider, ProviderModel, connect, connect_chain,
-    connect_embedder,
+    connect_embedder, connect_models,
 };
 
 fn client() -> Arc<Client> {
@@ -135,6 +135,16 @@ fn windows_and_prices_come_from_the_configuration_then_the_catalogue() {
     assert_eq!(local.window(), Tokens(65_536));
     assert_eq!(of("lmstudio/unheard-of", set("x")).cost(&million), None);
 
+    for (name, model, assumed) in [
+        ("ollama/gpt-4o", set("gpt-4o"), true),
+        ("lmstudio/unheard-of", set("x"), true),
+        ("openai/gpt-4o", set("x"), false),
+        ("ollama/x", ProviderModel { context_window: Some(16_000), ..set("x") }, false),
+        ("ollama/x", ProviderModel { context_tokens: Some(9_000), ..set("x") }, false),
+    ] {
+        assert_eq!(of(name, model).facts().window_is_assumed, assumed, "{name}");
+    }
+
     for (name, thinks) in [
         ("openai/gpt-5.1", true),
         ("openai/o4-mini", true),
@@ -180,9 +190,11 @@ fn a_chain_leaves_out_what_cannot_be_had() {
     let url = || Some("http://127.0.0.1:9".to_owned());
     let providers = [Provider { base_url: url(), ..provider("gate") }];
     let names = ["gate/one", "two", "nobody/three", "four"].map(str::to_owned);
-    let (chain, missing) = connect_chain(&names, &providers, &client());
-    let names: Vec<_> = chain.iter().map(|model| model.name()).collect();
-    assert_eq!(names, ["gate/one", "gate/two", "gate/four"]);
+    let (chain, missing) = connect_models(&names, &providers, &client());
+    let found: Vec<_> = chain.iter().map(|model| model.name()).collect();
+    assert_eq!(found, ["gate/one", "gate/two", "gate/four"]);
+    assert!(chain.iter().all(|model| model.facts().window_is_assumed), "nobody said how large");
+    assert_eq!(connect_chain(&names, &providers, &client()).0.len(), 3);
     assert_eq!(missing.len(), 1);
     assert!(missing[0].to_string().contains("nobody/three"));
     assert!(connect_chain(&[], &providers, &client()).0.is_empty());

@@ -1,10 +1,12 @@
 //! Error bodies as providers word them.
 
+use std::sync::Arc;
+
 use ctx_core::{ErrorKind, Usage};
-use ctx_model::{Api, overflow, silent_overflow};
+use ctx_model::{Api, ChatModel, Endpoint, overflow, silent_overflow};
 use serde::Deserialize;
 
-use crate::server::{Server, json, model, request, response};
+use crate::server::{Server, facts, json, model, request, response, stream};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -110,9 +112,9 @@ async fn refusals_say_what_to_do_next() {
             413,
             "",
             r#"{"error":{"message":"Request too large on tokens per minute (TPM): Limit 6000, Requested 14368","code":"rate_limit_exceeded"}}"#,
-            Capability,
+            Overflow,
             None,
-            "per minute",
+            "tokens: 14368, limit: 6000",
         ),
         (
             429,
@@ -167,6 +169,41 @@ async fn refusals_say_what_to_do_next() {
         assert!(all.contains(words) && error.hint_text().is_some(), "{all}");
         assert!(error.context().contains(&("model", "test/model-1".to_owned())), "{all}");
     }
+}
+
+#[tokio::test]
+async fn what_is_refused_before_any_work_is_not_billed_and_what_broke_off_is() {
+    let begun = r#"data: {"choices":[{"delta":{"content":"half of it"}}]}"#;
+    let failed = |code| format!(r#"data: {{"error":{{"message":"no","code":{code}}}}}"#);
+    let long = r#"{"error":{"message":"prompt is too long: 40000 tokens > 32000 maximum"}}"#;
+    let filtered = r#"data: {"choices":[{"delta":{},"finish_reason":"content_filter"}]}"#;
+    let cases = [
+        (json(401, ""), false),
+        (json(429, ""), false),
+        (json(400, long), false),
+        (json(418, ""), false),
+        (json(500, ""), true),
+        (response(307, "location: http://example.org/\r\n", ""), false),
+        // Streams: nothing came, an error in its place, an error after the beginning.
+        (stream(""), true),
+        (stream(&format!("{begun}\n\n")), true),
+        (stream(&format!("{}\n\n", failed(400))), false),
+        (stream(&format!("{}\n\n", failed(500))), true),
+        (stream(&format!("{begun}\n\n{}\n\n", failed(400))), true),
+        // The model answered, and somebody held it back.
+        (stream(&format!("{filtered}\n\ndata: [DONE]\n\n")), true),
+    ];
+    for (reply, billed) in cases {
+        let server = Server::with(reply.clone());
+        let error = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap_err();
+        assert_eq!(error.may_be_billed(), billed, "{error}: {reply}");
+    }
+    // Nobody listens at the port of a listener that is gone.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let nowhere =
+        Endpoint::new(&format!("http://127.0.0.1:{port}"), Api::OpenAiCompletions).unwrap();
+    let model = ChatModel::new(facts(), nowhere, Arc::default());
+    assert!(!model.answer(&request()).await.unwrap_err().may_be_billed());
 }
 
 #[tokio::test]

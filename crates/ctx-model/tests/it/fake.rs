@@ -59,8 +59,8 @@ async fn answers_come_through_in_pieces_of_any_size() {
 async fn every_failure_means_what_it_should_also_inside_a_stream() {
     use FailureKind as F;
     let expected = |api, kind| match kind {
-        // A limit of pace that one request alone is over does not pass by waiting.
-        F::TokensPerMinute if api != Api::AnthropicMessages => (ErrorKind::Capability, false),
+        // A limit of pace that one request alone is over does not pass by waiting, but by less text.
+        F::TokensPerMinute if api != Api::AnthropicMessages => (ErrorKind::Overflow, false),
         F::RateLimited | F::ServerError | F::BadGateway | F::Overloaded | F::GatewayTimeout => {
             (ErrorKind::Upstream, true)
         }

@@ -140,6 +140,7 @@ pub(crate) fn facts() -> ModelFacts {
         name: "test/model-1".to_owned(),
         id: "model-1".to_owned(),
         window: Tokens(32_000),
+        window_is_assumed: false,
         max_output: None,
         prices: None,
         reasoning: false,
