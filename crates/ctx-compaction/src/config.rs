@@ -61,7 +61,8 @@ pub struct Config {
     /// `pi`.
     pub reported_tokens: bool,
     /// The model that writes summaries, as `provider/model` or a name of the catalogue. Default:
-    /// not set: without a model, the built-in extractive summariser writes them.
+    /// not set: the built-in extractive summariser writes them, and no text leaves the machine. (On
+    /// the command line `--summary-model`, and a `--model` that `models.providers` has, say more.)
     pub model: Option<String>,
     /// Which model follows when one fails: model to model. Default: that of PonyBunny, from
     /// claude-opus-4-5 to claude-sonnet-3-5 to claude-haiku-3-5, and from gpt-4-turbo to
@@ -79,7 +80,9 @@ pub struct Config {
     /// How long one compaction may take, all calls and waits together. Default: 300 s (Pi engine).
     #[schemars(range(min = 1, max = 3600))]
     pub timeout_seconds: u32,
-    /// What the calls of one compaction may cost, in USD. Default: not set: no limit.
+    /// What the calls of one compaction may cost, in USD. A model without a known price is not held
+    /// by it: give the price under `models.providers`. Default: not set: no limit.
+    #[schemars(range(min = 0))]
     pub max_spend_usd: Option<f64>,
     /// How deep a compaction cuts when the provider refused the prompt all the same.
     pub emergency: Emergency,

@@ -105,6 +105,11 @@ mod tests {
             ("maxHistoryShare: 0.05", "maxHistoryShare"),
             ("triggerRatio: 0", "triggerRatio': expected a number from 0.1 to 1 (value: 0)"),
             ("triggerRatio: 1.1", "triggerRatio"),
+            ("maxSpendUsd: -1", "maxSpendUsd"),
+            ("targetRatio: 1", "targetRatio"),
+            ("identifierPolicy: 'maybe'", "identifierPolicy"),
+            ("strategy: 'magic'", "strategy"),
+            ("emergency: { targetRatio: 0 }", "emergency.targetRatio"),
             ("reserveTokens: -1", "reserveTokens': expected a whole number from 0 to 4294967295"),
             ("memoryFlush: true", "memoryFlush': expected an object (value: true)"),
         ] {

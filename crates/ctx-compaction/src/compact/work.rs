@@ -75,7 +75,8 @@ impl Work {
             facts.iter_mut().for_each(|fact| fact.text = names.apply(&fact.text));
         }
         let own = [order.focus.as_deref(), config.custom_instructions.as_deref()];
-        let own: Vec<&str> = own.into_iter().flatten().collect();
+        let earlier = previous.map(|p| p.files.render()).unwrap_or_default();
+        let own: Vec<&str> = own.into_iter().flatten().chain([earlier.as_str()]).collect();
         let grounds = Grounds::of(&said, previous.map(|p| p.text.as_str()), &own);
         let mut files = FileLists::default();
         if !hides {
