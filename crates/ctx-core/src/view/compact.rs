@@ -1,6 +1,7 @@
 //! A summary in the place of history.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::{
@@ -12,9 +13,9 @@ use super::node::Why;
 
 impl ContextView {
     /// Puts a summary in the place of the messages before `firstKeptEntryId`, as an entry with the
-    /// id given, and gives kept messages the forms that came with it. Earlier summaries go; system
-    /// messages, pinned ones and the newest user message stay. Without a summary the messages just
-    /// go. Returns the tokens freed, net of the summary.
+    /// id given, and gives the messages that stay the forms that came with it. Earlier summaries go;
+    /// system messages, pinned ones and the newest user message stay. Without a summary the messages
+    /// just go. Returns the tokens freed, net of the summary.
     ///
     /// A summary stays until the next compaction: nothing else drops it. The host stores what
     /// [`ContextView::take_compactions`] hands out.
@@ -31,9 +32,9 @@ impl ContextView {
         reason: impl Into<Cow<'static, str>>,
     ) -> Result<Tokens> {
         let first_kept = self.cut_at(&compacted)?;
+        let forms = self.forms_of(&compacted)?;
         let why = Why::new(layer, reason);
         let before = self.total();
-        self.take_forms(&compacted, &why)?;
         let mut place = None;
         for at in 0..first_kept {
             let node = &self.nodes[at];
@@ -47,6 +48,12 @@ impl ContextView {
             if !self.group_is_protected(group) {
                 place.get_or_insert(at);
                 self.take_out(at, &why);
+            }
+        }
+        // One of a message that went would be sent again once the summary is undone.
+        for (at, form) in forms {
+            if self.nodes[at].is_live() {
+                self.set_form(at, form.clone(), &why);
             }
         }
         if !compacted.summary.is_empty() {
@@ -69,8 +76,11 @@ impl ContextView {
     /// Where the kept part begins.
     fn cut_at(&self, compacted: &Compacted) -> Result<usize> {
         let id = &compacted.first_kept_entry_id;
-        let refused =
-            |message| Error::new(ErrorKind::Contract, message).with("firstKeptEntryId", id);
+        let refused = |message| {
+            Error::new(ErrorKind::Contract, message)
+                .with("firstKeptEntryId", id)
+                .hint("plan the compaction anew on this view: what it holds has changed since")
+        };
         let kept = self.nodes.iter().position(|n| n.is_live() && n.entry.id() == id);
         let kept = kept.ok_or_else(|| refused("the first kept entry is not in the request"))?;
         let mut before: Vec<u32> = self.nodes[..kept].iter().map(|n| n.group).collect();
@@ -82,19 +92,22 @@ impl ContextView {
         Ok(kept)
     }
 
-    fn take_forms(&mut self, compacted: &Compacted, why: &Why) -> Result<()> {
+    /// The forms that came with a summary, each with the position of its message.
+    fn forms_of<'c>(&self, compacted: &'c Compacted) -> Result<Vec<(usize, &'c Message)>> {
+        if compacted.projections.is_empty() {
+            return Ok(Vec::new());
+        }
+        let live = self.nodes.iter().enumerate().rev().filter(|(_, node)| node.is_live());
+        let places: HashMap<&EntryId, usize> =
+            live.map(|(at, node)| (node.entry.id(), at)).collect();
         let mut forms = Vec::new();
         for projection in &compacted.projections {
             let Projected::Replaced(form) = &projection.form else { continue };
-            let at = self.nodes.iter().position(|n| n.entry.id() == &projection.key.entry);
-            let Some(at) = at.filter(|&at| self.nodes[at].is_live()) else { continue };
+            let Some(&at) = places.get(&projection.key.entry) else { continue };
             self.check_form(at, form)?;
-            forms.push((at, form));
+            forms.push((at, &**form));
         }
-        for (at, form) in forms {
-            self.set_form(at, Message::clone(form), why);
-        }
-        Ok(())
+        Ok(forms)
     }
 
     fn unpin(&mut self, at: usize) {
@@ -102,85 +115,5 @@ impl ContextView {
         if std::mem::take(&mut node.pinned) {
             self.groups[node.group as usize].pins -= 1;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::{Block, Counter, RawJson, TokenLedger, ToolCall};
-
-    use super::*;
-
-    fn compacted(summary: &str, first_kept: &str) -> Compacted {
-        Compacted {
-            summary: summary.into(),
-            first_kept_entry_id: first_kept.into(),
-            tokens_before: Tokens(1),
-            tokens_after: None,
-            details: None,
-            projections: Vec::new(),
-        }
-    }
-
-    fn call(id: &str) -> Message {
-        let call = ToolCall {
-            id: id.into(),
-            name: "read".into(),
-            arguments: RawJson::from_text("{}"),
-            spelling: Default::default(),
-        };
-        Message::new(Role::Assistant, vec![Block::ToolCall(call)])
-    }
-
-    /// system, ask, call, result, answer, ask, answer.
-    fn view() -> ContextView {
-        let ledger = TokenLedger::new(Counter::default(), Tokens(16_000), Tokens(4_000));
-        let mut view = ContextView::new(ledger).with_projections([]);
-        let messages = [
-            Message::text(Role::System, "be brief"),
-            Message::text(Role::User, "first ask"),
-            call("c1"),
-            Message::tool_result("c1", "x".repeat(4_000)),
-            Message::text(Role::Assistant, "answer"),
-            Message::text(Role::User, "second ask"),
-            Message::text(Role::Assistant, "second answer"),
-        ];
-        for (n, message) in messages.into_iter().enumerate() {
-            view.append(Arc::new(Entry::held(format!("e{n}"), message))).unwrap();
-        }
-        view
-    }
-
-    fn texts(view: &ContextView) -> Vec<String> {
-        view.messages().unwrap().iter().map(|m| m.plain_text()).collect()
-    }
-
-    #[test]
-    fn a_summary_stands_for_history_until_the_next() {
-        let mut view = view();
-        let freed = view.compact(compacted("summary one", "e5"), "s1", "t", "full").unwrap();
-        assert!(freed > Tokens(900));
-        assert_eq!(texts(&view), ["be brief", "summary one", "second ask", "second answer"]);
-        view.finish().unwrap();
-        assert!(view.is_protected(1));
-
-        view.compact(compacted("summary two", "e6"), "s2", "t", "full").unwrap();
-        // The newest user message stays where it is.
-        assert_eq!(texts(&view), ["be brief", "summary two", "second ask", "second answer"]);
-        assert_eq!(view.take_compactions().len(), 2);
-        assert!(view.take_compactions().is_empty());
-        // What a summary stands for is not remembered as left out: the summary may be undone.
-        assert!(view.take_projections().is_empty());
-    }
-
-    #[test]
-    fn a_cut_through_a_group_is_refused_and_changes_nothing() {
-        let mut view = view();
-        let before = texts(&view);
-        for first_kept in ["e3", "nowhere"] {
-            let error = view.compact(compacted("s", first_kept), "s1", "t", "full").unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Contract);
-        }
-        assert_eq!(texts(&view), before);
     }
 }

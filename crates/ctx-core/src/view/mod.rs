@@ -35,8 +35,8 @@ const SEQ_STEP: u64 = 1 << 20;
 /// holds, and what was cut stays cut.
 ///
 /// Two rules are kept by the edits themselves: a tool call and its results are one *group* and go
-/// together, and system messages, pinned ones, the newest user message and the tool call in
-/// progress cannot be dropped. [`ContextView::finish`] keeps the rest.
+/// together, and system messages, summaries, pinned ones, the newest user message and the tool call
+/// in progress cannot be dropped. [`ContextView::finish`] keeps the rest.
 ///
 /// # Example
 ///

@@ -1,11 +1,12 @@
 //! Sessions made to hurt. A debug build does each in well under a second where the cost is linear,
 //! and in minutes where it is not; the limit lies in between, far from both.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ctx_core::{
-    Block, ContextView, Counter, CounterKind, Message, RawJson, Role, TokenLedger, Tokens,
-    check_pairs,
+    Block, Compacted, ContextView, Counter, CounterKind, EntryId, Message, Node, NodeState,
+    Projected, Projection, ProjectionKey, RawJson, Role, TokenLedger, Tokens, check_pairs,
 };
 
 use crate::session::{call, entry, result};
@@ -109,6 +110,73 @@ fn only_messages_that_may_not_be_dropped() {
     let first = crowd.node(crowd.len() - 1).message().unwrap();
     assert_eq!(first.role, Role::User, "the newest user message is there");
     assert!(crowd.len() > 1_000, "as many of the others as fit");
+}
+
+#[test]
+fn summaries_as_ordinary_messages() {
+    let summary =
+        |n: usize| Message::text(Role::CompactionSummary, format!("{n} {}", "x".repeat(99)));
+    let of_all = |window, count: usize| {
+        let mut view = view(window);
+        run(&mut view, (0..count).flat_map(|n| [ask(), calls(n..n + 1), answer(n), summary(n)]));
+        view
+    };
+    // They say what nothing else in the request says, so they stay where there is room at all.
+    let roomy = of_all(4_000_000, MANY);
+    let left = roomy.nodes().iter().filter(|n| *n.role() == Role::CompactionSummary);
+    assert!(left.map(|n| n.state()).eq((0..MANY).map(|_| NodeState::Kept)));
+    // Where there is none, the newest of them stay, and the newest user message.
+    let crowd = of_all(16_000, MANY);
+    let newest = crowd.node(crowd.len() - 1).entry().id();
+    assert_eq!(newest, roomy.node(roomy.len() - 1).entry().id());
+    assert!(crowd.nodes().iter().any(Node::is_user), "the newest user message is there");
+    // A request after each, which is how a session comes in.
+    let mut turns = view(16_000);
+    for n in 0..2_000 {
+        run(&mut turns, [ask(), summary(n)]);
+    }
+    // One compaction makes one of all.
+    let mut crowd = roomy;
+    let first_kept = crowd.node(crowd.len() - 1).entry().clone();
+    let compacted = Compacted {
+        summary: "all of it".into(),
+        first_kept_entry_id: first_kept.id().clone(),
+        tokens_before: crowd.total(),
+        tokens_after: None,
+        details: None,
+        projections: Vec::new(),
+    };
+    crowd.compact(compacted, "one", "test", "full").unwrap();
+    run(&mut crowd, []);
+    let summaries = crowd.nodes().iter().filter(|n| *n.role() == Role::CompactionSummary);
+    let ids: Vec<_> = summaries.map(|node| node.entry().id()).collect();
+    assert_eq!(ids, [&EntryId::from("one"), first_kept.id()]);
+}
+
+#[test]
+fn a_compaction_with_a_form_for_every_message() {
+    let mut view = view(4_000_000);
+    run(&mut view, (0..4 * MANY).map(|_| ask()));
+    let forms = view.nodes().iter().rev().map(|node| Projection {
+        key: ProjectionKey { entry: node.entry().id().clone(), hash: node.entry().hash().unwrap() },
+        form: Projected::Replaced(Arc::new(Message::text(Role::User, "?"))),
+        layer: "test".into(),
+        reason: "shorter".into(),
+    });
+    let compacted = Compacted {
+        summary: "asked".into(),
+        first_kept_entry_id: view.node(1).entry().id().clone(),
+        tokens_before: view.total(),
+        tokens_after: None,
+        details: None,
+        projections: forms.collect(),
+    };
+    let start = Instant::now();
+    view.compact(compacted, "one", "test", "full").unwrap();
+    assert!(start.elapsed() < LIMIT, "took {:?}", start.elapsed());
+    run(&mut view, []);
+    assert_eq!(view.len(), 4 * MANY);
+    assert!(view.nodes()[1..].iter().all(|node| node.state() == NodeState::Replaced));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A test fails by panicking.
 
+mod compact;
 mod counters;
 mod edits;
 mod finish;

@@ -230,7 +230,7 @@ impl Expected {
         if message.role == Role::User && has_content.next().is_some() {
             self.newest_user = Some(entry.id().to_string());
         }
-        if message.role == Role::System {
+        if matches!(message.role, Role::System | Role::CompactionSummary) {
             self.pinned.insert(entry.id().to_string());
         }
         let answering = message.role == Role::Assistant;
