@@ -37,7 +37,6 @@ mod spend;
 mod strategy;
 mod structured;
 mod survival;
-#[allow(dead_code, unused_imports, reason = "shared with the extractive summariser")]
 mod text;
 mod trim;
 

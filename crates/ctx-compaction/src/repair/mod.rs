@@ -105,7 +105,7 @@ fn settled(text: String, missing: Option<Vec<usize>>, facts: &[Fact], how: &Repa
             text = roomier;
             lost = lost_in(&text, facts);
         }
-        text = filled(text, lost, facts, how);
+        text = filled(&text, lost, facts, how);
         if !again {
             break;
         }
@@ -113,17 +113,17 @@ fn settled(text: String, missing: Option<Vec<usize>>, facts: &[Fact], how: &Repa
     text
 }
 
-fn filled(text: String, mut lost: Vec<usize>, facts: &[Fact], how: &Repair<'_>) -> String {
+fn filled(text: &str, mut lost: Vec<usize>, facts: &[Fact], how: &Repair<'_>) -> String {
     let is_passage = |at: &usize| facts.get(*at).is_some_and(|fact| fact.kind.is_passage());
     let passages: Vec<usize> = lost.iter().copied().filter(is_passage).collect();
-    let mut out = text.clone();
+    let mut out = text.to_owned();
     if !passages.is_empty() {
         // First of all: the paths and names in them need no line of their own then.
         out = add::add(&out, &chosen(facts, &passages), how);
         lost = lost_in(&out, facts);
     }
     out = add::add(&out, &chosen(facts, &lost), how);
-    if how.fits(&out) { out } else { trim::to(&text, facts, how.budget, how.counter) }
+    if how.fits(&out) { out } else { trim::to(text, facts, how.budget, how.counter) }
 }
 
 fn lost_in(text: &str, facts: &[Fact]) -> Vec<usize> {

@@ -27,11 +27,6 @@ impl Gist {
     pub(crate) fn says(&self, word: u64) -> bool {
         self.words.binary_search(&word).is_ok()
     }
-
-    /// How many words both say.
-    pub(crate) fn shared(&self, other: &Self) -> usize {
-        self.words.iter().filter(|&&word| other.says(word)).count()
-    }
 }
 
 /// Reads the gist of a passage. Words that carry nothing are left out, endings are cut off, and

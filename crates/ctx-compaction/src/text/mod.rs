@@ -8,9 +8,9 @@ mod spoken;
 mod token;
 
 pub(crate) use gist::{Gist, gist};
-pub(crate) use json::{Named, strings};
+pub(crate) use json::strings;
 pub(crate) use marks::{Marks, marks};
-pub(crate) use sentences::{Segment, clip, segments, sentences};
+pub(crate) use sentences::{clip, segments, sentences};
 pub(crate) use spoken::spoken;
 pub(crate) use token::{
     NormalForm, Token, is_cjk, normal_form, number, split_line, stands_alone, tokens,

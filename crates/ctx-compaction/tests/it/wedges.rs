@@ -98,7 +98,7 @@ fn every_run_commits_something_that_fits_or_needed_nothing() {
     assert!(tally.by_model > RUNS / 50 && tally.extractive > RUNS / 4, "{tally:?}");
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     compacted: u64,
     nothing: u64,

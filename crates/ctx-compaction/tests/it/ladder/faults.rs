@@ -104,7 +104,7 @@ fn what_cannot_pass_is_not_tried_again_whatever_the_provider_says() {
 #[test]
 fn waits_double_and_what_the_provider_asks_for_is_waited() {
     let once = Reply::Retryable(ErrorKind::Upstream);
-    let a = Arc::new(model("a").replies([once.clone(), once.clone(), text(GOOD)]));
+    let a = Arc::new(model("a").replies([once.clone(), once, text(GOOD)]));
     let (_, _, timer) = climb(&job(Config::default()), &[&a]);
     let waited = timer.elapsed().as_millis();
     assert!((1_200..=1_800).contains(&waited), "500 and 1,000 ms, a fifth either way: {waited}");
