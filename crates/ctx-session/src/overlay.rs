@@ -262,7 +262,11 @@ pub(crate) fn check_header(line: &[u8]) -> Result<()> {
         Ok(header) if header.kind == "overlay" => {
             Err(Error::new(ErrorKind::UnknownFormat, "the overlay has another version")
                 .with("version", header.version)
-                .with("supported", VERSION))
+                .with("supported", VERSION)
+                .hint(
+                    "use a ctx that knows this version, or move the file away to begin a new \
+                     overlay; the transcript is not affected",
+                ))
         }
         _ => Err(Error::new(ErrorKind::Corrupt, "the overlay's first line is damaged")
             .hint("move the file away to begin a new overlay; the transcript is not affected")),
@@ -355,6 +359,21 @@ mod tests {
         second.append(&compaction(), None, Timestamp(1)).unwrap();
         let contents = second.read().unwrap();
         assert_eq!((contents.entries.len(), contents.bad_lines), (2, 1));
+    }
+
+    #[test]
+    fn a_first_line_that_is_not_known_says_what_to_do() {
+        let (_dir, home, source) = setup();
+        let overlay = Overlay::of(&home, &source).unwrap();
+        std::fs::create_dir_all(overlay.path().parent().unwrap()).unwrap();
+        let newer = "{\"type\":\"overlay\",\"version\":2,\"source\":\"/\"}\n";
+        for (line, kind) in [(newer, ErrorKind::UnknownFormat), ("{}\n", ErrorKind::Corrupt)] {
+            std::fs::write(overlay.path(), line).unwrap();
+            let error = overlay.append(&compaction(), None, Timestamp(1)).unwrap_err();
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.hint_text().is_some_and(|hint| hint.contains("move the file away")));
+            assert_eq!(std::fs::read_to_string(overlay.path()).unwrap(), line);
+        }
     }
 
     #[test]

@@ -44,7 +44,8 @@ pub(crate) struct CompactionBody<'a> {
     tokens_after: Option<Tokens>,
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<&'a serde_json::Value>,
-    /// For pi: something other than the agent itself wrote it.
+    /// For pi: something other than the agent itself wrote it, and what files it names are not
+    /// those of the session so far.
     from_hook: bool,
     ctx: Mark,
 }
@@ -58,10 +59,17 @@ impl<'a> CompactionBody<'a> {
             tokens_before: compacted.tokens_before,
             tokens_after: compacted.tokens_after,
             details: compacted.details.as_ref(),
-            from_hook: true,
+            from_hook: !compacted.details.as_ref().is_some_and(has_file_lists),
             ctx: Mark { first_kept_hash, projections, archived: None },
         }
     }
+}
+
+/// Whether `details` holds the two lists with which pi goes on, if `fromHook` does not forbid it.
+fn has_file_lists(details: &serde_json::Value) -> bool {
+    let are_paths = |list: &Vec<serde_json::Value>| list.iter().all(serde_json::Value::is_string);
+    let lists = ["readFiles", "modifiedFiles"].map(|key| details.get(key)?.as_array());
+    lists.into_iter().all(|list| list.is_some_and(are_paths))
 }
 
 impl Body for CompactionBody<'_> {

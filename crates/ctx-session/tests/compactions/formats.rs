@@ -2,6 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use ctx_core::Compacted;
+use ctx_session::compactions::CompactedBy;
+use ctx_session::{Format, Transcript};
+use serde_json::{Value, json};
+
 use crate::back::{every_format, there_and_back};
 use crate::house::*;
 
@@ -47,4 +52,36 @@ fn what_stands_in_a_single_line_is_kept_in_part() {
     assert_eq!(texts(&house.open(), None), ["sum", "r1", "r2", "new"]);
     house.undo(None).unwrap();
     assert_eq!(texts(&house.open(), None), before);
+}
+
+/// pi adds to the file lists of earlier compactions, but for those of its extensions.
+#[test]
+fn pi_goes_on_from_the_file_lists_of_a_compaction_of_ours() {
+    let cases = [
+        (json!({"readFiles": ["a.rs"], "modifiedFiles": [], "receipt": {}}), false),
+        (json!({"readFiles": ["a.rs"]}), true),
+        (json!({"readFiles": "a.rs", "modifiedFiles": [7]}), true),
+        (json!({"rung": "extractive"}), true),
+        (json!([]), true),
+        (json!(null), true),
+    ];
+    for (details, from_hook) in cases {
+        for house in [House::ours(4), House::new(pi_tree().as_bytes())] {
+            let compacted = compacted("sum", &kept(&house.open(), 2));
+            let compacted = Compacted { details: Some(details.clone()), ..compacted };
+            let id = house.store(None, &compacted).unwrap();
+            let stored = house.open();
+            let line = stored.raw_line(stored.index_of(&id).unwrap()).unwrap();
+            let line: Value = serde_json::from_slice(&line).unwrap();
+            assert_eq!(line["fromHook"], from_hook, "{line}");
+            assert_eq!(line["details"], details);
+            // Whose it is, its mark says, also where it stands in the session itself.
+            let mut copy = Vec::new();
+            stored.convert(Format::Ctx, &mut copy).unwrap();
+            for transcript in [stored, Transcript::from_bytes(copy).unwrap()] {
+                let newest = transcript.compaction_list(None).unwrap().pop().unwrap();
+                assert_eq!((newest.id, newest.by), (id.clone(), CompactedBy::Ctx), "{line}");
+            }
+        }
+    }
 }
