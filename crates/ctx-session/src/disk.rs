@@ -97,10 +97,18 @@ pub(crate) fn sync_dir(path: &Path) -> Result<()> {
     Ok(())
 }
 
+const TEMPORARY: &str = ".tmp";
+
+/// Whether a file whose name is another's and `suffix` is one that [`replace`] was writing.
+pub(crate) fn is_temporary(suffix: &str) -> bool {
+    let id = suffix.strip_prefix('.').and_then(|rest| rest.strip_suffix(TEMPORARY));
+    id.is_some_and(|id| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
 /// Puts `bytes` in the place of `path`: readers see the old file or the new one, also after a
 /// crash. The caller holds whatever lock guards the file.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    let temporary = beside(path, &format!(".{}.tmp", uuid::Uuid::new_v4().simple()));
+    let temporary = beside(path, &format!(".{}{TEMPORARY}", uuid::Uuid::new_v4().simple()));
     let write = || {
         let mut file = private().write(true).create_new(true).open(&temporary)?;
         file.write_all(bytes)?;

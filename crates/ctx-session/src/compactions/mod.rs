@@ -32,6 +32,7 @@
 //! # Ok::<(), ctx_core::Error>(())
 //! ```
 
+mod archive;
 mod body;
 mod forms;
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ctx_core::{EntryId, Error, ErrorKind, IdSource, Result, Timestamp};
 use ctx_dialect::json::{Object, quote};
 
+use super::archive::{archive, clear_stale, free_name};
 use super::body::{MARK, Mark};
 use super::place::is_foreign;
 use crate::branch::Branch;
@@ -36,7 +37,7 @@ pub struct Rewritten {
 ///
 /// The session as it was stays beside it, as `<file>.archived-<n>`, which the summary's entry names;
 /// none that is there already is overwritten. The new file takes its place in one step: a crash
-/// leaves the one or the other. What the summary stands for is only in the archived file from then
+/// leaves the one or the other, and what else it leaves the next rewrite takes away. What the summary stands for is only in the archived file from then
 /// on, so the compaction can no longer be undone.
 ///
 /// # Errors
@@ -64,6 +65,7 @@ pub fn rewrite_compacted(path: &Path) -> Result<Rewritten> {
         return Err(error.with("archived in", archived).hint(first));
     }
     let cut = Cut::of(&transcript, &branch, place);
+    clear_stale(path);
     let archived = free_name(path)?;
     let bytes = cut.write(&archived)?;
     check(&transcript, &bytes)?;
@@ -75,7 +77,10 @@ pub fn rewrite_compacted(path: &Path) -> Result<Rewritten> {
             .hint("try again; let no other program write to it meanwhile"));
     }
     archive(path, &archived)?;
-    disk::replace(path, &bytes)?;
+    if let Err(error) = disk::replace(path, &bytes) {
+        clear_stale(path);
+        return Err(error);
+    }
     let compaction = transcript.entries.get(cut.compaction).map(|entry| entry.id.clone());
     Ok(Rewritten {
         archived,
@@ -262,35 +267,4 @@ fn check(before: &Transcript, bytes: &[u8]) -> Result<()> {
     Err(Error::new(ErrorKind::Corrupt, "the session would read differently when rewritten")
         .with("path", before.file().unwrap_or(Path::new("")).display())
         .hint("it is left as it is; `ctx check` may tell what is unusual in it"))
-}
-
-/// A name beside the session that is not taken.
-fn free_name(path: &Path) -> Result<PathBuf> {
-    let mut n = 1u32;
-    loop {
-        let name = disk::beside(path, &format!(".archived-{n}"));
-        match name.symlink_metadata() {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(name),
-            Err(e) => return Err(disk::io_error("cannot look for a name", &name, e)),
-            Ok(_) => n += 1,
-        }
-    }
-}
-
-/// Gives the session a second name, durably, or a copy where the file system knows no such thing.
-fn archive(path: &Path, archived: &Path) -> Result<()> {
-    let failed = |e| disk::io_error("cannot archive the session", archived, e);
-    match std::fs::hard_link(path, archived) {
-        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => return Err(failed(e)),
-        Err(_) => {
-            let copy = || {
-                let mut copy = disk::private().write(true).create_new(true).open(archived)?;
-                std::io::copy(&mut std::fs::File::open(path)?, &mut copy)?;
-                copy.sync_all()
-            };
-            copy().map_err(failed)?;
-        }
-        Ok(()) => {}
-    }
-    disk::sync_dir(disk::parent(path))
 }

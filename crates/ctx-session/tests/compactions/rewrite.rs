@@ -1,7 +1,7 @@
 //! Sessions written anew, and PonyBunny's compacted history.
 
 use ctx_core::ErrorKind;
-use ctx_session::compactions::{rewrite_compacted, undo_compaction};
+use ctx_session::compactions::{rewrite_compacted, store_compaction, undo_compaction};
 use ctx_session::log::{LogOptions, NewEntry, SessionLog};
 use ctx_session::{ConvertOptions, Format, Transcript};
 
@@ -69,6 +69,75 @@ fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
     rewrite_compacted(&house.path).unwrap();
     assert_eq!(snapshot(&house.open(), None), before);
     assert_eq!(texts(&house.open(), None), ["third", "m10"]);
+}
+
+#[test]
+fn what_a_killed_rewrite_left_is_taken_away_by_the_next() {
+    let house = House::ours(6);
+    let beside = |suffix: &str| house.path.with_file_name(format!("session.jsonl{suffix}"));
+    let id = "0123456789abcdef0123456789abcdef";
+    // Killed after the archive, once where files can have two names and once where they can not.
+    let bytes = std::fs::read(&house.path).unwrap();
+    std::fs::hard_link(&house.path, beside(".archived-1")).unwrap();
+    std::fs::write(beside(".archived-2"), &bytes[..bytes.len() / 2]).unwrap();
+    // Killed before the new file was in its place.
+    std::fs::write(beside(&format!(".{id}.tmp")), "half").unwrap();
+    // And what only looks like it.
+    let others = [
+        ".archived-3",
+        ".archived-1.gz",
+        ".archived-x",
+        ".notes.tmp",
+        &format!(".{id}.tmp.bak"),
+        &format!("-{id}.tmp"),
+    ];
+    for other in others {
+        std::fs::write(beside(other), "theirs").unwrap();
+    }
+    std::fs::create_dir(beside(&format!(".{}.tmp", id.replace('0', "f")))).unwrap();
+    let elsewhere = house.path.with_file_name(format!("other.jsonl.{id}.tmp"));
+    std::fs::write(&elsewhere, "of another session").unwrap();
+
+    house.store(None, &compacted("sum", &kept(&house.open(), 2))).unwrap();
+    let bytes = std::fs::read(&house.path).unwrap();
+    let before = snapshot(&house.open(), None);
+    let rewritten = rewrite_compacted(&house.path).unwrap();
+    assert_eq!(rewritten.archived, beside(".archived-1"));
+    assert_eq!(std::fs::read(&rewritten.archived).unwrap(), bytes);
+    assert!(!beside(".archived-2").exists() && !beside(&format!(".{id}.tmp")).exists());
+    for other in others {
+        assert_eq!(std::fs::read_to_string(beside(other)).unwrap(), "theirs", "{other}");
+    }
+    assert!(elsewhere.exists() && beside(&format!(".{}.tmp", id.replace('0', "f"))).exists());
+    assert_eq!(snapshot(&house.open(), None), before);
+
+    // What was archived for good stays.
+    house.store(None, &compacted("again", &kept(&house.open(), 1))).unwrap();
+    assert_eq!(rewrite_compacted(&house.path).unwrap().archived, beside(".archived-2"));
+    assert_eq!(std::fs::read(beside(".archived-1")).unwrap(), bytes);
+}
+
+/// Here the name of the file that is to be put in place is too long, and that of the archive is not.
+#[test]
+#[cfg(unix)]
+fn a_rewrite_that_fails_leaves_no_archive() {
+    let house = House::ours(4);
+    let long = house.path.with_file_name("x".repeat(230));
+    std::fs::rename(&house.path, &long).unwrap();
+    let store = |summary: &str| {
+        let first_kept = kept(&Transcript::open(&long).unwrap(), 1);
+        store_compaction(&house.home, &long, None, &compacted(summary, &first_kept), NOW).unwrap();
+    };
+    store("sum");
+    let bytes = std::fs::read(&long).unwrap();
+    for _ in 0..2 {
+        assert_eq!(rewrite_compacted(&long).unwrap_err().kind(), ErrorKind::Io);
+        assert_eq!(std::fs::read(&long).unwrap(), bytes);
+        let names = std::fs::read_dir(long.parent().unwrap()).unwrap();
+        let names = names.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let archived: Vec<_> = names.filter(|name| name.contains("archived")).collect();
+        assert_eq!(archived, Vec::<String>::new());
+    }
 }
 
 #[test]
