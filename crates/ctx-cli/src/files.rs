@@ -37,9 +37,29 @@ fn is_page(path: &Path) -> bool {
     read.is_ok() && PAGE_MARKS.iter().any(|mark| head.contains(mark))
 }
 
+/// Who may read an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// Those that may read any new file of the user's.
+    Usual,
+    /// Its owner alone, from its first byte on.
+    Owner,
+}
+
 /// Writes what was made of the transcript `source` to a file, whole or not at all: beside its
 /// place, then moved there. The transcript itself is never replaced, whatever was asked for.
 pub(crate) fn write_beside<T>(
+    source: &Path,
+    path: &Path,
+    existing: Existing,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    write_for(Readers::Usual, source, path, existing, write)
+}
+
+/// As [`write_beside`], with a say in who may read it.
+pub(crate) fn write_for<T>(
+    readers: Readers,
     source: &Path,
     path: &Path,
     existing: Existing,
@@ -73,8 +93,14 @@ pub(crate) fn write_beside<T>(
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
+        let mode = match readers {
+            Readers::Usual => 0o666,
+            Readers::Owner => 0o600,
+        };
+        builder.permissions(std::fs::Permissions::from_mode(mode));
     }
+    #[cfg(not(unix))]
+    let _ = readers;
     let mut file = builder.tempfile_in(folder).map_err(|e| failed(&e))?;
     let mut writer = BufWriter::new(file.as_file_mut());
     let written = write(&mut writer)?;
@@ -95,5 +121,41 @@ pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
         _ => false,
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_is_for_its_owner_is_so_while_it_is_written() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("out");
+        let modes = || {
+            let files = std::fs::read_dir(dir.path()).expect("a folder");
+            let mode = |file: io::Result<std::fs::DirEntry>| {
+                file.and_then(|file| file.metadata()).expect("a file").permissions().mode() & 0o777
+            };
+            files.map(mode).collect::<Vec<_>>()
+        };
+        // A file that is replaced may have been for everybody.
+        for existing in [Existing::Keep, Existing::Replace] {
+            let source = dir.path().join("nothing");
+            let replaced = usize::from(existing == Existing::Replace);
+            let found = write_for(Readers::Owner, &source, &path, existing, |writer| {
+                writer.write_all(b"secret")?;
+                writer.flush()?;
+                Ok(modes())
+            });
+            let found = found.expect("written");
+            assert_eq!(found.iter().filter(|mode| **mode == 0o600).count(), 1, "{found:?}");
+            assert_eq!(found.len(), 1 + replaced);
+            assert_eq!(modes(), [0o600]);
+            let open = std::fs::Permissions::from_mode(0o644);
+            std::fs::set_permissions(&path, open).expect("rights");
+        }
     }
 }
