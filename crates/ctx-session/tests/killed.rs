@@ -18,6 +18,7 @@ use ctx_session::key::FileId;
 use ctx_session::log::{Durability, LogOptions, NewEntry, NewSession, SessionLog};
 use ctx_session::paths::Home;
 use ctx_session::{Transcript, open};
+use ctx_testkit::Random;
 
 const CHILD: &str = "CTX_TEST_CHILD";
 const SEED: &str = "CTX_TEST_SEED";
@@ -127,18 +128,6 @@ impl Session {
     }
 }
 
-/// Numbers that look random and are the same in every run (xorshift64*).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % n.max(1)
-    }
-}
-
 /// Says something to the parent, in one write.
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
@@ -177,17 +166,17 @@ impl Writer {
     }
 
     /// What to do next: there is always something to say, and often something to compact or undo.
-    fn choose(&self, transcript: &Transcript, dice: &mut Dice) -> Step {
+    fn choose(&self, transcript: &Transcript, random: &mut Random) -> Step {
         let now = Session::found(transcript);
         let undone = |wanted: bool| now.compactions.iter().rposition(|c| c.2 == wanted);
         let message = Step::Message(format!("m{}", now.messages.len()));
         if now.messages.len() < 2 {
             return message;
         }
-        match dice.below(5) {
+        match random.below(5) {
             0 => message,
             1 | 2 => {
-                let back = 1 + dice.below(now.messages.len().min(4) as u64) as usize;
+                let back = 1 + random.below(now.messages.len().min(4));
                 let summary = format!("s{}", now.compactions.len());
                 Step::Compact(summary, now.messages.len() - back)
             }
@@ -265,11 +254,11 @@ impl Writer {
 
     /// Goes on until killed.
     fn work(&self, seed: u64) -> ! {
-        let mut dice = Dice(seed);
+        let mut random = Random::seeded(seed);
         say("ready");
         loop {
             let transcript = open(&self.home, &self.path).unwrap();
-            let step = self.choose(&transcript, &mut dice);
+            let step = self.choose(&transcript, &mut random);
             say(&format!("try {}", step.write()));
             let id = self.act(&transcript, &step);
             say(&format!("did {id}"));
@@ -290,11 +279,7 @@ fn kill_writers(test: &str, place: Place) {
         let seed = std::env::var(SEED).unwrap().parse().unwrap();
         Writer::at(Path::new(&dir), place).work(seed);
     }
-    let mut dice = Dice(match place {
-        Place::Ours => 0x9E37_79B9,
-        Place::Foreign => 0x7F4A_7C15,
-        Place::Rewritten => 0x2545_F491,
-    });
+    let mut random = Random::seeded(place as u64);
     let (mut steps, mut caught, mut rewritten) = (0, 0, 0);
     for _ in 0..KILLS / KILLS_A_SESSION {
         let dir = tempfile::tempdir().unwrap();
@@ -303,7 +288,7 @@ fn kill_writers(test: &str, place: Place) {
         let mut session = Session::default();
         let mut stored: Vec<EntryId> = Vec::new();
         for _ in 0..KILLS_A_SESSION {
-            let mut child = spawn(test, dir.path(), dice.below(u64::MAX) | 1);
+            let mut child = spawn(test, dir.path(), random.next());
             let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
             let said = |line: std::io::Result<String>| {
                 let line = line.unwrap();
@@ -311,7 +296,7 @@ fn kill_writers(test: &str, place: Place) {
             };
             assert!(lines.by_ref().filter_map(said).any(|said| said == "ready"));
             // No waiting for anything: the moment is meant to be any.
-            std::thread::sleep(Duration::from_micros(dice.below(LONGEST)));
+            std::thread::sleep(Duration::from_micros(random.next() % LONGEST));
             child.kill().unwrap();
             let mut trying = None;
             for said in lines.filter_map(said) {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // A test; the lint only knows those inside of `#[test]`.
 
 use ctx_session::{Format, Transcript};
+use ctx_testkit::Random;
 
 /// Sound samples, one a format.
 const SAMPLES: [&str; 6] = [
@@ -57,53 +58,41 @@ const PIECES: [&[u8]; 16] = [
     b"\xEF\xBB\xBF",
 ];
 
-/// Numbers that look random and are the same in every run (xorshift64*).
-struct Dice(u64);
+/// A piece of `bytes`.
+fn range(bytes: &[u8], random: &mut Random) -> std::ops::Range<usize> {
+    let from = random.below(bytes.len());
+    let len = random.below(40.min(bytes.len() - from + 1));
+    from..from + len
+}
 
-impl Dice {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % n.max(1)
+fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
+    if bytes.is_empty() {
+        return;
     }
-
-    /// A piece of `bytes`.
-    fn range(&mut self, bytes: &[u8]) -> std::ops::Range<usize> {
-        let from = self.below(bytes.len());
-        let len = self.below(40.min(bytes.len() - from + 1));
-        from..from + len
-    }
-
-    fn damage(&mut self, bytes: &mut Vec<u8>) {
-        if bytes.is_empty() {
-            return;
+    let at = random.below(bytes.len());
+    match random.below(7) {
+        0 => bytes[at] ^= 1 << random.below(8),
+        1 => bytes.truncate(at),
+        2 => drop(bytes.drain(range(bytes, random))),
+        3 => {
+            let copy = bytes[range(bytes, random)].to_vec();
+            bytes.splice(at..at, copy);
         }
-        let at = self.below(bytes.len());
-        match self.below(7) {
-            0 => bytes[at] ^= 1 << self.below(8),
-            1 => bytes.truncate(at),
-            2 => drop(bytes.drain(self.range(bytes))),
-            3 => {
-                let copy = bytes[self.range(bytes)].to_vec();
-                bytes.splice(at..at, copy);
-            }
-            4 => {
-                let lines: Vec<&[u8]> = bytes.split_inclusive(|&b| b == b'\n').collect();
-                let copy = lines[self.below(lines.len())].to_vec();
-                bytes.splice(at..at, copy);
-            }
-            5 => {
-                let mut lines: Vec<Vec<u8>> =
-                    bytes.split_inclusive(|&b| b == b'\n').map(<[u8]>::to_vec).collect();
-                let (a, b) = (self.below(lines.len()), self.below(lines.len()));
-                lines.swap(a, b);
-                *bytes = lines.concat();
-            }
-            _ => {
-                let piece = PIECES[self.below(PIECES.len())];
-                bytes.splice(at..at, piece.iter().copied());
-            }
+        4 => {
+            let lines: Vec<&[u8]> = bytes.split_inclusive(|&b| b == b'\n').collect();
+            let copy = lines[random.below(lines.len())].to_vec();
+            bytes.splice(at..at, copy);
+        }
+        5 => {
+            let mut lines: Vec<Vec<u8>> =
+                bytes.split_inclusive(|&b| b == b'\n').map(<[u8]>::to_vec).collect();
+            let (a, b) = (random.below(lines.len()), random.below(lines.len()));
+            lines.swap(a, b);
+            *bytes = lines.concat();
+        }
+        _ => {
+            let piece = PIECES[random.below(PIECES.len())];
+            bytes.splice(at..at, piece.iter().copied());
         }
     }
 }
@@ -150,12 +139,12 @@ fn exercise(bytes: Vec<u8>) -> bool {
 
 #[test]
 fn damaged_at_random() {
-    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    let mut random = Random::seeded(1);
     let mut read = 0;
     for round in 0..6_000 {
         let mut bytes = SAMPLES[round % SAMPLES.len()].as_bytes().to_vec();
-        for _ in 0..=dice.below(6) {
-            dice.damage(&mut bytes);
+        for _ in 0..=random.below(6) {
+            damage(&mut bytes, &mut random);
         }
         read += usize::from(exercise(bytes));
     }

@@ -4,29 +4,15 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use ctx_core::{Counter, Profile};
 use ctx_session::{EntryKind, Format, ProblemKind, Transcript};
+use ctx_testkit::recorded;
 use serde_json::Value;
-
-/// The shared data, or `None` with a word about it.
-fn data(path: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("CTX_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let path = folder.join(path);
-    if path.exists() {
-        return Some(path);
-    }
-    println!("skipped: {} is not there (set CTX_DATA)", path.display());
-    None
-}
 
 #[test]
 fn pi_computes_the_same() {
-    let Some(file) = data("pi/before-compaction.jsonl") else { return };
+    let Some(file) = recorded("pi/before-compaction.jsonl") else { return };
     let golden = std::fs::read_to_string(file.with_file_name("golden.json")).unwrap();
     let golden: Value = serde_json::from_str(&golden).unwrap();
     let whole = std::fs::read_to_string(&file).unwrap();
@@ -68,7 +54,7 @@ fn pi_computes_the_same() {
 
 #[test]
 fn a_pi_session_in_numbers() {
-    let Some(file) = data("pi/before-compaction.jsonl") else { return };
+    let Some(file) = recorded("pi/before-compaction.jsonl") else { return };
     let transcript = Transcript::open(&file).unwrap();
     assert_eq!(transcript.format(), Format::Pi);
     assert_eq!(transcript.header().version, Some(1));
@@ -92,7 +78,7 @@ fn claude_code_requests_are_its_message_ids() {
         ("15_2026-02-01_1e0816ef", 204, 0),
     ];
     for (name, requests, bad) in files {
-        let Some(file) = data(&format!("claude-code/{name}.jsonl")) else { return };
+        let Some(file) = recorded(&format!("claude-code/{name}.jsonl")) else { return };
         let transcript = Transcript::open(&file).unwrap();
         assert_eq!(transcript.format(), Format::ClaudeCode);
         let line = transcript.main_line().unwrap();
@@ -112,7 +98,7 @@ fn claude_code_requests_are_its_message_ids() {
 
 #[test]
 fn claude_code_compactions_begin_the_context() {
-    let Some(file) = data("claude-code/03_2026-01-08_0442a060.jsonl") else { return };
+    let Some(file) = recorded("claude-code/03_2026-01-08_0442a060.jsonl") else { return };
     let transcript = Transcript::open(&file).unwrap();
     assert_eq!(transcript.compactions().unwrap(), 2);
     let context = transcript.context(None).unwrap();

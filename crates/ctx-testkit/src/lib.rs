@@ -8,11 +8,15 @@
 
 #[cfg(feature = "provider")]
 pub mod provider;
+mod random;
+mod recorded;
 mod sample;
 mod summarizer;
 mod transcript;
 mod virtual_timer;
 
+pub use random::Random;
+pub use recorded::recorded;
 pub use sample::{Sample, entries};
 pub use summarizer::{FaultySummarizer, Reply, ScriptedSummarizer, faithful_summary};
 pub use transcript::{RandomTranscript, Transcript};

@@ -9,9 +9,9 @@ use ctx_core::{Result, Role};
 use ctx_dialect::anthropic;
 use ctx_dialect::json::Object;
 
-use super::jsonl::LineFormat;
+use super::jsonl::{LineFormat, Record};
 use super::{SYNTHETIC, timestamp};
-use crate::builder::{Builder, Draft, Parent, Place};
+use crate::builder::{Builder, Draft, Parent};
 use crate::entry::{Audience, Detail, EntryKind};
 use crate::load::{Recipe, peek_role, place_in};
 
@@ -26,13 +26,8 @@ pub(super) struct Claude {
 }
 
 impl LineFormat for Claude {
-    fn object(
-        &mut self,
-        out: &mut Builder,
-        object: &Object<'_>,
-        text: &str,
-        place: Place,
-    ) -> Result<()> {
+    fn object(&mut self, out: &mut Builder, record: Record<'_>) -> Result<()> {
+        let Record { object, text, place } = record;
         header(out, object);
         let kind = object.text("type").unwrap_or_default();
         let sidechain = object.is_true("isSidechain");

@@ -6,9 +6,9 @@ use ctx_core::{Result, Role, Usage};
 use ctx_dialect::json::Object;
 use ctx_dialect::openai_responses::item_role;
 
-use super::jsonl::LineFormat;
+use super::jsonl::{LineFormat, Record};
 use super::timestamp;
-use crate::builder::{Builder, Draft, Place};
+use crate::builder::{Builder, Draft};
 use crate::entry::{Detail, EntryKind};
 use crate::load::{Recipe, place_in};
 
@@ -22,15 +22,10 @@ pub(super) struct Codex {
 }
 
 impl LineFormat for Codex {
-    fn object(
-        &mut self,
-        out: &mut Builder,
-        object: &Object<'_>,
-        text: &str,
-        place: Place,
-    ) -> Result<()> {
+    fn object(&mut self, out: &mut Builder, record: Record<'_>) -> Result<()> {
+        let Record { object, text, place } = record;
         let Some(payload) = object.get("payload") else {
-            return self.bare(out, object, text, place);
+            return self.bare(out, record);
         };
         let kind = object.text("type").unwrap_or_default();
         let inner = Object::of(payload).unwrap_or_default();
@@ -39,7 +34,7 @@ impl LineFormat for Codex {
         draft.part = place_in(text, payload.get());
         match &*kind {
             "session_meta" => self.header(out, &inner, payload.get()),
-            "response_item" => return self.item(out, &inner, draft, text, place),
+            "response_item" => return self.item(out, &inner, draft, record),
             "compacted" => {
                 self.answer = None;
                 draft.kind = EntryKind::Compaction;
@@ -70,9 +65,9 @@ impl Codex {
         out: &mut Builder,
         item: &Object<'_>,
         mut draft: Draft<'_>,
-        text: &str,
-        place: Place,
+        record: Record<'_>,
     ) -> Result<()> {
+        let Record { text, place, .. } = record;
         let role = item_role(item);
         if matches!(role, Role::Other(_)) && item.text("type").is_some_and(|t| t != "message") {
             // A ghost snapshot, a compaction marker: carried, but nothing a model is sent as text.
@@ -105,18 +100,13 @@ impl Codex {
     }
 
     /// The older form: the first line is the header, each other line an item.
-    fn bare(
-        &mut self,
-        out: &mut Builder,
-        object: &Object<'_>,
-        text: &str,
-        place: Place,
-    ) -> Result<()> {
+    fn bare(&mut self, out: &mut Builder, record: Record<'_>) -> Result<()> {
+        let Record { object, text, place } = record;
         let mut draft = Draft::new(EntryKind::Other("state".into()));
         draft.timestamp = timestamp(object);
         draft.part = place_in(text, text);
         if object.has("type") {
-            return self.item(out, object, draft, text, place);
+            return self.item(out, object, draft, record);
         }
         if out.header.raw.is_none() && object.has("id") {
             self.header(out, object, text);

@@ -9,7 +9,7 @@ use ctx_dialect::json::{Object, elements_prefix, relaxed};
 use serde_json::value::RawValue;
 
 use super::around::read_around;
-use super::jsonl::LineFormat;
+use super::jsonl::{LineFormat, Record};
 use super::timestamp;
 use crate::builder::{Builder, Draft, Parent, Place};
 use crate::detect::message_format;
@@ -240,14 +240,8 @@ fn push_message(out: &mut Builder, text: &str, place: Place, recipe: Recipe) -> 
 pub(super) struct MessageLines(pub(super) Format);
 
 impl LineFormat for MessageLines {
-    fn object(
-        &mut self,
-        out: &mut Builder,
-        _object: &Object<'_>,
-        text: &str,
-        place: Place,
-    ) -> Result<()> {
-        push_message(out, text, place, recipe(self.0))
+    fn object(&mut self, out: &mut Builder, record: Record<'_>) -> Result<()> {
+        push_message(out, record.text, record.place, recipe(self.0))
     }
 
     fn end(&mut self, _out: &mut Builder) {}

@@ -15,16 +15,18 @@ use crate::source::{Source, Span, fingerprint};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
+/// An object that was read, the text it was read from, and where that stands.
+#[derive(Clone, Copy)]
+pub(super) struct Record<'a> {
+    pub(super) object: &'a Object<'a>,
+    pub(super) text: &'a str,
+    pub(super) place: Place,
+}
+
 /// A format that is written line by line.
 pub(super) trait LineFormat {
     /// Takes in one object.
-    fn object(
-        &mut self,
-        out: &mut Builder,
-        object: &Object<'_>,
-        text: &str,
-        place: Place,
-    ) -> Result<()>;
+    fn object(&mut self, out: &mut Builder, record: Record<'_>) -> Result<()>;
 
     /// The file is over.
     fn end(&mut self, out: &mut Builder);
@@ -79,7 +81,7 @@ fn one(out: &mut Builder, format: &mut impl LineFormat, line: Line<'_>) -> Resul
                 let note = "no line break after the last line";
                 out.problems.note_once(number, ProblemKind::NoFinalNewline, note);
             }
-            format.object(out, &object, &text, place)
+            format.object(out, Record { object: &object, text: &text, place })
         }
         Err(_) => broken(out, format, &text, place, terminated),
     }
@@ -98,7 +100,8 @@ fn broken(
     {
         let note = "values that JSON does not know, such as NaN: read as null, or escaped";
         out.problems.bad_line(place.line, ProblemKind::MendedValue, note);
-        return format.object(out, &object, &mended, Place { mended: true, ..place });
+        let place = Place { mended: true, ..place };
+        return format.object(out, Record { object: &object, text: &mended, place });
     }
     let found = salvage(text);
     // In text mended for its encoding an object's place is not its place in the file.
@@ -131,7 +134,7 @@ fn broken(
         let (from, to) = place_in(text, piece);
         let span = Span { offset: place.span.offset + u64::from(from), len: to - from };
         let place = Place { span, fingerprint: fingerprint(piece.as_bytes()), ..place };
-        format.object(out, &object, piece, place)?;
+        format.object(out, Record { object: &object, text: piece, place })?;
     }
     Ok(())
 }

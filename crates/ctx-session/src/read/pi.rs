@@ -6,7 +6,7 @@ use ctx_core::{Result, Role};
 use ctx_dialect::json::{Object, identifier};
 use serde_json::value::RawValue;
 
-use super::jsonl::LineFormat;
+use super::jsonl::{LineFormat, Record};
 use super::{SYNTHETIC, SYSTEM_PROMPT, TOOLS, timestamp};
 use crate::builder::{Builder, Draft, Parent, Place, short};
 use crate::entry::{Audience, Detail, EntryKind};
@@ -27,13 +27,8 @@ pub(super) struct Pi {
 }
 
 impl LineFormat for Pi {
-    fn object(
-        &mut self,
-        out: &mut Builder,
-        object: &Object<'_>,
-        text: &str,
-        place: Place,
-    ) -> Result<()> {
+    fn object(&mut self, out: &mut Builder, record: Record<'_>) -> Result<()> {
+        let Record { object, text, place } = record;
         let kind = object.text("type").unwrap_or_default();
         if kind == "session" {
             self.header(out, object, text, place);

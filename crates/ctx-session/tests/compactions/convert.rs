@@ -1,11 +1,10 @@
 //! Sessions of ctx made of other files.
 
-use std::path::PathBuf;
-
 use ctx_core::{EntryId, Projected, Projection, ProjectionKey};
 use ctx_session::compactions::{CompactedBy, rewrite_compacted};
 use ctx_session::log::{LogOptions, SessionLog};
 use ctx_session::{Format, Transcript, keep_sent_forms};
+use ctx_testkit::recorded;
 
 use crate::back::{every_format, there_and_back};
 use crate::house::*;
@@ -218,16 +217,9 @@ fn a_history_kept_in_part_has_no_place_and_is_named() {
 
 #[test]
 fn recorded_sessions_become_ours() {
-    let data = std::env::var_os("CTX_DATA").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
     let files = ["pi/before-compaction.jsonl", "claude-code/03_2026-01-08_0442a060.jsonl"];
-    for file in files.map(|file| data.join(file)) {
-        let Ok(bytes) = std::fs::read(&file) else {
-            println!("skipped: {} is not there (set CTX_DATA)", file.display());
-            continue;
-        };
+    for file in files.into_iter().filter_map(recorded) {
+        let bytes = std::fs::read(&file).unwrap();
         let house = House::new(&bytes);
         house.store(None, &compacted("sum", &kept(&house.open(), 5))).unwrap();
         let (ours, _) = as_session(&house);

@@ -1,6 +1,7 @@
 //! What is broken hides nothing, and costs no more than linear time.
 
 use ctx_session::{Format, ProblemKind, Transcript};
+use ctx_testkit::Random;
 
 use crate::house::*;
 
@@ -141,34 +142,22 @@ fn many_compactions_take_linear_time() {
     assert_eq!(copy, std::fs::read(&house.path).unwrap());
 }
 
-/// Numbers that look random and are the same in every run (xorshift64*).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % n.max(1)
-    }
-
-    fn damage(&mut self, lines: &mut Vec<String>) {
-        let (from, to) = (self.below(lines.len()), self.below(lines.len()));
-        match self.below(5) {
-            0 => lines.swap(from, to),
-            1 => drop(lines.remove(from)),
-            2 => lines.insert(to, lines[from].clone()),
-            3 => {
-                let at = self.below(lines[from].len());
-                lines[from].truncate(at);
-            }
-            // One id in the place of another: cycles, strangers, messages that are undone.
-            _ => {
-                let ids = ["a", "b", "c", "l", "r", "r2", "o", "k1", "k2", "u1", "u2", "gone"];
-                let old = format!("\"{}\"", ids[self.below(ids.len())]);
-                let new = format!("\"{}\"", ids[self.below(ids.len())]);
-                lines[from] = lines[from].replacen(&old, &new, 1);
-            }
+fn damage(lines: &mut Vec<String>, random: &mut Random) {
+    let (from, to) = (random.below(lines.len()), random.below(lines.len()));
+    match random.below(5) {
+        0 => lines.swap(from, to),
+        1 => drop(lines.remove(from)),
+        2 => lines.insert(to, lines[from].clone()),
+        3 => {
+            let at = random.below(lines[from].len());
+            lines[from].truncate(at);
+        }
+        // One id in the place of another: cycles, strangers, messages that are undone.
+        _ => {
+            let ids = ["a", "b", "c", "l", "r", "r2", "o", "k1", "k2", "u1", "u2", "gone"];
+            let old = format!("\"{}\"", ids[random.below(ids.len())]);
+            let new = format!("\"{}\"", ids[random.below(ids.len())]);
+            lines[from] = lines[from].replacen(&old, &new, 1);
         }
     }
 }
@@ -207,12 +196,12 @@ fn an_overlay_damaged_at_random_leaves_the_transcript_whole() {
     std::fs::create_dir_all(overlay.parent().unwrap()).unwrap();
     let plain = Transcript::open(&house.path).unwrap();
     let line = plain.main_line().unwrap().len();
-    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    let mut random = Random::seeded(1);
     let mut in_force = 0;
     for round in 0..3_000 {
         let mut lines = sound.to_vec();
-        for _ in 0..=dice.below(4) {
-            dice.damage(&mut lines);
+        for _ in 0..=random.below(4) {
+            damage(&mut lines, &mut random);
         }
         std::fs::write(&overlay, lines.join("\n")).unwrap();
         let transcript = house.open();

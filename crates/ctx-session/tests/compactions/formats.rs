@@ -1,10 +1,9 @@
 //! There and back, in every format.
 
-use std::path::{Path, PathBuf};
-
 use ctx_core::Compacted;
 use ctx_session::compactions::CompactedBy;
 use ctx_session::{Format, Transcript};
+use ctx_testkit::recorded;
 use serde_json::{Value, json};
 
 use crate::back::{every_format, there_and_back};
@@ -22,23 +21,13 @@ fn a_compaction_goes_in_and_comes_out_of_every_format() {
 
 #[test]
 fn a_compaction_goes_in_and_comes_out_of_recorded_sessions() {
-    let data = std::env::var_os("CTX_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let mut seen = 0;
-    for folder in ["claude-code", "pi"] {
-        let Ok(files) = std::fs::read_dir(data.join(folder)) else { continue };
-        for file in files.map(|file| file.unwrap().path()) {
+    for folder in ["claude-code", "pi"].into_iter().filter_map(recorded) {
+        for file in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
             if file.extension().is_some_and(|extension| extension == "jsonl") {
                 let house = House::new(&std::fs::read(&file).unwrap());
                 there_and_back(&house, &file.display().to_string());
-                seen += 1;
             }
         }
-    }
-    if seen == 0 {
-        println!("skipped: {} is not there (set CTX_DATA)", data.display());
     }
 }
 

@@ -1,7 +1,6 @@
 //! Random transcripts for property tests.
 
 mod blocks;
-mod random;
 mod turn;
 mod words;
 
@@ -10,8 +9,8 @@ use std::sync::Arc;
 use ctx_core::{CallSpelling, ContextView, Entry, Message, Result, Timestamp, TokenLedger, Tokens};
 
 use self::blocks::SPELLINGS;
-use self::random::Random;
 use self::turn::Draft;
+use crate::Random;
 
 /// Bytes of a token, as transcripts are measured here.
 const BYTES_PER_TOKEN: usize = 4;

@@ -4,8 +4,8 @@ use ctx_core::{BashRun, Block, Message, RawJson, Role, ToolCall, ToolResult, Usa
 
 use super::Habits;
 use super::blocks::{bytes_of, image, quoted};
-use super::random::Random;
 use super::words;
+use crate::Random;
 
 /// System messages and summaries between the turns, at most.
 const MOST_PINS: usize = 3;

@@ -1,6 +1,6 @@
 //! What people, models and tools say.
 
-use super::random::Random;
+use crate::Random;
 
 /// Asks, as a person puts them. `{}` is something exact.
 const ASKS: &[&str] = &[

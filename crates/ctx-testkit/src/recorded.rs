@@ -1,0 +1,26 @@
+//! Recorded sessions, where they are at hand.
+
+use std::path::{Path, PathBuf};
+
+/// A file or folder of recorded sessions, under `$CTX_DATA` or else under `../shared/data` beside
+/// the workspace: they are too large to be part of it. `None` if it is not there, which a test that
+/// is skipped for it has said then.
+///
+/// ```
+/// let Some(file) = ctx_testkit::recorded("pi/golden.json") else { return };
+/// assert!(file.exists());
+/// ```
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+#[must_use]
+pub fn recorded(path: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("CTX_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
+    let path = folder.join(path);
+    if path.exists() {
+        return Some(path);
+    }
+    eprintln!("skipped: {} is not there (set CTX_DATA)", path.display());
+    None
+}
