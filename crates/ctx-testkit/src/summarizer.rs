@@ -37,6 +37,7 @@ pub struct ScriptedSummarizer {
     window: Tokens,
     /// USD for a million tokens, whichever way they go.
     price: Option<f64>,
+    overhead: Tokens,
     timer: Option<Arc<dyn Timer>>,
     script: Mutex<VecDeque<Reply>>,
     otherwise: Reply,
@@ -50,6 +51,7 @@ impl ScriptedSummarizer {
             name: name.into(),
             window: Tokens(128_000),
             price: None,
+            overhead: Tokens::ZERO,
             timer: None,
             script: Mutex::default(),
             otherwise: Reply::Faithful,
@@ -68,6 +70,13 @@ impl ScriptedSummarizer {
     #[must_use]
     pub fn with_price(mut self, usd: f64) -> Self {
         self.price = Some(usd);
+        self
+    }
+
+    /// Sets what its answers use beside their text.
+    #[must_use]
+    pub fn with_answer_overhead(mut self, overhead: Tokens) -> Self {
+        self.overhead = overhead;
         self
     }
 
@@ -111,6 +120,10 @@ impl Summarizer for ScriptedSummarizer {
 
     fn cost(&self, usage: &Usage) -> Option<f64> {
         self.price.map(|price| usage.total() as f64 * price / 1e6)
+    }
+
+    fn answer_overhead(&self) -> Tokens {
+        self.overhead
     }
 
     async fn summarize(&self, request: SummaryRequest) -> Result<Summary> {
