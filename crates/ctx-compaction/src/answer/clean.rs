@@ -79,38 +79,66 @@ pub(crate) fn visible(text: &str) -> String {
 }
 
 /// Only a tag at the beginning of a line opens or closes a block of thinking: a summary may well
-/// speak of such tags.
+/// speak of such tags. Where a tag has no other half, the text behind an opening one or before a
+/// closing one was thought, unless the summary had begun: then only the tag loses its force.
 fn without_thinking(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut inside: Option<&str> = None;
+    let mut inside: Option<Opened> = None;
+    let mut has_heading = false;
+    let mut start = 0;
     for line in text.split_inclusive('\n') {
+        let here = start;
+        start += line.len();
         let bare = line.trim_start();
-        let opened = THINKING.into_iter().find(|tag| starts_with_tag(bare, "<", tag));
-        if inside.is_none() && opened.is_some() {
-            inside = opened;
+        if inside.is_none() {
+            let opened = THINKING.into_iter().find(|tag| starts_with_tag(bare, "<", tag));
+            inside = opened.map(|tag| Opened { tag, at: here + line.len() - bare.len() });
+        }
+        if let Some(opened) = &inside {
+            if let Some(end) = end_of(line, opened.tag) {
+                inside = None;
+                let rest = line.get(end..).unwrap_or_default().trim_start();
+                has_heading |= is_heading(rest);
+                out.push_str(rest);
+            }
+            continue;
         }
         // A template that opens the block itself lets the answer begin inside.
-        let closed = inside.into_iter().chain(THINKING.into_iter().filter(|_| inside.is_none()));
-        let end = closed
-            .filter(|tag| inside.is_some() || starts_with_tag(bare, "</", tag))
-            .find_map(|tag| {
-                let close = format!("</{tag}>");
-                find_ignoring_case(line, &close).map(|at| at + close.len())
-            });
-        match (inside, end) {
-            (Some(_), Some(end)) => {
-                inside = None;
-                out.push_str(line.get(end..).unwrap_or_default().trim_start());
-            }
-            (None, Some(end)) => {
+        let closed = THINKING.into_iter().find(|tag| starts_with_tag(bare, "</", tag));
+        match closed.and_then(|tag| end_of(line, tag)) {
+            Some(_) if has_heading => out.push_str(&escaped(line, &THINKING)),
+            Some(end) => {
+                let rest = line.get(end..).unwrap_or_default().trim_start();
+                has_heading |= is_heading(rest);
                 out.clear();
-                out.push_str(line.get(end..).unwrap_or_default().trim_start());
+                out.push_str(rest);
             }
-            (Some(_), None) => {}
-            (None, None) => out.push_str(line),
+            None => {
+                has_heading |= is_heading(bare);
+                out.push_str(line);
+            }
         }
     }
+    if let Some(opened) = inside.filter(|_| has_heading) {
+        out.push_str(&escaped(text.get(opened.at..).unwrap_or_default(), &THINKING));
+    }
     out
+}
+
+/// A tag that is open, and where it stands.
+struct Opened {
+    tag: &'static str,
+    at: usize,
+}
+
+/// Where a line goes on behind the closing tag.
+fn end_of(line: &str, tag: &str) -> Option<usize> {
+    let close = format!("</{tag}>");
+    find_ignoring_case(line, &close).map(|at| at + close.len())
+}
+
+fn is_heading(line: &str) -> bool {
+    line.starts_with('#') && line.trim_start_matches('#').starts_with(' ')
 }
 
 fn starts_with_tag(line: &str, open: &str, tag: &str) -> bool {
@@ -237,6 +265,13 @@ mod tests {
             ("<thinking>hm</thinking>## Goal\n- x", "## Goal\n- x"),
             ("let me see\n</think>\n\n## Goal\n- x", "## Goal\n- x"),
             ("<think>\nnever closed", ""),
+            (
+                "## Goal\n- x\n</think>\n## Next Steps\n- y",
+                "## Goal\n- x\n&lt;/think>\n## Next Steps\n- y",
+            ),
+            ("hm\n</think>## Goal\n- x\n</think>\n- y", "## Goal\n- x\n&lt;/think>\n- y"),
+            ("## Goal\n- x\n<think>\nhm\n</think>\n- y", "## Goal\n- x\n- y"),
+            ("## Goal\n- x\n<think> is cut\n- y", "## Goal\n- x\n&lt;think> is cut\n- y"),
             (
                 "- the parser takes </think> as text\n- x",
                 "- the parser takes </think> as text\n- x",
