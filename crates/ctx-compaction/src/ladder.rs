@@ -8,11 +8,11 @@ use crate::strategy::{Desk, Input};
 use crate::{Draft, Job, Log, Rung};
 
 /// A shorter summary than this is not worth a model's while.
-const LEAST_SUMMARY: Tokens = Tokens(128);
+const LEAST_ASKED: Tokens = Tokens(128);
 
-/// What a branch summary begins with.
-const BRANCH_PREAMBLE: &str =
-    "The user tried another branch of this conversation and came back from it. What it held:\n\n";
+/// What a branch summary begins with (pi).
+const BRANCH_PREAMBLE: &str = "The user explored a different conversation branch before returning \
+    here.\nSummary of that exploration:\n\n";
 
 /// Asks one model after another for a summary, inside the job's time and money.
 ///
@@ -25,8 +25,43 @@ pub async fn ladder(job: &Job, models: &SummaryModels, log: &mut Log) -> Option<
     climb(job, Subject::History, models, log).await
 }
 
-/// The same for a branch of the conversation that the user left: what was found there, headed by a
-/// sentence that says so.
+/// The same for a branch of the conversation that the user left: what was found there, headed by
+/// pi's words for it.
+///
+/// No layer calls it: a request sees one branch only. It is for the host that moves a session from
+/// one branch to another and stores, where it goes on, a `branch_summary` of the messages that are
+/// left behind.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use ctx_compaction::{Config, Job, Log, Said, branch_ladder};
+/// use ctx_core::{Counter, Message, Role, SummaryModels, Tokens};
+/// use ctx_testkit::{ScriptedSummarizer, VirtualTimer};
+///
+/// let message = Message::text(Role::User, "try it with a thread for each session");
+/// let said = Said { id: "0000002a".into(), message: message.into(), pinned: false };
+/// let job = Job {
+///     config: Arc::new(Config::default()),
+///     said: [said].into(),
+///     sizes: Vec::new(),
+///     groups: Vec::new(),
+///     turn_start: None,
+///     previous: None,
+///     summary_budget: Tokens(1_000),
+///     counter: Counter::default(),
+///     focus: None,
+///     instructions: Default::default(),
+/// };
+/// // A model that tells what it was told, and a clock that does not wait.
+/// let timer = VirtualTimer::default();
+/// let chain = vec![Arc::new(ScriptedSummarizer::new("local/model")) as _];
+/// let models = SummaryModels { chain, timer: Arc::new(timer.clone()) };
+///
+/// let draft = timer.run(branch_ladder(&job, &models, &mut Log::default())).unwrap();
+/// assert!(draft.text.starts_with("The user explored a different conversation branch"));
+/// assert!(draft.text.contains("a thread for each session [e:0000002a]"));
+/// ```
 pub async fn branch_ladder(job: &Job, models: &SummaryModels, log: &mut Log) -> Option<Draft> {
     let preamble = job.counter.text(BRANCH_PREAMBLE);
     let job = Job { summary_budget: job.summary_budget - preamble, ..job.clone() };
@@ -40,7 +75,7 @@ async fn climb(
     models: &SummaryModels,
     log: &mut Log,
 ) -> Option<Draft> {
-    if job.summary_budget < LEAST_SUMMARY {
+    if job.summary_budget < LEAST_ASKED {
         let room = job.summary_budget;
         log.notes.push(format!("no model was asked: {room} tokens are too few for a summary"));
         return None;

@@ -185,7 +185,9 @@ fn a_branch_is_summarised_with_its_own_prompt_and_says_what_it_is() {
     let models = SummaryModels { chain: vec![a.clone()], timer: Arc::new(timer.clone()) };
     let job = job(config(Strategy::Single));
     let draft = timer.run(branch_ladder(&job, &models, &mut Default::default())).unwrap();
-    assert!(draft.text.starts_with("The user tried another branch") && draft.text.ends_with(GOOD));
+    let preamble = "The user explored a different conversation branch before returning here.\n\
+        Summary of that exploration:\n\n";
+    assert_eq!(draft.text, format!("{preamble}{GOOD}"));
     let prompt = a.asked().remove(0).prompt;
     assert!(prompt.contains("a branch that the user left") && !prompt.contains("Critical Context"));
 }
