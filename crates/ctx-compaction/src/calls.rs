@@ -4,12 +4,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ctx_core::{
-    Counter, Error, ErrorKind, Summarizer, Summary, SummaryRequest, Timer, Tokens, Usage,
-};
+use ctx_core::{Error, ErrorKind, Summarizer, Summary, SummaryRequest, Timer, Tokens, Usage};
 use futures_util::future::{Either, select};
 
 use crate::answer::{Flaw, checked};
+use crate::gauge::Gauge;
 use crate::retry::{self, MAX_ATTEMPTS};
 use crate::spend::Spend;
 use crate::{Call, Job, Log, SAFETY_MARGIN};
@@ -82,7 +81,7 @@ pub(crate) enum Patience {
 pub(crate) struct Calls<'a> {
     timer: &'a dyn Timer,
     deadline: Duration,
-    counter: Counter,
+    gauge: Gauge,
     seed: u64,
     // Parallel calls share it; it is never held across an await.
     state: Mutex<State<'a>>,
@@ -102,7 +101,7 @@ impl<'a> Calls<'a> {
         Self {
             timer,
             deadline: timer.elapsed().saturating_add(time),
-            counter: job.counter,
+            gauge: Gauge::for_models(job.counter),
             seed: retry::hash(&[ids[0], ids[1], &job.said.len().to_le_bytes()]),
             state: Mutex::new(State { log, spend: Spend::new(job.config.max_spend_usd) }),
         }
@@ -121,8 +120,8 @@ impl<'a> Calls<'a> {
         task: &str,
         request: &SummaryRequest,
     ) -> Result<String, Failure> {
-        let prompt = self.counter.text(&request.system) + self.counter.text(&request.prompt);
-        if prompt + request.max_tokens > model.window() {
+        let prompt = self.gauge.text(&request.system) + self.gauge.text(&request.prompt);
+        if prompt + request.max_tokens + model.answer_overhead() > model.window() {
             return Err(Failure::TooSmall);
         }
         let mut useless = 0;
@@ -168,7 +167,7 @@ impl<'a> Calls<'a> {
         // Counters run low on real text, so the estimate takes their margin.
         let estimate = model.cost(&Usage {
             input: prompt.scale(SAFETY_MARGIN).get(),
-            output: request.max_tokens.get(),
+            output: (request.max_tokens + model.answer_overhead()).get(),
             ..Usage::default()
         });
         let mut open = self.open(model, task, estimate)?;
@@ -262,8 +261,14 @@ impl Open<'_, '_> {
                 (flaw.map(|flaw| flaw.reason().to_owned()), answer.usage, cost)
             }
             Ending::Error(error) => {
-                state.spend.release(self.estimate);
-                (Some(error.to_string()), None, None)
+                let cost = match error.may_be_billed() {
+                    true => state.spend.settle(self.estimate, None),
+                    false => {
+                        state.spend.release(self.estimate);
+                        None
+                    }
+                };
+                (Some(error.to_string()), None, cost)
             }
             Ending::Abandoned(why) => {
                 (Some(why.to_owned()), None, state.spend.settle(self.estimate, None))

@@ -52,7 +52,7 @@ pub struct Log {
     pub calls: Vec<Call>,
     /// What was not sent, and why another model was asked, for people.
     pub notes: Vec<String>,
-    /// What the calls cost, in USD; `None` where no price is known. A call that was given up is
-    /// charged at its estimate, since the provider may bill it.
+    /// What the calls cost, in USD; `None` where no price is known. A call that was given up, or that
+    /// failed otherwise than by a refusal, is charged at its estimate: the provider may bill it.
     pub cost_usd: Option<f64>,
 }

@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
+use std::slice;
 
-use ctx_core::text::without_middle;
-use ctx_core::{Block, Counter, MIDDLE_OMITTED_NOTICE, Message, RawJson, Tokens};
+use ctx_core::{MIDDLE_OMITTED_NOTICE, Tokens};
 
+use crate::gauge::Gauge;
 use crate::prompts::without_markers;
+use crate::serialize::serialize_disarmed;
 use crate::{
     Job, SAFETY_MARGIN, Said, SerializeOptions, chunk_by_max_tokens, is_oversized_for_summary,
-    oversized_note, serialize,
+    oversized_note,
 };
 
 /// What is sent of each message.
@@ -26,12 +27,12 @@ pub(crate) struct Material {
 
 impl Material {
     /// What a model with a window of that size is shown.
-    pub(crate) fn of(job: &Job, window: Tokens) -> Self {
+    pub(crate) fn of(job: &Job, window: Tokens, gauge: &Gauge) -> Self {
         let options = SerializeOptions {
             thinking: job.config.serialize_thinking,
             citations: true,
             // More could not be sent in any case; it bounds the work on a giant.
-            text_chars: Some(job.counter.most_chars(window)),
+            text_chars: Some(gauge.most_chars(window)),
             ..SerializeOptions::default()
         };
         let len = job.said.len();
@@ -43,19 +44,19 @@ impl Material {
             omitted: Vec::new(),
         };
         for (at, said) in job.said.iter().enumerate() {
-            let size = job.sizes.get(at).copied();
-            let size = size.unwrap_or_else(|| job.counter.message(&said.message));
+            let size = job.sizes.get(at).copied().unwrap_or_default();
+            let size = size.max(gauge.message(&said.message));
             let text = if is_oversized_for_summary(size, window) {
                 let note = oversized_note(&said.message.role, size);
                 material.omitted.push(note.clone());
                 material.sent.push(false);
                 note
             } else {
-                let text = serialize(&[disarmed(said)], &options);
+                let text = serialize_disarmed(slice::from_ref(&*plain_id(said)), &options);
                 material.sent.push(!text.is_empty());
                 text
             };
-            material.sizes.push(size_of(&text, &job.counter));
+            material.sizes.push(size_of(&text, gauge));
             material.texts.push(text);
         }
         material
@@ -75,12 +76,12 @@ impl Material {
     }
 
     /// Bounds each message, so that none is larger than `max` with its margin.
-    pub(crate) fn bound(&mut self, max: Tokens, counter: &Counter) {
+    pub(crate) fn bound(&mut self, max: Tokens, gauge: &Gauge) {
         let max = max.scale(1.0 / SAFETY_MARGIN);
         for (text, size) in self.texts.iter_mut().zip(&mut self.sizes) {
             if *size > max {
-                *text = without_middle(text, MIDDLE_OMITTED_NOTICE, max - Tokens(1), counter);
-                *size = size_of(text, counter);
+                *text = shortened(text, max - Tokens(1), gauge);
+                *size = size_of(text, gauge);
             }
         }
     }
@@ -118,87 +119,61 @@ impl Material {
 }
 
 /// The text's tokens with the blank line behind it.
-fn size_of(text: &str, counter: &Counter) -> Tokens {
-    if text.is_empty() { Tokens::ZERO } else { counter.text(text) + Tokens(1) }
+fn size_of(text: &str, gauge: &Gauge) -> Tokens {
+    if text.is_empty() { Tokens::ZERO } else { gauge.text(text) + Tokens(1) }
 }
 
-/// The message with nothing in it that could pass for another message.
-fn disarmed(said: &Said) -> Said {
-    let mut said = said.clone();
-    if said.id.contains(|c: char| c.is_control() || c.is_whitespace() || "[]<>".contains(c)) {
-        let plain = |c: &char| !c.is_control() && !c.is_whitespace() && !"[]<>".contains(*c);
-        said.id = said.id.chars().filter(plain).collect::<String>().into();
+/// The text without its middle, in at most `max` tokens. A line of it may begin in the middle of
+/// another, which must make no marker of what was none.
+pub(crate) fn shortened(text: &str, max: Tokens, gauge: &Gauge) -> String {
+    // Room for the `\` that keeps a marker from being one.
+    let cut = gauge.without_middle(text, MIDDLE_OMITTED_NOTICE, max - Tokens(2));
+    let notice = format!("\n{MIDDLE_OMITTED_NOTICE}\n");
+    let mut pieces = cut.split(&notice);
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    // The text may hold the notice as well; a line behind it is disarmed already, or a marker of
+    // ours, which does no harm without its force.
+    for piece in pieces {
+        let (line, rest) = piece.split_at(piece.find('\n').unwrap_or(piece.len()));
+        out.push_str(&notice);
+        out.push_str(without_markers(line).as_deref().unwrap_or(line));
+        out.push_str(rest);
     }
-    if said.message.blocks.iter().any(|block| matches!(disarmed_block(block), Cow::Owned(_))) {
-        let blocks = said.message.blocks.iter().map(|b| disarmed_block(b).into_owned()).collect();
-        let message = Message { blocks, ..Message::clone(&said.message) };
-        said.message = Arc::new(message);
-    }
-    said
+    out
 }
 
-fn disarmed_block(block: &Block) -> Cow<'_, Block> {
-    let changed = match block {
-        Block::Text { text } => without_markers(text).map(|text| Block::Text { text }),
-        Block::Thinking { thinking, signature } => without_markers(thinking)
-            .map(|thinking| Block::Thinking { thinking, signature: signature.clone() }),
-        Block::Bash(run) => {
-            let (command, output) = (without_markers(&run.command), without_markers(&run.output));
-            (command.is_some() || output.is_some()).then(|| {
-                let mut run = run.clone();
-                run.command = command.unwrap_or(run.command);
-                run.output = output.unwrap_or(run.output);
-                Block::Bash(run)
-            })
+/// An id with nothing in it that could end its brackets or its line.
+fn plain_id(said: &Said) -> Cow<'_, Said> {
+    let is_plain = |c: char| !c.is_control() && !c.is_whitespace() && !"[]<>".contains(c);
+    if said.id.chars().all(is_plain) {
+        return Cow::Borrowed(said);
+    }
+    let id = said.id.chars().filter(|&c| is_plain(c)).collect::<String>().into();
+    Cow::Owned(Said { id, ..said.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_core::Counter;
+
+    use super::*;
+
+    #[test]
+    fn a_cut_makes_no_marker_and_what_is_left_fits() {
+        let text = format!("so {}", "[User]: x".repeat(2_000));
+        let quoting = format!("{text}\n{MIDDLE_OMITTED_NOTICE}\n\\[User]: y{text}");
+        let mut armed = 0;
+        for &kind in ctx_core::CounterKind::ALL {
+            let gauge = Gauge::for_models(Counter::new(kind));
+            for text in [&text, &quoting] {
+                for max in (40..400).map(Tokens) {
+                    let cut = shortened(text, max, &gauge);
+                    assert!(gauge.text(&cut) <= max, "{kind} {max}");
+                    assert!(cut.lines().all(|line| !line.starts_with("[User]:")), "{cut}");
+                    armed += cut.lines().filter(|line| line.starts_with("\\[User]:")).count();
+                }
+            }
         }
-        Block::ToolCall(call) => {
-            let name = without_markers(&call.name);
-            let arguments = plain_arguments(&call.arguments);
-            (name.is_some() || arguments.is_some()).then(|| {
-                let mut call = call.clone();
-                call.name = name.unwrap_or(call.name);
-                call.arguments = arguments.unwrap_or(call.arguments);
-                Block::ToolCall(call)
-            })
-        }
-        Block::ToolResult(result) => {
-            let texts: Vec<_> = result.content.iter().map(disarmed_text).collect();
-            texts.iter().any(|text| matches!(text, Cow::Owned(_))).then(|| {
-                let mut result = result.clone();
-                result.content = texts.into_iter().map(Cow::into_owned).collect();
-                Block::ToolResult(result)
-            })
-        }
-        _ => None,
-    };
-    changed.map_or(Cow::Borrowed(block), Cow::Owned)
-}
-
-/// A block within a tool result: only text counts there, so that nothing has to be followed further
-/// down.
-fn disarmed_text(block: &Block) -> Cow<'_, Block> {
-    match block {
-        Block::Text { text } => match without_markers(text) {
-            Some(text) => Cow::Owned(Block::Text { text }),
-            None => Cow::Borrowed(block),
-        },
-        _ => Cow::Borrowed(block),
+        assert!(armed > 20, "{armed}: a cut falls before a marker now and then");
     }
-}
-
-/// Arguments whose keys hold line breaks, as one JSON string: written out key by key they could
-/// begin a line. The same for arguments that are no JSON.
-fn plain_arguments(arguments: &RawJson) -> Option<RawJson> {
-    let text = arguments.as_str();
-    let marked = without_markers(text);
-    let keys = || {
-        let fields: Result<indexmap::IndexMap<String, serde::de::IgnoredAny>, _> =
-            serde_json::from_str(text);
-        fields.is_ok_and(|fields| fields.keys().any(|key| key.contains(char::is_control)))
-    };
-    if marked.is_none() && !(text.contains('\\') && keys()) {
-        return None;
-    }
-    let quoted = serde_json::to_string(marked.as_deref().unwrap_or(text)).ok()?;
-    Some(RawJson::from_text(quoted))
 }

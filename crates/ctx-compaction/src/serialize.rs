@@ -10,6 +10,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::Said;
+use crate::prompts::without_markers;
 
 /// How long a tool result may be in what is summarised (pi).
 pub const TOOL_RESULT_MAX_CHARS: Chars = Chars(2_000);
@@ -60,6 +61,17 @@ impl Default for SerializeOptions {
 /// ```
 #[must_use]
 pub fn serialize(said: &[Said], options: &SerializeOptions) -> String {
+    written(said, options, |text| text)
+}
+
+/// The same with nothing in a message that could pass for another: what looks like a role marker
+/// does not begin a line. Looked at is what is written, not what it is made of, because a marker can
+/// come about where blocks are joined or cut.
+pub(crate) fn serialize_disarmed(said: &[Said], options: &SerializeOptions) -> String {
+    written(said, options, |text| without_markers(&text).unwrap_or(text))
+}
+
+fn written(said: &[Said], options: &SerializeOptions, finish: fn(String) -> String) -> String {
     let mut out = String::new();
     for said in said {
         for (label, text) in parts(&said.message, options) {
@@ -70,7 +82,7 @@ pub fn serialize(said: &[Said], options: &SerializeOptions) -> String {
                 let _ = write!(out, "[e:{}] ", said.id);
             }
             out.push_str(label);
-            out.push_str(&text);
+            out.push_str(&finish(text));
         }
     }
     out

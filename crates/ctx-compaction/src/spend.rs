@@ -40,7 +40,8 @@ impl Spend {
     }
 
     /// Ends a call that was promised `estimate` and cost `actual`. Without `actual` the estimate is
-    /// charged: an answer was paid for, whether it was counted or not.
+    /// charged: an answer is paid for whether it was counted or not, and so may be what was written
+    /// of one that broke off.
     pub(crate) fn settle(&mut self, estimate: Option<f64>, actual: Option<f64>) -> Option<f64> {
         let estimate = sound(estimate);
         self.promised = (self.promised - estimate.unwrap_or(0.0)).max(0.0);
@@ -50,7 +51,7 @@ impl Spend {
         cost
     }
 
-    /// Ends a call that failed and so cost nothing.
+    /// Ends a call that was refused before any work was done for it, and so cost nothing.
     pub(crate) fn release(&mut self, estimate: Option<f64>) {
         self.promised = (self.promised - sound(estimate).unwrap_or(0.0)).max(0.0);
     }

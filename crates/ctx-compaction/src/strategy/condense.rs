@@ -4,7 +4,7 @@ use ctx_core::Tokens;
 
 use super::Desk;
 use crate::SAFETY_MARGIN;
-use crate::trim::trimmed;
+use crate::gauge::Gauge;
 
 /// How often a text that is too long is summarised again.
 const ROUNDS: usize = 2;
@@ -15,23 +15,33 @@ const TOLERANCE: f64 = 1.25;
 
 impl Desk<'_, '_> {
     /// The text in at most `budget` tokens: as it is, summarised again, or trimmed at line ends.
-    pub(super) async fn fitted(&self, mut text: String, budget: Tokens, task: &str) -> String {
-        let counter = &self.job.counter;
+    pub(super) async fn fitted(&self, text: String, budget: Tokens, task: &str) -> String {
+        self.fitted_by(&Gauge::by(self.job.counter), text, budget, task).await
+    }
+
+    /// The same, counted by `gauge`.
+    pub(super) async fn fitted_by(
+        &self,
+        gauge: &Gauge,
+        mut text: String,
+        budget: Tokens,
+        task: &str,
+    ) -> String {
         for _ in 0..ROUNDS {
-            let size = self.count(&text);
+            let size = gauge.text(&text);
             if size <= budget.scale(TOLERANCE) {
                 break;
             }
             let room = self.room.merge.scale(1.0 / SAFETY_MARGIN) - Tokens(16);
-            let shown = trimmed(&text, room, counter);
+            let shown = self.gauge.trimmed(&text, room);
             let max = budget.min(self.room.answer);
             let request = self.prompts.condense(&shown, max);
             match self.ask(&format!("{task}, shorter"), &request).await {
-                Ok(shorter) if self.count(&shorter) < size => text = shorter,
+                Ok(shorter) if gauge.text(&shorter) < size => text = shorter,
                 // The first text is still the best there is.
                 _ => break,
             }
         }
-        trimmed(&text, budget, counter)
+        gauge.trimmed(&text, budget)
     }
 }

@@ -9,10 +9,11 @@ use std::ops::Range;
 use ctx_core::{Summarizer, SummaryRequest, Tokens};
 use futures_util::future::try_join;
 
+use crate::call_room::CallRoom;
 use crate::calls::{Calls, Failure, Patience};
+use crate::gauge::Gauge;
 use crate::material::Material;
 use crate::prompts::{Prompts, Subject};
-use crate::room::Room;
 use crate::{ChunkRatio, Job, OVERSIZED_SHARE, Strategy, TURN_CONTEXT_HEADING};
 
 /// pi's words for a split turn with nothing before it.
@@ -50,7 +51,9 @@ pub(crate) struct Desk<'a, 'l> {
     model: &'a dyn Summarizer,
     patience: Patience,
     material: Material,
-    room: Room,
+    room: CallRoom,
+    /// What counts for requests: no script too low.
+    gauge: Gauge,
     previous: Option<String>,
 }
 
@@ -65,28 +68,30 @@ impl<'a, 'l> Desk<'a, 'l> {
     ) -> Result<Self, Failure> {
         let window = model.window();
         let limit = if input == Input::Less { window.scale(OVERSIZED_SHARE) } else { window };
-        let mut material = Material::of(job, limit);
+        let gauge = Gauge::for_models(job.counter);
+        let mut material = Material::of(job, limit, &gauge);
         if input == Input::All && !material.omitted.is_empty() {
             return Err(Failure::Oversized(material.omitted.len()));
         }
         if !material.says_something(0..job.said.len()) {
             return Err(Failure::Nothing);
         }
-        let counter = &job.counter;
         let previous = job.previous.as_ref().map(|previous| without_file_lists(&previous.text));
         let previous = previous.filter(|text| !text.trim().is_empty());
-        let fixed = counter.text(&prompts.longest());
-        let measure = previous.as_deref().map_or(Tokens::ZERO, |text| counter.text(text));
+        let fixed = gauge.text(&prompts.longest());
+        let measure = previous.as_deref().map_or(Tokens::ZERO, |text| gauge.text(text));
         let ratio = job.config.chunk_ratio.of(material.sizes(), window);
         let ratio = match (job.config.strategy, input) {
             (Strategy::Single, Input::All | Input::WithoutOversized) => None,
             (_, Input::Less) => Some(ratio * 0.5),
             _ => Some(ratio),
         };
-        let room = Room::of(window, job.summary_budget, fixed, measure, ratio);
+        // What it thinks stands in the window as well.
+        let window = window - model.answer_overhead();
+        let room = CallRoom::of(window, job.summary_budget, fixed, measure, ratio);
         let room = room.ok_or(Failure::TooSmall)?;
-        material.bound(room.chunk, counter);
-        Ok(Self { job, subject, prompts, calls, model, patience, material, room, previous })
+        material.bound(room.chunk, &gauge);
+        Ok(Self { job, subject, prompts, calls, model, patience, material, room, gauge, previous })
     }
 
     /// The summary, inside the job's budget.
@@ -167,6 +172,7 @@ impl<'a, 'l> Desk<'a, 'l> {
         self.calls.ask(self.model, self.patience, task, request).await
     }
 
+    /// The size of a summary, as its budget is counted.
     fn count(&self, text: &str) -> Tokens {
         self.job.counter.text(text)
     }

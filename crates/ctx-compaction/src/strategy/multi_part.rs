@@ -7,7 +7,6 @@ use futures_util::future::try_join_all;
 
 use super::Desk;
 use crate::calls::Failure;
-use crate::trim::trimmed;
 use crate::{SAFETY_MARGIN, split_by_token_share};
 
 /// How often summaries of parts are merged with each other. Each round leaves at most half.
@@ -86,8 +85,8 @@ impl Desk<'_, '_> {
         let mut size = Tokens::ZERO;
         for part in parts {
             // The tags around it are some ten tokens.
-            let part = trimmed(&part, room.scale(0.5) - Tokens(16), &self.job.counter);
-            let tokens = self.count(&part) + Tokens(16);
+            let part = self.gauge.trimmed(&part, room.scale(0.5) - Tokens(16));
+            let tokens = self.gauge.text(&part) + Tokens(16);
             match batches.last_mut() {
                 Some(batch) if size + tokens <= room => {
                     size += tokens;

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use ctx_core::{MIDDLE_OMITTED_NOTICE, Tokens, text::without_middle};
+use ctx_core::Tokens;
 
 use super::Desk;
 use crate::answer::Flaw;
 use crate::calls::Failure;
+use crate::material::shortened;
 use crate::prompts::Subject;
 
 impl Desk<'_, '_> {
@@ -52,9 +53,8 @@ impl Desk<'_, '_> {
                         queue.push_front(halves[0].clone());
                         continue;
                     }
-                    let half = self.count(&text).scale(0.5);
-                    let counter = &self.job.counter;
-                    write(&without_middle(&text, MIDDLE_OMITTED_NOTICE, half, counter)).await?
+                    let half = self.gauge.text(&text).scale(0.5);
+                    write(&shortened(&text, half, &self.gauge)).await?
                 }
                 answer => answer?,
             };
@@ -65,12 +65,12 @@ impl Desk<'_, '_> {
 
     /// An earlier summary as it is shown to the model: all of it, if it is at all possible.
     async fn shown(&self, summary: &str, task: &str) -> String {
-        if self.count(summary) <= self.room.previous {
+        if self.gauge.text(summary) <= self.room.previous {
             return summary.to_owned();
         }
         let name = self.model.name();
         self.calls.note(format!("{name}: the previous summary was shortened to fit its window"));
-        self.fitted(summary.to_owned(), self.room.previous, task).await
+        self.fitted_by(&self.gauge, summary.to_owned(), self.room.previous, task).await
     }
 }
 

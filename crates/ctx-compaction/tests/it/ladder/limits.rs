@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ctx_compaction::{Config, Job, Log, Rung, Strategy, ladder};
-use ctx_core::{ErrorKind, Message, Role, SummaryModels, Timer, Tokens};
+use ctx_core::{ErrorKind, Message, Role, Summarizer, SummaryModels, Timer, Tokens};
 use ctx_testkit::{Reply, VirtualTimer};
 
 use super::{GOOD, calls, climb, climb_by, job, job_of, model, previous, talk};
@@ -121,6 +121,95 @@ fn no_call_is_made_that_could_exceed_the_spend_cap() {
     let (draft, log, _) = climb(&job(capped(5.0)), &[&dear()]);
     assert!(draft.is_some() && log.cost_usd.unwrap() > 0.5);
     assert_eq!(log.cost_usd, log.calls[0].cost_usd);
+}
+
+#[test]
+fn calls_that_fail_half_way_are_charged_and_refusals_are_not() {
+    // At 10 USD a million a call is estimated at some 0.02 USD.
+    let config = || Config { max_spend_usd: Some(0.05), ..Config::default() };
+    let chain = |reply: Reply| {
+        ["a", "b", "c", "d"]
+            .map(|name| Arc::new(model(name).with_price(10.0).otherwise(reply.clone())))
+    };
+    for strategy in STRATEGIES {
+        for kind in [ErrorKind::Upstream, ErrorKind::Timeout, ErrorKind::Corrupt] {
+            let models = chain(Reply::Retryable(kind));
+            let config = Config { strategy, ..config() };
+            let (draft, log, _) = climb(&job(config), &models.each_ref());
+            assert_eq!(draft, None);
+            let spent = log.cost_usd.unwrap();
+            assert!((0.02..=0.05).contains(&spent), "{strategy:?} {kind:?}: {spent}");
+            let all: f64 = log.calls.iter().filter_map(|call| call.cost_usd).sum();
+            assert!((all - spent).abs() < 1e-9, "{strategy:?} {kind:?}");
+            assert!(log.calls.len() <= 5, "{:?}", calls(&log));
+        }
+    }
+    for kind in [ErrorKind::Overflow, ErrorKind::Capability] {
+        let models = chain(Reply::Error(kind));
+        let (_, log, _) = climb(&job(config()), &models.each_ref());
+        assert!(log.calls.len() >= 4, "everybody is asked: {:?}", calls(&log));
+        assert_eq!(log.cost_usd, None, "{kind:?}");
+    }
+}
+
+#[test]
+fn what_a_model_thinks_has_its_room_and_its_price() {
+    let thinking = |price, overhead| {
+        let a = model("a").with_window(Tokens(16_000)).with_price(price);
+        Arc::new(a.with_answer_overhead(Tokens(overhead)))
+    };
+    // At 10 USD a million 4,000 tokens more are 0.04 USD more.
+    let capped = || Config { max_spend_usd: Some(0.05), ..Config::default() };
+    let (draft, ..) = climb(&job(capped()), &[&thinking(10.0, 0)]);
+    assert!(draft.is_some());
+    let (draft, log, _) = climb(&job(capped()), &[&thinking(10.0, 4_000)]);
+    assert_eq!((draft, log.calls.len()), (None, 0), "{:?}", log.notes);
+
+    let counter = ctx_core::Counter::default();
+    for strategy in STRATEGIES {
+        let a = thinking(0.0, 4_000);
+        let config = Config { strategy, ..Config::default() };
+        let (draft, ..) = climb(&job_of(config, talk(1_500)), &[&a]);
+        assert!(draft.is_some(), "{strategy:?}");
+        for request in a.asked() {
+            let prompt = counter.text(&request.system) + counter.text(&request.prompt);
+            assert!(prompt + request.max_tokens + Tokens(4_000) <= a.window(), "{strategy:?}");
+        }
+    }
+    let (draft, log, _) = climb(&job(Config::default()), &[&thinking(0.0, 15_000)]);
+    assert_eq!((draft, log.calls.len()), (None, 0), "{:?}", log.notes);
+}
+
+/// A session is counted as its profile counts, at a quarter of a token for a Chinese character; a
+/// model takes a whole one.
+#[test]
+fn chinese_fits_the_window_and_the_cap_by_its_true_size() {
+    let honest = ctx_core::Counter::new(ctx_core::CounterKind::Cjk);
+    let line =
+        |n: usize| format!("第{n}步:修复 src/http.rs 里的重试循环,不要改动缓存。").repeat(12);
+    let messages: Vec<_> = (0..150).map(|n| Message::text(Role::User, line(n))).collect();
+    for counter in ctx_core::CounterKind::ALL.iter().copied().map(ctx_core::Counter::new) {
+        for strategy in STRATEGIES {
+            for previous in [None, previous(&"- 之前修复了重试循环。\n".repeat(3_000))] {
+                let a = Arc::new(model("a").with_window(Tokens(16_000)));
+                let mut job = job_of(Config { strategy, ..Config::default() }, messages.clone());
+                (job.counter, job.previous) = (counter, previous);
+                job.sizes = job.said.iter().map(|said| counter.message(&said.message)).collect();
+                let (draft, log, _) = climb(&job, &[&a]);
+                assert!(draft.is_some(), "{strategy:?} {:?}", log.notes);
+                for request in a.asked() {
+                    let prompt = honest.text(&request.system) + honest.text(&request.prompt);
+                    assert!(prompt + request.max_tokens <= Tokens(16_000), "{strategy:?}");
+                }
+            }
+        }
+    }
+    // 0.3 USD pays for 30,000 tokens: for more than this is by its profile, for less than it is.
+    let config =
+        Config { strategy: Strategy::Single, max_spend_usd: Some(0.3), ..Config::default() };
+    let a = Arc::new(model("a").with_price(10.0));
+    let (_, log, _) = climb(&job_of(config, messages), &[&a]);
+    assert_eq!(log.calls.len(), 0, "{:?}", log.cost_usd);
 }
 
 #[test]

@@ -10,7 +10,7 @@ const LEAST_CHUNK: Tokens = Tokens(256);
 /// The parts of a model's window in one call. All of them together are never more than the window,
 /// also when the counter is a sixth too low.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct CallRoom {
     /// The longest answer.
     pub(crate) answer: Tokens,
     /// The longest earlier summary.
@@ -21,7 +21,7 @@ pub(crate) struct Room {
     pub(crate) merge: Tokens,
 }
 
-impl Room {
+impl CallRoom {
     /// Shares out `window`: the answer may be `budget` and at most a quarter of it, `fixed` is what
     /// is said in each prompt, `previous` measures the earlier summary, and a chunk is at most
     /// `ratio` of the window less [`SUMMARIZATION_OVERHEAD_TOKENS`], half of it in small windows;
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn a_chunk_is_its_share_of_the_window_less_the_overhead() {
         let room = |ratio| {
-            Room::of(Tokens(200_000), Tokens(13_107), Tokens(800), Tokens(0), ratio).unwrap()
+            CallRoom::of(Tokens(200_000), Tokens(13_107), Tokens(800), Tokens(0), ratio).unwrap()
         };
         // 0.32 of 200,000 is the seed's 64,000.
         assert_eq!(room(Some(0.32)).chunk, Tokens(64_000 - 4_096));
@@ -71,7 +71,7 @@ mod tests {
                 for previous in [0, 500, 90_000] {
                     for ratio in [None, Some(0.15), Some(0.4), Some(f64::NAN)] {
                         let [window, budget, previous] = [window, budget, previous].map(Tokens);
-                        let Some(room) = Room::of(window, budget, Tokens(700), previous, ratio)
+                        let Some(room) = CallRoom::of(window, budget, Tokens(700), previous, ratio)
                         else {
                             assert!(window < Tokens(8_000) || ratio.is_some_and(f64::is_nan));
                             continue;
