@@ -116,7 +116,9 @@ impl Passages {
             } else if marks.question && is_open(sentence) {
                 found += 1;
                 self.push(FactKind::Question, sentence, at, weight, false);
-            } else if marks.decision || (marks.contrast && chooses(sentence)) {
+            } else if !is_advice(sentence)
+                && (marks.decision || (marks.contrast && chooses(sentence)))
+            {
                 found += 1;
                 self.push(FactKind::Decision, sentence, at, weight, false);
             }
@@ -243,6 +245,33 @@ fn has_reason(sentence: &str) -> bool {
     ]
     .iter()
     .any(|word| lower.contains(word))
+}
+
+/// Whether a sentence of the assistant's tells how to decide, and decides nothing: "Choose X if",
+/// "Steps before making a decision:".
+fn is_advice(sentence: &str) -> bool {
+    let bare = sentence.trim_start_matches(['*', '_', '`', ' ']);
+    let first = bare.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+    let lead = [
+        "Choose",
+        "Choosing",
+        "Opt",
+        "Here",
+        "Steps",
+        "If",
+        "Benefits",
+        "Consider",
+        "When",
+        "Deciding",
+        "Depending",
+        "Go",
+        "Pick",
+    ];
+    sentence.trim_end().ends_with([':', '：'])
+        || lead.contains(&first)
+        || sentence.split_whitespace().count() <= 3 && sentence.is_ascii()
+        || sentence.to_ascii_lowercase().contains("decision")
+            && !sentence.to_ascii_lowercase().contains("decision:")
 }
 
 /// Whether "X instead of Y" is a choice, and not what the code happens to do.

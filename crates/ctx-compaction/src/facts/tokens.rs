@@ -98,7 +98,8 @@ impl Tokens {
     }
 
     fn add(&mut self, at: usize, kind: FactKind, text: &str, source: Source) {
-        if text.len() < 2 || text.contains(['\n', '\r']) || text.contains("[e:") {
+        let says = text.len() >= 2 && text.contains(char::is_alphanumeric);
+        if !says || text.contains(['\n', '\r']) || text.contains("[e:") {
             return;
         }
         let mention = self.found.entry(normal_form(kind, text)).or_insert_with(|| Mention {
@@ -108,8 +109,14 @@ impl Tokens {
             count: 0,
             last: at,
         });
-        // The words are those of the weightiest source, and of it the latest.
-        if source >= mention.source && mention.text != text {
+        // The words are those of the weightiest source, of it the fullest; of a file the latest; and
+        // a status says best that it is one.
+        let fuller = match kind {
+            FactKind::Path => true,
+            FactKind::ErrorCode => text.starts_with("HTTP") || is_digits(&mention.text),
+            _ => text.len() >= mention.text.len(),
+        };
+        if source > mention.source && !is_digits(text) || source == mention.source && fuller {
             text.clone_into(&mut mention.text);
         }
         mention.source = mention.source.max(source);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::FactKind;
-use crate::text::{Token, is_cjk, number, split_line};
+use crate::text::{Token, day_len, is_cjk, number, split_line};
 
 /// Words to be looked for, and what must stand around them.
 #[derive(Clone, Debug)]
@@ -118,6 +118,9 @@ fn url(text: &str) -> Vec<Vec<Place>> {
 }
 
 fn measure(text: &str) -> Vec<Vec<Place>> {
+    if day_len(text) == Some(text.len()) {
+        return day(text);
+    }
     let mut ways = vec![vec![alone(text)]];
     let Some(number) = number(text) else { return ways };
     let start = text.find(|c: char| c.is_ascii_digit()).unwrap_or(0);
@@ -137,6 +140,17 @@ fn measure(text: &str) -> Vec<Vec<Place>> {
     for words in spellings {
         let around = Around::Number { value: number.value.clone(), unit: number.unit };
         ways.push(vec![Place { words, around }]);
+    }
+    ways
+}
+
+/// A day stands as it is written, or its year elsewhere.
+fn day(text: &str) -> Vec<Vec<Place>> {
+    let mut ways = vec![vec![loose(text)], vec![loose(&text.replace(',', ""))]];
+    if let Some((rest, year)) = text.rsplit_once(' ')
+        && year.len() == 4
+    {
+        ways.push(vec![loose(rest.trim_end_matches(',')), alone(year)]);
     }
     ways
 }

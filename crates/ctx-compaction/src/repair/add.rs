@@ -13,7 +13,7 @@ const PER_LINE: usize = 16;
 const FALLBACK: &str = "## Critical Context";
 
 /// What a fact costs by itself: its words and its citation.
-pub(super) fn cost(fact: &Fact, counter: &Counter) -> Tokens {
+fn cost(fact: &Fact, counter: &Counter) -> Tokens {
     counter.text(&format!("- {}{} [e:{}]\n", label(fact.kind), fact.text, fact.entry))
 }
 
@@ -24,6 +24,8 @@ pub(super) fn add(text: &str, missing: &[&Fact], how: &Repair<'_>) -> String {
         return text.to_owned();
     }
     let costs: Vec<Tokens> = missing.iter().map(|fact| cost(fact, how.counter)).collect();
+    // What holds no letter and no digit would never be found again.
+    let says = |fact: &&Fact| fact.text.contains(char::is_alphanumeric);
     let mut chosen = vec![false; missing.len()];
     let mut best = text.to_owned();
     // Several facts in one line cost less than each by itself, so that what is left is filled up.
@@ -31,7 +33,7 @@ pub(super) fn add(text: &str, missing: &[&Fact], how: &Repair<'_>) -> String {
         let mut room = how.budget - how.size(&best);
         let mut added: Vec<usize> = Vec::new();
         for (at, &cost) in costs.iter().enumerate() {
-            if !chosen[at] && cost <= room {
+            if !chosen[at] && cost <= room && says(&missing[at]) {
                 room -= cost;
                 added.push(at);
             }
@@ -68,7 +70,7 @@ fn fitting(
 }
 
 /// The text with these facts, each where it belongs.
-fn compose(text: &str, facts: &[&Fact]) -> String {
+pub(super) fn compose(text: &str, facts: &[&Fact]) -> String {
     let outline = Outline::of(text);
     let mut inserts: Vec<(usize, String)> = Vec::new();
     let mut elsewhere = String::new();
@@ -156,6 +158,21 @@ fn label(kind: FactKind) -> &'static str {
         FactKind::Number => "Numbers: ",
         FactKind::CodeName => "Names: ",
     }
+}
+
+/// What a line says of a passage that was added: the words between its label and its citation.
+pub(super) fn added_passage(line: &str) -> Option<&str> {
+    let words = line.trim_end().strip_prefix("- ")?;
+    let (words, _) = words.rsplit_once(" [e:")?;
+    let mut labels = FactKind::ALL.into_iter().filter(|kind| kind.is_passage()).map(label);
+    Some(labels.find_map(|label| words.strip_prefix(label)).unwrap_or(words))
+}
+
+/// Whether a line is one of those that facts of one kind share.
+pub(super) fn is_packed(line: &str) -> bool {
+    let words = line.strip_prefix("- ").unwrap_or_default();
+    let mut kinds = FactKind::ALL.into_iter().filter(|kind| !kind.is_passage());
+    words.contains(" [e:") && kinds.any(|kind| words.starts_with(label(kind)))
 }
 
 /// The lines of facts of one kind. Passages have a line each, tokens share theirs, and those of one

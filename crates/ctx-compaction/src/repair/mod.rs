@@ -46,6 +46,9 @@ pub struct Repaired {
 /// can be told again in fewer words.
 const TRIMMED: f64 = 0.75;
 
+/// So often room is made and filled at most.
+const SETTLING: usize = 12;
+
 /// So often what was made up is looked for; in the second half, whole lines go.
 const ROUNDS: usize = 8;
 
@@ -54,8 +57,8 @@ const ROUNDS: usize = 8;
 /// What stands nowhere in the source goes, with the smallest item, sentence or line that holds it, or
 /// is marked with `[unverified]`. What is missing is added, most important first, each with its
 /// citation `[e:ID]`, into the section where it belongs, else under `## Critical Context`; tokens of
-/// one kind share a line. Where demands, decisions or questions find no room, lines that hold nothing
-/// of note make some. A draft over the budget loses its least important lines, never a part of one.
+/// one kind share a line. Where they find no room, lines that hold no fact make some, as
+/// long as enough of them is left to read. A draft over the budget loses its least important lines, never a part of one.
 ///
 /// The result is deterministic, is inside the budget by the counter, and repairing it again changes
 /// nothing.
@@ -92,23 +95,26 @@ pub fn repair(summary: &str, facts: &[Fact], grounds: &Grounds, how: &Repair<'_>
 /// known.
 fn settled(text: String, missing: Option<Vec<usize>>, facts: &[Fact], how: &Repair<'_>) -> String {
     let (mut text, mut missing) = (text, missing);
-    // Making room for one passage may cost another its line, so that this is done until it settles.
-    for _ in 0..4 {
-        if !how.fits(&text) {
-            text = trim::to(&text, facts, how.budget.scale(TRIMMED), how.counter);
+    // What makes room for one fact may cost another its line, so that this is done until it settles.
+    for _ in 0..SETTLING {
+        let mut next = text.clone();
+        if !how.fits(&next) {
+            next = trim::to(&next, facts, how.budget.scale(TRIMMED), how.counter);
             missing = None;
         }
-        let mut lost = missing.take().unwrap_or_else(|| lost_in(&text, facts));
-        let roomier = trim::make_room(&text, facts, &lost, how);
-        let again = roomier.is_some();
-        if let Some(roomier) = roomier {
-            text = roomier;
-            lost = lost_in(&text, facts);
+        let mut lost = missing.take().unwrap_or_else(|| lost_in(&next, facts));
+        if lost.is_empty() {
+            return next;
         }
-        text = filled(&text, lost, facts, how);
-        if !again {
+        if let Some(roomier) = trim::make_room(&next, facts, &chosen(facts, &lost), how) {
+            next = roomier;
+            lost = lost_in(&next, facts);
+        }
+        next = filled(&next, lost, facts, how);
+        if next == text {
             break;
         }
+        text = next;
     }
     text
 }

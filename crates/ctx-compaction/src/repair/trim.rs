@@ -1,23 +1,30 @@
 //! Takes lines out of a summary, the least important first.
 
+use std::collections::HashSet;
+
 use ctx_core::{Counter, Tokens};
 
-use super::add::cost;
+use super::add::{added_passage, compose as compose_with, is_packed};
 use super::outline::{Line, Outline, Part};
 use super::{Repair, lines_of};
 use crate::Fact;
 use crate::structured::Field;
 
-/// Lines that hold no fact give way to demands, decisions and questions only while they take more
-/// than this share of the budget: a summary is to be read, too.
+/// What is told gives way to facts only while it takes more than this share of the budget: a summary
+/// is to be read, too.
 const STORY: f64 = 0.4;
 
 /// What can go on its own: a line, or all lines of a fence.
 struct Unit {
     lines: Vec<usize>,
-    /// What it is worth: 0 for a unit without a fact, up to 1 for the most important fact.
+    /// What it is worth: below 0.1 without a fact, up to 1 for the most important fact.
     worth: f64,
     tokens: Tokens,
+    /// How many tokens of the summary its facts would take in a line with others.
+    packed: Tokens,
+    /// Whether it tells something: it holds no passage that must be kept, and is no line of packed
+    /// facts.
+    is_story: bool,
 }
 
 /// The text, trimmed to `target`: units go, worthless ones first, then headings of sections that are
@@ -51,60 +58,75 @@ pub(super) fn to(text: &str, facts: &[Fact], target: Tokens, counter: &Counter) 
     text
 }
 
-/// The text with less of what holds no fact, where passages that are missing find no room else.
+/// The text with less of what is told, where facts that are missing find no room else: first lines that
+/// hold no fact, then those that say the least for their length. Their facts are then told in fewer
+/// words.
 pub(super) fn make_room(
     text: &str,
     facts: &[Fact],
-    missing: &[usize],
+    missing: &[&Fact],
     how: &Repair<'_>,
 ) -> Option<String> {
-    let wanted = missing.iter().filter_map(|&at| facts.get(at)).filter(|f| f.kind.is_passage());
-    let wanted: Tokens = wanted.map(|fact| cost(fact, how.counter)).sum();
-    let room = how.budget - how.size(text);
-    if wanted <= room {
+    let wanted = how.size(&compose_with(text, missing));
+    if wanted <= how.budget {
         return None;
     }
     let outline = Outline::of(text);
     let mut story: Vec<Unit> = units(&outline, facts, how.counter);
-    story.retain(|unit| unit.worth < 0.1);
+    story.retain(|unit| unit.is_story && unit.packed < unit.tokens);
     let mut told: Tokens = story.iter().map(|unit| unit.tokens).sum();
     let least = how.budget.scale(STORY);
-    let mut short = wanted - room;
-    story.sort_by(|a, b| a.worth.total_cmp(&b.worth).then(a.lines.cmp(&b.lines)));
+    let mut short = wanted - how.budget;
+    let density = |unit: &Unit| match unit.packed {
+        Tokens::ZERO => unit.worth - 1.0,
+        packed => f64::from(packed.0) / f64::from(unit.tokens.0.max(1)),
+    };
+    story.sort_by(|a, b| density(a).total_cmp(&density(b)).then(a.lines.cmp(&b.lines)));
     let mut gone = vec![false; outline.lines.len()];
     for unit in story {
         if short == Tokens::ZERO || told - unit.tokens < least {
             break;
         }
         unit.lines.iter().for_each(|&line| gone[line] = true);
-        short -= unit.tokens;
+        short -= unit.tokens - unit.packed;
         told -= unit.tokens;
     }
     gone.contains(&true).then(|| compose(&outline, &gone))
 }
 
 fn units(outline: &Outline<'_>, facts: &[Fact], counter: &Counter) -> Vec<Unit> {
-    let mut worth = vec![0.0f64; outline.lines.len()];
+    let none = (0.0f64, Tokens::ZERO, false);
+    let mut held = vec![none; outline.lines.len()];
     let all = facts.len().max(1) as f64;
-    for (rank, line) in lines_of(outline.text, facts).into_iter().enumerate() {
-        if let Some(worth) = line.and_then(|line| worth.get_mut(line)) {
+    for (rank, (line, fact)) in lines_of(outline.text, facts).into_iter().zip(facts).enumerate() {
+        if let Some((worth, packed, passage)) = line.and_then(|line| held.get_mut(line)) {
             *worth = worth.max(0.1 + 0.9 * (1.0 - rank as f64 / all));
+            *packed += counter.text(&fact.text) + Tokens(3);
+            *passage |= fact.kind.is_passage();
         }
     }
+    // One passage may be kept by the line of another as well; its own line is no story for that.
+    let passages = facts.iter().filter(|fact| fact.kind.is_passage());
+    let passages: HashSet<&str> = passages.map(|fact| fact.text.as_str()).collect();
     let mut units: Vec<Unit> = Vec::new();
     let mut fence = None;
-    for (at, (line, worth)) in outline.lines.iter().zip(worth).enumerate() {
-        let tokens = counter.text(outline.words(line));
+    for (at, (line, (worth, packed, passage))) in outline.lines.iter().zip(held).enumerate() {
+        let words = outline.words(line);
+        let tokens = counter.text(words);
+        let added = added_passage(words).is_some_and(|words| passages.contains(words));
+        let is_story = !passage && !added && !is_packed(words) && !line.in_files;
         let goes_on = line.fence.is_some() && line.fence == fence;
         fence = line.fence;
         if goes_on && let Some(unit) = units.last_mut() {
             unit.lines.push(at);
             unit.tokens += tokens;
+            unit.packed += packed;
             unit.worth = unit.worth.max(worth);
+            unit.is_story &= is_story;
         } else if line.part == Part::Words || line.fence.is_some() {
             // A line without a fact is worth what its section is.
             let worth = if worth > 0.0 { worth } else { section_worth(line) };
-            units.push(Unit { lines: vec![at], worth, tokens });
+            units.push(Unit { lines: vec![at], worth, tokens, packed, is_story });
         }
     }
     units

@@ -13,5 +13,5 @@ pub(crate) use marks::{Marks, marks};
 pub(crate) use sentences::{clip, segments, sentences};
 pub(crate) use spoken::spoken;
 pub(crate) use token::{
-    NormalForm, Token, is_cjk, normal_form, number, split_line, stands_alone, tokens,
+    NormalForm, Token, day_len, is_cjk, normal_form, number, split_line, stands_alone, tokens,
 };

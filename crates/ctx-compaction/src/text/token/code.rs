@@ -241,6 +241,7 @@ fn is_code_name(word: &str) -> bool {
     }
     if let Some(name) = word.strip_prefix('$') {
         return name.len() >= 3
+            && !name.starts_with(|c: char| c.is_ascii_digit())
             && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_' || b.is_ascii_digit());
     }
     if let Some(name) = word.strip_prefix('@') {

@@ -5,6 +5,7 @@
 
 mod bounds;
 mod code;
+mod date;
 mod edges;
 mod lists;
 mod normal;
@@ -16,6 +17,7 @@ mod scan;
 use std::ops::Range;
 
 pub(crate) use bounds::stands_alone;
+pub(crate) use date::day_len;
 pub(crate) use normal::{NormalForm, normal_form};
 pub(crate) use number::number;
 pub(crate) use path::split_line;

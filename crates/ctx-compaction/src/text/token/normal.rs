@@ -1,5 +1,6 @@
 //! When two ways to write a token mean the same.
 
+use super::date::day_len;
 use super::number::number;
 use super::path::split_line;
 use crate::FactKind;
@@ -20,6 +21,12 @@ pub(crate) fn normal_form(kind: FactKind, text: &str) -> NormalForm {
             bare.strip_prefix("./").unwrap_or(bare).to_owned()
         }
         FactKind::Url => text.trim_end_matches('/').to_owned(),
+        FactKind::Number if day_len(text) == Some(text.len()) => text
+            .to_ascii_lowercase()
+            .replace([',', '.'], "")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" "),
         FactKind::Number => match number(text) {
             Some(number) => format!("{} {}", number.value, number.unit),
             None => text.to_owned(),

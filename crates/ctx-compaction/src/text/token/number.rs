@@ -200,6 +200,8 @@ fn english(word: &str) -> Option<(&'static str, bool)> {
     let unit = match word {
         "ms" | "msec" | "msecs" | "millis" | "millisecond" | "milliseconds" => "ms",
         "us" | "microsecond" | "microseconds" => "us",
+        "am" | "AM" => "am",
+        "pm" | "PM" => "pm",
         "ns" | "nanosecond" | "nanoseconds" => "ns",
         "s" | "S" | "sec" | "secs" | "second" | "seconds" => "s",
         "min" | "mins" | "minute" | "minutes" => "min",

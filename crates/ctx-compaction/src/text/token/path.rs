@@ -9,11 +9,11 @@ use super::lists::{
 /// The length of the path at the beginning of `word`, with its line number, if it is one. In
 /// backticks, or after a verb of HTTP, less is asked of it.
 pub(super) fn path_len(word: &str, quoted: bool) -> Option<usize> {
-    if word.len() < 2 || word.contains("://") || !word.contains(char::is_alphanumeric) {
+    if word.len() < 2 || word.contains("://") {
         return None;
     }
     let (head, tail) = split_line(word);
-    if !is_path(head, quoted) {
+    if !head.contains(char::is_alphanumeric) || !is_path(head, quoted) {
         return None;
     }
     Some(head.len() + tail)

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::edges::{ends_word, group_len, is_between_quotes, is_command, is_date, leading};
-use super::{Token, code, is_cjk, lists, number, path, phrase};
+use super::{Token, code, date, is_cjk, lists, number, path, phrase};
 use crate::FactKind;
 
 /// Longer words are data, not names.
@@ -224,6 +224,11 @@ impl<'a> Scan<'a> {
             self.phrase(bare, rest, start, quoted);
             return;
         }
+        if let Some(len) = date::day_len(rest) {
+            self.push(FactKind::Number, start..start + len, quoted, false);
+            self.at = start + len;
+            return;
+        }
         if let Some(kind) = self.whole_word(bare, before, in_backticks, quoted) {
             self.push(kind.0, start..start + kind.1, quoted, false);
             return;
@@ -243,7 +248,7 @@ impl<'a> Scan<'a> {
         quoted: bool,
     ) -> Option<(FactKind, usize)> {
         let digit = bare.starts_with(|c: char| c.is_ascii_digit());
-        if digit && is_date(bare) {
+        if digit && (is_date(bare) || date::is_hour(bare)) {
             return Some((FactKind::Number, bare.len()));
         }
         if code::is_host(bare) && path::path_len(bare, false).is_none_or(|_| bare.contains('/')) {
