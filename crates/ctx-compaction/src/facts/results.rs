@@ -18,6 +18,7 @@ const LONGEST_LINE: usize = 600;
 static SIGNS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let signs = [
         "error",
+        "err!",
         "exception",
         "fatal",
         "panicked",

@@ -8,9 +8,11 @@ use std::fmt::Write;
 use ctx_compaction::{Fact, FactKind, Said, facts};
 use ctx_core::{Block, Message, RawJson, Role, ToolCall};
 
-const FILES: [(&str, &str); 2] = [
+const FILES: [(&str, &str); 3] = [
     ("english", include_str!("labelled/english.txt")),
     ("chinese", include_str!("labelled/chinese.txt")),
+    // Written when the rules stood: at first recall was 0.949 and precision 1.000 on these.
+    ("held out", include_str!("labelled/held_out.txt")),
 ];
 
 struct Passage<'a> {
@@ -108,54 +110,68 @@ fn is(fact: &Fact, label: &Label<'_>) -> bool {
         || (label.chars().count() >= 8 && (fact.contains(&label) || label.contains(&fact)))
 }
 
-#[test]
-fn what_must_not_be_lost_is_found_in_labelled_passages() {
-    let mut report = String::new();
-    let (mut all, mut hits, mut found, mut right) = (0, 0, 0, 0);
-    let mut count = 0;
-    let mut forbidden = 0;
-    for (name, file) in FILES {
-        for passage in passages(file) {
-            count += 1;
-            let mut facts = facts(&messages(&passage));
-            // The command of a result is a passage of its own.
-            facts.retain(|fact| !passage.who.starts_with("result") || fact.entry.as_ref() == "2");
-            for label in &passage.keep {
-                all += 1;
-                if facts.iter().any(|fact| is(fact, label)) {
-                    hits += 1;
-                } else {
-                    writeln!(
-                        report,
-                        "{name}, {}: lost {:?} {}",
-                        passage.title, label.kind, label.text
-                    )
-                    .unwrap();
-                }
-            }
-            for fact in &facts {
-                found += 1;
-                if passage.keep.iter().any(|label| is(fact, label)) {
-                    right += 1;
-                } else {
-                    writeln!(
-                        report,
-                        "{name}, {}: not asked for {:?} {}",
-                        passage.title, fact.kind, fact.text
-                    )
-                    .unwrap();
-                }
-                let never = passage
-                    .not
-                    .iter()
-                    .any(|label| fact.kind == label.kind && fact.text.contains(label.text));
-                forbidden += usize::from(never);
+/// What became of the labels of some passages.
+#[derive(Default)]
+struct Score {
+    labels: usize,
+    hits: usize,
+    found: usize,
+    right: usize,
+    /// What was found although it must never be.
+    forbidden: usize,
+    /// What is wrong, line by line.
+    wrong: String,
+}
+
+impl Score {
+    fn of(file: &str) -> Self {
+        let mut score = Self::default();
+        passages(file).iter().for_each(|passage| score.add(passage));
+        score
+    }
+
+    fn add(&mut self, passage: &Passage<'_>) {
+        let title = passage.title;
+        let mut facts = facts(&messages(passage));
+        // The command of a result is a passage of its own.
+        facts.retain(|fact| !passage.who.starts_with("result") || fact.entry.as_ref() == "2");
+        for label in &passage.keep {
+            self.labels += 1;
+            if facts.iter().any(|fact| is(fact, label)) {
+                self.hits += 1;
+            } else {
+                writeln!(self.wrong, "{title}: lost {:?} {}", label.kind, label.text).unwrap();
             }
         }
+        for fact in &facts {
+            self.found += 1;
+            if passage.keep.iter().any(|label| is(fact, label)) {
+                self.right += 1;
+            } else {
+                writeln!(self.wrong, "{title}: not asked for {:?} {}", fact.kind, fact.text)
+                    .unwrap();
+            }
+            let same =
+                |label: &Label<'_>| fact.kind == label.kind && fact.text.contains(label.text);
+            self.forbidden += usize::from(passage.not.iter().any(same));
+        }
     }
-    let (recall, precision) = (hits as f64 / all as f64, right as f64 / found as f64);
-    println!("{count} passages, {all} labels: recall {recall:.3}, precision {precision:.3}");
-    assert!(count >= 60, "{count}");
-    assert_eq!(forbidden, 0, "{report}");
-    assert!(recall >= 0.97 && precision >= 0.95, "{recall:.3} {precision:.3}\n{report}");
+}
+
+#[test]
+fn what_must_not_be_lost_is_found_in_labelled_passages() {
+    for (name, file) in FILES {
+        let score = Score::of(file);
+        let recall = score.hits as f64 / score.labels as f64;
+        let precision = score.right as f64 / score.found as f64;
+        let (count, labels) = (passages(file).len(), score.labels);
+        println!(
+            "{name}: {count} passages, {labels} labels, recall {recall:.3}, precision {precision:.3}"
+        );
+        print!("{}", score.wrong);
+        assert!(count >= 20, "{name}: {count}");
+        assert_eq!(score.forbidden, 0, "{name}: {}", score.wrong);
+        assert!(recall >= 0.95, "{name}: recall {recall:.3}\n{}", score.wrong);
+        assert!(precision >= 0.95, "{name}: precision {precision:.3}\n{}", score.wrong);
+    }
 }

@@ -95,7 +95,20 @@ fn is_id(word: &str) -> bool {
                 b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'/' | b'.' | b'#')
             });
     }
-    is_ticket(word) || is_opaque(word)
+    is_ticket(word) || is_number_of(word) || is_opaque(word)
+}
+
+/// `4471-AC-09`: the number of a contract, an order, a part.
+fn is_number_of(word: &str) -> bool {
+    let parts = || word.split('-');
+    let upper = |part: &str| {
+        !part.is_empty() && part.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+    };
+    (2..=5).contains(&parts().count())
+        && word.starts_with(|c: char| c.is_ascii_digit())
+        && parts().all(upper)
+        && word.bytes().any(|b| b.is_ascii_uppercase())
+        && word.bytes().filter(u8::is_ascii_digit).count() >= 4
 }
 
 /// Hexadecimal with letters and digits both, as long as git shortens a commit to.
