@@ -78,7 +78,7 @@ pub struct LayerTotals {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionReport {
-    /// The request before which it happened: its place among `requests`.
+    /// The request before which it happened: its place among `requests`, the first of which is 0.
     pub request: usize,
     /// The message that came next: the answer that marks the request, as a rule.
     pub entry_id: EntryId,

@@ -23,7 +23,8 @@ use ctx_session::Transcript;
 
 pub use presets::{ALL as PRESETS, Preset};
 pub use report::{
-    EvalReport, EvalRow, OnceRow, RecordedSummary, RowKind, SessionEval, SummaryFigures,
+    EqualSize, EvalReport, EvalRow, OnceRow, RecordedSummary, RowKind, SessionEval, SummaryFigures,
+    SummarySums,
 };
 
 use crate::SessionReport;
@@ -182,6 +183,7 @@ impl EvalReport {
             counter: counter.kind().name().to_owned(),
             compact_to,
             rows: joined.iter().map(Sums::row).collect(),
+            equal_size: EqualSize::of(sessions.iter().flat_map(|session| &session.recorded)),
             once: once::join(sessions.iter().flat_map(|session| session.once.clone())),
             presets: PRESETS.into_iter().filter(named).collect(),
             notes: notes(counter, compact_to, any_recorded),
@@ -215,7 +217,8 @@ fn notes(counter: &Counter, compact_to: f64, recorded: bool) -> Vec<String> {
             .to_owned(),
         format!(
             "at {:.0} %: the whole session compacted once, to that share of its tokens at most, by the \
-             candidate's own rule for what stays; in brackets where not every session got there",
+             candidate's own rule for what stays; in brackets where not every session got there; what \
+             is left differs in size, so shares kept compare only beside it",
             compact_to * 100.0
         ),
     ];

@@ -76,7 +76,7 @@ pub struct OnceRow {
     pub tokens_before: u64,
     /// Tokens after.
     pub tokens_after: u64,
-    /// Must-keep facts in what was left out.
+    /// Must-keep facts in what was left out: the more is left out, the more there are.
     pub facts: u64,
     /// Share of them that stands in the request afterwards; null where there were none.
     pub coverage: Option<f64>,
@@ -121,6 +121,55 @@ pub struct SummaryFigures {
     pub ungrounded: Vec<String>,
 }
 
+/// All recorded summaries and ours of the same passages, added up: the comparison at equal size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EqualSize {
+    /// How many summaries of the agents' own models there are.
+    pub summaries: usize,
+    /// Must-keep facts in the messages they stand for.
+    pub facts: u64,
+    /// The recorded ones.
+    pub recorded: SummarySums,
+    /// Ours, none of which has more tokens than the one that it is compared with.
+    pub ctx: SummarySums,
+}
+
+impl EqualSize {
+    /// The sums, where there are any recorded summaries.
+    pub(super) fn of<'a>(found: impl Iterator<Item = &'a RecordedSummary>) -> Option<Self> {
+        let nothing = SummarySums { tokens: 0, kept: 0, ungrounded: 0 };
+        let mut sums = Self { summaries: 0, facts: 0, recorded: nothing, ctx: nothing };
+        for summary in found {
+            sums.summaries += 1;
+            sums.facts += summary.facts;
+            sums.recorded.add(&summary.recorded, summary.facts);
+            sums.ctx.add(&summary.ctx, summary.facts);
+        }
+        (sums.summaries > 0).then_some(sums)
+    }
+}
+
+/// What several summaries amount to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SummarySums {
+    /// Their tokens.
+    pub tokens: u64,
+    /// Must-keep facts that stand in the summaries alone.
+    pub kept: u64,
+    /// Identifiers and numbers that stand nowhere in their sources.
+    pub ungrounded: u64,
+}
+
+impl SummarySums {
+    fn add(&mut self, figures: &SummaryFigures, facts: u64) {
+        self.tokens += figures.tokens.get();
+        self.kept += figures.in_summary.map_or(0, |share| (share * facts as f64).round() as u64);
+        self.ungrounded += figures.ungrounded.len() as u64;
+    }
+}
+
 /// One session's part of the report.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -152,7 +201,10 @@ pub struct EvalReport {
     pub compact_to: f64,
     /// The candidates, over all sessions.
     pub rows: Vec<EvalRow>,
-    /// Each session compacted once, over all sessions.
+    /// The agents' own summaries and ours in as many tokens; null where none was recorded.
+    pub equal_size: Option<EqualSize>,
+    /// Each session compacted once, over all sessions. What is left differs in size, and so do the
+    /// facts in what is gone: a coverage means little without both.
     pub once: Vec<OnceRow>,
     /// The sessions.
     pub sessions: Vec<SessionEval>,

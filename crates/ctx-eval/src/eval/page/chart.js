@@ -11,7 +11,7 @@ function svgNode(parent, tag, attributes, text) {
   return node;
 }
 
-// `marks` are {name, kind, x, y, stuck}; `x` in tokens, `y` a share. `goal` is a share to be reached.
+// `marks` are {name, kind, x, y, stuck, told}; `x` in tokens, `y` a share. `goal` is a share to be reached.
 function drawMarks(svg, marks, goal) {
   const width = Math.max(280, Math.floor(svg.parentNode.clientWidth));
   const height = Math.round(Math.min(460, Math.max(300, width * 0.42)));
@@ -24,14 +24,16 @@ function drawMarks(svg, marks, goal) {
     y: (share) => box.y1 - share * (box.y1 - box.y0),
   };
   drawAxes(svg, box, scale, most);
-  if (goal) svgNode(svg, "path", { class: "goal", d: `M${box.x0} ${scale.y(goal)}H${box.x1}` });
-  const placed = placeNames(marks, box, scale);
+  const line = { y: scale.y(goal), name: `${Math.round(goal * 100)}\u00a0% is the goal` };
+  svgNode(svg, "path", { class: "goal", d: `M${box.x0} ${line.y}H${box.x1}` });
+  const placed = placeNames(marks, box, scale, line);
+  svgNode(svg, "text", { class: "goal-name", x: box.x0 + 6, y: line.y + 15 }, line.name);
   for (const { mark, x, y, textX, textY, anchor } of placed) {
     if (Math.abs(textY - y) > 6) {
       svgNode(svg, "path", { class: "lead", d: `M${x} ${y}L${anchor === "end" ? textX + 3 : textX - 3} ${textY}` });
     }
     const told = svgNode(svg, "g", {});
-    svgNode(told, "title", {}, `${mark.name}: ${percent(mark.y, 1)} kept, ${whole(mark.x)} tokens`);
+    svgNode(told, "title", {}, `${mark.name}: ${mark.told}`);
     drawShape(told, mark.kind, x, y);
     const kind = mark.stuck ? "name stuck" : "name";
     svgNode(told, "text", { class: kind, x: textX, y: textY + 4, "text-anchor": anchor }, mark.name);
@@ -42,7 +44,7 @@ function drawAxes(svg, box, scale, most) {
   const grid = svgNode(svg, "g", { class: "grid" });
   for (const share of [0, 0.25, 0.5, 0.75, 1]) {
     svgNode(grid, "path", { d: `M${box.x0} ${scale.y(share)}H${box.x1}` });
-    const text = `${Math.round(share * 100)} %`;
+    const text = `${Math.round(share * 100)}\u00a0%`;
     svgNode(grid, "text", { x: box.x0 - 8, y: scale.y(share) + 4, "text-anchor": "end" }, text);
   }
   const step = stepFor(most / Math.max(3, (box.x1 - box.x0) / 110));
@@ -70,11 +72,15 @@ function drawShape(parent, kind, x, y) {
 }
 
 // Names stand right of their marks, left where there is no room, and are pushed down until they cross
-// neither a mark nor a name above. At the foot of the chart they go up again.
-function placeNames(marks, box, scale) {
+// neither a mark nor a name above, nor the line of the goal and what that says. At the foot of the
+// chart they go up again.
+function placeNames(marks, box, scale, goal) {
   const spots = marks.map((mark) => ({ mark, x: scale.x(mark.x), y: scale.y(mark.y) }));
   spots.sort((one, two) => one.y - two.y || one.x - two.x);
   const taken = spots.map((spot) => ({ from: spot.x - 7, to: spot.x + 7, y: spot.y, spot }));
+  taken.push({ from: box.x0, to: box.x0 + goal.name.length * 6.6 + 12, y: goal.y + 11 });
+  // A line needs less room than a name: half as far away is far enough.
+  taken.push({ from: box.x0, to: box.x1, y: goal.y, room: PLOT.label * 0.6 });
   return spots.map((spot) => {
     const width = spot.mark.name.length * 6.6 + 4;
     const sides = [["start", spot.x + 11], ["end", spot.x - 11]].map(([anchor, textX]) => {
@@ -91,7 +97,7 @@ function placeNames(marks, box, scale) {
 
 function freeY(taken, spot, from, to, box) {
   const isFree = (y) => !taken.some((other) => other.spot !== spot
-    && Math.abs(other.y - y) < PLOT.label && from < other.to && other.from < to);
+    && Math.abs(other.y - y) < (other.room || PLOT.label) && from < other.to && other.from < to);
   for (let step = 0; step < 30; step += 1) {
     for (const y of [spot.y + step * 4, spot.y - step * 4]) {
       if (y >= box.y0 && y <= box.y1 && isFree(y)) return y;

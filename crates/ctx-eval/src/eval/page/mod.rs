@@ -10,7 +10,8 @@ const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 
 /// In the order of use; the last one starts the page.
-const SCRIPTS: [&str; 3] = [SHARED_SCRIPT, include_str!("chart.js"), include_str!("page.js")];
+const SCRIPTS: [&str; 4] =
+    [SHARED_SCRIPT, include_str!("chart.js"), include_str!("tables.js"), include_str!("page.js")];
 
 /// Writes the page that shows `report` to `out`.
 ///

@@ -5,33 +5,12 @@ const KINDS = { none: "nothing left out", profile: "profile of ctx", engine: "en
 // What a compaction has to keep.
 const GOAL = 0.95;
 
-const COLUMNS = [
-  { name: "Candidate", value: (row) => row.name, first: true },
-  { name: "Requests", value: (row) => row.requests, told: whole },
-  { name: "Sent", value: (row) => row.sentTokens, told: short, bar: (row, most) => row.sentTokens / most.sent },
-  { name: "Cached", value: (row) => row.prefixReuse, told: (n) => shareOf(n) },
-  { name: "Cost", value: (row) => row.costUsd, told: dollars, bar: (row, most) => row.costUsd / most.cost },
-  { name: "Calls", value: (row) => row.calls, told: whole },
-  { name: "Cuts", value: (row) => row.cuts, told: whole },
-  { name: "Ratio", value: (row) => row.compressionRatio, told: (n) => (typeof n === "number" ? n.toFixed(2) : NOTHING) },
-  { name: "Coverage", value: (row) => row.coverage, told: (n) => shareOf(n), bar: (row) => row.coverage },
-  { name: "Invented", value: (row) => row.ungrounded, told: whole, fault: true },
-  { name: "Wedges", value: (row) => row.wedges, told: whole, fault: true },
-  { name: "Est. error", value: (row) => row.estimateError, told: (n) => shareOf(n) },
-  { name: "Once", value: (row) => row.once && row.once.coverage, told: (n) => shareOf(n), bar: (row) => row.once && row.once.coverage },
-];
-
-function shareOf(n) {
-  return typeof n === "number" ? `${(100 * n).toFixed(1)} %` : NOTHING;
-}
-
 function start() {
   const report = readReport();
-  const page = { report, which: -1, axis: "replay", sort: 0, down: false };
-  COLUMNS.find((column) => column.name === "Once").name = `At ${Math.round(report.compactTo * 100)} %`;
+  const page = { report, which: -1, axis: "replay", tables: tables() };
   writeHead(report);
   writeWhich(page);
-  writeColumns(page);
+  for (const table of page.tables) writeColumns(table, () => writeRows(table, rowsOf(page)));
   writeNotes(report);
   byId("which").addEventListener("change", (event) => {
     page.which = Number(event.target.value);
@@ -45,6 +24,7 @@ function start() {
     });
   }
   new ResizeObserver(() => draw(page)).observe(byId("chart"));
+  for (const scrolled of document.querySelectorAll(".scrolled")) tellOfMore(scrolled);
   show(page);
 }
 
@@ -57,7 +37,7 @@ function rowsOf(page) {
 
 function show(page) {
   draw(page);
-  writeRows(page);
+  for (const table of page.tables) writeRows(table, rowsOf(page));
   writeRecorded(page);
 }
 
@@ -73,7 +53,7 @@ function writeHead(report) {
   const title = names.length === 1 ? names[0] : `${plural(names.length, "transcript")}`;
   document.title = `${title} · ctx eval`;
   byId("name").textContent = title;
-  byId("facts").textContent = names.length === 1 ? sessions[0].session.path : names.join(" · ");
+  byId("path").textContent = names.length === 1 ? sessions[0].session.path : names.join(" · ");
   byId("lede").textContent = ledeOf(report);
   const windows = [...new Set(sessions.map((each) => whole(each.window)))].join(", ");
   const models = [...new Set(sessions.map((each) => each.model).filter(Boolean))].join(", ");
@@ -82,25 +62,31 @@ function writeHead(report) {
   }
 }
 
+// The comparison at equal size comes first. What else is compared is not of one size, so it is named
+// here and its figures are left to the table, beside the sizes.
 function ledeOf(report) {
-  const rows = report.rows || [];
-  const nothing = rows.find((row) => row.kind === "none");
+  const equal = report.equalSize;
   const words = [];
-  if (nothing && nothing.requests) {
-    const over = nothing.wedges ? `${whole(nothing.wedges)} are larger than the window` : "all fit the window";
-    words.push(`With nothing ever left out, of ${plural(nothing.requests, "request")} ${over}.`);
+  if (equal && equal.facts) {
+    const kept = (part) => `${shareOf(part.kept / equal.facts)} (${whole(part.tokens)}\u00a0tokens)`;
+    words.push(`Of ${plural(equal.facts, "fact")} that must not be lost, ${plural(equal.summaries, "summary", "summaries")} `
+      + `that the agent's own model wrote keep ${kept(equal.recorded)}, and ctx's of the same messages in no more tokens `
+      + `${kept(equal.ctx)}, by ctx's own audit.`);
   }
-  const known = (report.once || []).filter((row) => typeof row.coverage === "number");
-  const of = (kind) => {
-    const rows = known.filter((row) => (row.kind === "preset") === (kind === "preset")).map((row) => row.coverage);
-    return rows.length ? `${shareOf(Math.min(...rows))} to ${shareOf(Math.max(...rows))}` : null;
-  };
-  const told = [["ctx", of("profile")], ["other agents' policies", of("preset")]].filter(([, range]) => range);
-  if (told.length) {
-    const ranges = told.map(([who, range]) => `${range} under ${who}`).join(", ");
-    words.push(`Compacted once to ${Math.round(report.compactTo * 100)} %, of what must not be lost is kept: ${ranges}.`);
+  const nothing = (report.rows || []).find((row) => row.kind === "none");
+  if (nothing && nothing.requests) words.push(`With nothing ever left out, ${overOf(nothing)}.`);
+  if ((report.presets || []).length) {
+    words.push("Other agents' policies are stand-ins made from documented constants, with ctx's summariser in the "
+      + "place of their models, and judged by ctx's own audit.");
   }
   return words.join(" ");
+}
+
+function overOf({ requests, wedges }) {
+  if (requests === 1) return wedges ? "the one request is larger than the window" : "the one request fits the window";
+  if (!wedges) return `all ${whole(requests)} requests fit the window`;
+  if (wedges >= requests) return `all ${whole(requests)} requests are larger than the window`;
+  return `${whole(wedges)} of ${whole(requests)} requests ${wedges === 1 ? "is" : "are"} larger than the window`;
 }
 
 function writeWhich(page) {
@@ -112,6 +98,11 @@ function writeWhich(page) {
 }
 
 function writeNotes(report) {
+  const most = `${Math.round(report.compactTo * 100)}\u00a0%`;
+  byId("once-note").textContent = `Each session to ${most} of its tokens at most, by each candidate's own rule. What is left differs `
+    + "in size, and so do the facts in what is gone: a share kept compares only with one of like size. In brackets where not every "
+    + "session got there. Judged by ctx's own audit.";
+  byId("once-section").hidden = !(report.once || []).length;
   for (const note of report.notes || []) byId("notes").append(el("li", {}, note));
   for (const preset of report.presets || []) {
     const from = el("dd", {}, preset.about, el("br"), el("span", { class: "from" }, preset.source), el("br"),
@@ -129,7 +120,7 @@ function draw(page) {
   const marks = rows.map((row) => (once ? markOnce(row) : markOf(row))).filter(Boolean);
   drawMarks(byId("plot"), marks, GOAL);
   byId("y-name").textContent = "Must-keep facts of what was left out that still stand in the request";
-  byId("x-name").textContent = once ? "Tokens after" : "Tokens sent";
+  byId("x-name").textContent = once ? "Tokens left" : "Tokens sent";
   const left = rows.filter((row) => !marks.some((mark) => mark.row === row)).map((row) => row.name);
   byId("left-out").textContent = left.length ? `Not in the chart, because nothing was left out or no fact was in it: ${left.join(", ")}.` : "";
   const kinds = [...new Set(marks.map((mark) => mark.kind))];
@@ -138,13 +129,15 @@ function draw(page) {
 
 function markOf(row) {
   if (typeof row.coverage !== "number") return null;
-  return { row, name: row.name, kind: row.kind, x: row.sentTokens, y: row.coverage, stuck: row.wedges > 0 };
+  return { row, name: row.name, kind: row.kind, x: row.sentTokens, y: row.coverage, stuck: row.wedges > 0,
+    told: `${shareOf(row.coverage)} kept, ${whole(row.sentTokens)} tokens sent` };
 }
 
 function markOnce(row) {
   if (!row.once || typeof row.once.coverage !== "number") return null;
   const stuck = row.once.reached < row.once.sessions;
-  return { row, name: row.name, kind: row.kind, x: row.once.tokensAfter, y: row.once.coverage, stuck };
+  const told = `${shareOf(row.once.coverage)} of ${plural(row.once.facts, "fact")} kept, ${whole(row.once.tokensAfter)} tokens left`;
+  return { row, name: row.name, kind: row.kind, x: row.once.tokensAfter, y: row.once.coverage, stuck, told };
 }
 
 function legendOf(kind) {
@@ -155,80 +148,6 @@ function legendOf(kind) {
   drawShape(svg, kind, 8, 8);
   item.append(svg, KINDS[kind] || kind);
   return item;
-}
-
-// --- table ---
-
-function writeColumns(page) {
-  COLUMNS.forEach((column, at) => {
-    const button = el("button", { type: "button" }, column.name);
-    button.addEventListener("click", () => {
-      page.down = page.sort === at + 1 ? !page.down : false;
-      page.sort = at + 1;
-      writeRows(page);
-    });
-    const kind = column.first ? null : "num";
-    byId("head").append(el("th", { scope: "col", class: kind }, button));
-  });
-}
-
-// The report's own order until a heading is pressed.
-function sorted(page, rows) {
-  if (!page.sort) return rows;
-  const { value } = COLUMNS[page.sort - 1];
-  const missing = (n) => n === null || n === undefined;
-  const compare = (one, two) => (typeof one === "string" ? one.localeCompare(two, "en") : one - two);
-  return [...rows].sort((a, b) => {
-    const [one, two] = [value(a), value(b)];
-    if (missing(one) || missing(two)) return missing(one) - missing(two);
-    return page.down ? compare(two, one) : compare(one, two);
-  });
-}
-
-function writeRows(page) {
-  const rows = rowsOf(page);
-  const most = {
-    sent: Math.max(1, ...rows.map((row) => row.sentTokens || 0)),
-    cost: Math.max(1e-9, ...rows.map((row) => row.costUsd || 0)),
-  };
-  [...byId("head").children].forEach((head, at) => {
-    if (page.sort === at + 1) head.setAttribute("aria-sort", page.down ? "descending" : "ascending");
-    else head.removeAttribute("aria-sort");
-  });
-  const made = sorted(page, rows).map((row) =>
-    el("tr", { class: row.kind }, ...COLUMNS.map((column) => cellOf(column, row, most))));
-  byId("body").replaceChildren(...made);
-}
-
-function cellOf(column, row, most) {
-  const value = column.value(row);
-  if (column.first) {
-    const why = row.failed || (row.once && row.once.failed);
-    const kind = el("span", { class: "kind" }, KINDS[row.kind] || row.kind);
-    return el("th", { scope: "row" }, value, kind, why ? el("span", { class: "why" }, why) : null);
-  }
-  const text = value === null || value === undefined ? NOTHING : column.told(value);
-  const fault = column.fault && value > 0 ? " no" : "";
-  const cell = el("td", { class: `num${fault}${column.bar ? " with-bar" : ""}` }, text);
-  const share = column.bar ? column.bar(row, most) : null;
-  if (share > 0) cell.append(el("span", { class: "share", style: `width: ${(100 * Math.min(1, share)).toFixed(1)}%` }));
-  return cell;
-}
-
-function writeRecorded(page) {
-  const sessions = page.report.sessions || [];
-  const part = page.which < 0 ? sessions : [sessions[page.which]];
-  const found = part.flatMap((each) => each.recorded || []);
-  byId("recorded-section").hidden = !found.length;
-  byId("recorded").replaceChildren(...found.map(recordedRow));
-}
-
-function recordedRow(found) {
-  const num = (text, kind) => el("td", { class: kind ? `num ${kind}` : "num" }, text);
-  const invented = (list) => el("td", { class: list.length ? "wrapped no" : "wrapped" }, list.length ? list.join(", ") : "none");
-  const side = (figures) => [num(whole(figures.tokens)), num(shareOf(figures.inSummary)), invented(figures.ungrounded)];
-  const id = el("th", { scope: "row", class: "id wrapped" }, found.entryId);
-  return el("tr", {}, id, num(whole(found.messages)), num(whole(found.facts)), ...side(found.recorded), ...side(found.ctx));
 }
 
 start();
