@@ -83,8 +83,8 @@ pub struct ProviderConfig {
     /// Where its API is. A password in it is never printed.
     #[serde(serialize_with = "without_password")]
     pub base_url: Option<String>,
-    /// The API family: `openai-completions`, `openai-responses`, `anthropic-messages`,
-    /// `google-generative-ai`.
+    /// The API family: `openai-completions`, `openai-responses` or `anthropic-messages`. Google's
+    /// models are reached by its OpenAI-compatible endpoint.
     pub api: Option<String>,
     /// Where its key comes from: `$NAME` or `env:NAME` for an environment variable, `file:PATH`
     /// for a file, else the key itself. Default: the provider's usual variable. It is never
