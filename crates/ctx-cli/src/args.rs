@@ -12,6 +12,9 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
+/// Flags of every command are listed after its own.
+const GLOBAL: &str = "Global options";
+
 /// Keeps a long-running LLM agent inside its model's context window, and shows how.
 #[derive(Debug, Parser)]
 #[command(name = "ctx", version, styles = STYLES, propagate_version = true)]
@@ -26,13 +29,14 @@ pub(crate) struct Cli {
 #[derive(Debug, Args)]
 pub(crate) struct Global {
     /// The configuration file [default: ctx.json5 in $CTX_HOME, else in ~/.ctx]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL, display_order = 901)]
     pub(crate) config: Option<PathBuf>,
     /// Say less: no progress, no notes on stderr
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, help_heading = GLOBAL, display_order = 900)]
     pub(crate) quiet: bool,
     /// When to use colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(help_heading = GLOBAL, display_order = 902)]
     pub(crate) color: When,
 }
 
@@ -91,8 +95,8 @@ pub(crate) struct Fit {
     /// How tokens are counted: chars4, chars3, cjk, o200k [default: the profile's]
     #[arg(long, short, value_name = "C")]
     pub(crate) counter: Option<CounterKind>,
-    /// The model, for its window and prices; where models.providers has it, it writes the
-    /// summaries too [default: the one in the transcript]
+    /// The model, for its window and prices; where a command writes summaries and models.providers
+    /// has it, it writes them too [default: the one in the transcript]
     #[arg(long, short, value_name = "NAME")]
     pub(crate) model: Option<String>,
     /// The model that writes summaries, as provider/model, or `none` for the extractive summariser
@@ -213,7 +217,7 @@ pub(crate) struct Compact {
     /// What the session may measure afterwards, in tokens; 32k is understood
     #[arg(long, value_name = "N")]
     pub(crate) target: Option<String>,
-    /// Compact even if the session is small
+    /// Compact history that could stay too: even if the session is small
     #[arg(long)]
     pub(crate) force: bool,
     /// Show what would be done, and store nothing
@@ -224,7 +228,10 @@ pub(crate) struct Compact {
     #[arg(long, conflicts_with_all = ["dry_run", "undo"])]
     pub(crate) rewrite: bool,
     /// Take the newest compaction back: the context is again what it was
-    #[arg(long, conflicts_with_all = ["dry_run", "force", "instructions"])]
+    #[arg(long, conflicts_with_all = [
+        "dry_run", "force", "instructions", "identifiers", "target", "window", "engine", "profile",
+        "counter", "model", "summary_model",
+    ])]
     pub(crate) undo: bool,
     /// The compaction to take back, or `ctx.undo` entry to take back an undo [default: the newest]
     #[arg(long, value_name = "ID", requires = "undo")]

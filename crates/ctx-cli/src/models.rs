@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use ctx_core::{Error, ErrorKind, Result, SummaryModels};
+use ctx_core::{Error, ErrorKind, Result, Summarizer, SummaryModels};
 use ctx_engine_registry::{Config, ModelConfig, Models, ProviderConfig};
 use ctx_model::{
-    Catalogue, Client, KeyRef, Prices, Provider, ProviderModel, TokioTimer, connect_chain,
+    Catalogue, Client, KeyRef, ModelFacts, Prices, Provider, ProviderModel, TokioTimer,
+    connect_models,
 };
 
 use crate::args::Fit;
 use crate::out::Out;
-use crate::words::shortened;
+use crate::words::{shortened, thousands};
 
 /// What stands for "no model" on the command line.
 const NONE: &str = "none";
@@ -53,11 +54,51 @@ pub(crate) fn summary_models(
     check_is_listed(first, &models)?;
     // The first is what was asked for.
     ctx_model::connect(first, &providers, &client).map_err(|error| near(error, &models))?;
-    let (chain, missing) = connect_chain(&names, &providers, &client);
+    let (chain, missing) = connect_models(&names, &providers, &client);
     for error in missing {
         out.note(format!("a fallback is left out: {error}"));
     }
+    for model in chain.iter().filter(|model| model.facts().window_is_assumed) {
+        out.note(window_is_assumed(model.facts()));
+    }
+    let chain = chain.into_iter().map(|model| model as Arc<dyn Summarizer>).collect();
     Ok(Some(SummaryModels { chain, timer: Arc::new(TokioTimer::default()) }))
+}
+
+/// What is wrong with the models that are to write summaries, as far as that can be told without
+/// asking them.
+pub(crate) fn problems(config: &Config) -> anyhow::Result<Vec<String>> {
+    let compaction = ctx_compaction::Config::resolve(config)?;
+    let models: Models = config.section()?;
+    let Some(first) = compaction.model.as_deref().filter(|name| *name != NONE) else {
+        return Ok(Vec::new());
+    };
+    let providers: Vec<Provider> =
+        models.providers.iter().map(provider).collect::<Result<_, _>>()?;
+    let connected = check_is_listed(first, &models).and_then(|()| {
+        let client = Arc::new(Client::default());
+        ctx_model::connect(first, &providers, &client).map_err(|error| near(error, &models))
+    });
+    let name = shortened(first, NAME_CHARS);
+    Ok(match connected {
+        Ok(model) if model.facts().window_is_assumed => vec![window_is_assumed(model.facts())],
+        Ok(_) => Vec::new(),
+        Err(error) => {
+            let hint = error.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
+            vec![format!("agents.defaults.compaction.model '{name}' cannot be used: {error}{hint}")]
+        }
+    })
+}
+
+/// What is to be said of a model whose window nobody gave.
+fn window_is_assumed(model: &ModelFacts) -> String {
+    let provider = model.name.split_once('/').map_or("PROVIDER", |(provider, _)| provider);
+    format!(
+        "the window of {} is not known; {} tokens are assumed; set \
+         models.providers.{provider}.models[].contextWindow",
+        model.name,
+        thousands(model.window.get()),
+    )
 }
 
 /// Refuses a model that its provider's own list does not have, unless the catalogue does. Without

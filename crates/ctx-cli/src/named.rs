@@ -1,5 +1,7 @@
 //! Entries by the ids that people give, and ids as people are shown them.
 
+use std::path::Path;
+
 use ctx_core::{EntryId, Error, ErrorKind};
 use ctx_session::Transcript;
 
@@ -16,6 +18,31 @@ const SHORT_ID_CHARS: [usize; 4] = [8, 13, 18, 23];
 
 /// The entry of that id, or the one whose id begins so, if no other does.
 pub(crate) fn find_entry(transcript: &Transcript, id: &str) -> anyhow::Result<EntryId> {
+    let hint = "`ctx convert SESSION --to pi` prints every entry with its id";
+    Ok(find(transcript, id).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => error.hint(hint),
+        _ => error,
+    })?)
+}
+
+/// As [`find_entry`], where it is to be a compaction of that session, or what undid one.
+pub(crate) fn find_compaction(
+    transcript: &Transcript,
+    session: &Path,
+    id: &str,
+) -> anyhow::Result<EntryId> {
+    Ok(find(transcript, id).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => error.hint(lists_compactions(session)),
+        _ => error,
+    })?)
+}
+
+/// Where to find the ids of compactions.
+pub(crate) fn lists_compactions(session: &Path) -> String {
+    format!("`ctx compactions {}` lists them", session.display())
+}
+
+fn find(transcript: &Transcript, id: &str) -> Result<EntryId, Error> {
     if let Some(found) = transcript.find(id) {
         return Ok(found);
     }
@@ -24,12 +51,11 @@ pub(crate) fn find_entry(transcript: &Transcript, id: &str) -> anyhow::Result<En
     let alike = ids.filter(|known| !id.is_empty() && known.starts_with(id));
     let alike: Vec<String> = alike.take(ALIKE).map(|known| shortened(known, ID_CHARS)).collect();
     let error = match alike.as_slice() {
-        [] => Error::new(ErrorKind::NotFound, format!("no entry '{named}'"))
-            .hint("`ctx convert SESSION --to pi` prints every entry with its id"),
+        [] => Error::new(ErrorKind::NotFound, format!("no entry '{named}'")),
         some => Error::new(ErrorKind::InvalidInput, format!("several ids begin with '{named}'"))
             .hint(format!("give more of it; among them are {}", some.join(", "))),
     };
-    Err(error.into())
+    Err(error)
 }
 
 /// Ids as short as [`find_entry`] takes them.

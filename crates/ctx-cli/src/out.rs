@@ -12,13 +12,17 @@ use serde::Serialize;
 use terminal_size::{Width, terminal_size_of};
 
 use crate::args::{Global, When};
-use crate::words::{bytes, counted, harmless, harmless_json, shortened};
+use crate::words::{bytes, counted, harmless, harmless_json, shortened, wrapped};
 
 /// Longer texts than this are cut in a table: an id can be a megabyte.
 const CELL_CHARS: usize = 160;
 
 /// Longer notes, warnings and errors than this are cut.
 const LINE_CHARS: usize = 600;
+
+/// What `note: ` and `warning: ` take of a line.
+const NOTE: usize = 6;
+const WARNING: usize = 9;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -75,14 +79,16 @@ impl Out {
     /// Something worth knowing that is not the answer.
     pub(crate) fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            eprintln!("{DIM}note:{DIM:#} {}", shortened(text.as_ref(), LINE_CHARS));
+            let text = shortened(text.as_ref(), LINE_CHARS);
+            eprintln!("{DIM}note:{DIM:#} {}", wrapped(&text, NOTE, stderr_columns()));
         }
     }
 
     /// Something that may be wrong.
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            eprintln!("{YELLOW}warning:{YELLOW:#} {}", shortened(text.as_ref(), LINE_CHARS));
+            let text = shortened(text.as_ref(), LINE_CHARS);
+            eprintln!("{YELLOW}warning:{YELLOW:#} {}", wrapped(&text, WARNING, stderr_columns()));
         }
     }
 
@@ -137,6 +143,17 @@ impl Out {
     }
 }
 
+/// The width of the terminal that notes go to, if there is one.
+fn stderr_columns() -> Option<usize> {
+    terminal_size_of(io::stderr()).map(|(Width(columns), _)| usize::from(columns))
+}
+
+/// Whether lines of so many characters fit where the answer goes: anywhere but on a terminal that
+/// is narrower.
+pub(crate) fn has_room(chars: u16) -> bool {
+    terminal_size_of(io::stdout()).is_none_or(|(Width(columns), _)| columns >= chars)
+}
+
 /// A cell of a table: what it says, and how.
 #[derive(Debug)]
 pub(crate) struct Cell {
@@ -157,12 +174,35 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// A table without lines, no wider than the terminal where there is one. The columns from the second to the `numbers`th are aligned to the right.
+impl Cell {
+    /// How many columns of the terminal it takes.
+    pub(crate) fn columns(&self) -> usize {
+        shortened(&self.text, CELL_CHARS).chars().count()
+    }
+}
+
+/// How many columns the terminal has, where there is one.
+pub(crate) fn terminal_columns() -> Option<u16> {
+    terminal_size_of(io::stdout()).map(|(Width(columns), _)| columns)
+}
+
+/// A table without lines, no wider than the terminal where there is one. The columns from the second
+/// to the `numbers`th are aligned to the right.
 /// What cells say may come from a transcript: it is made harmless here.
 pub(crate) fn table(header: &[&str], rows: Vec<Vec<Cell>>, numbers: usize) -> String {
+    table_within(terminal_columns(), header, rows, numbers)
+}
+
+/// A [`table`] no wider than `most` columns. Without them no cell is broken over lines.
+pub(crate) fn table_within(
+    most: Option<u16>,
+    header: &[&str],
+    rows: Vec<Vec<Cell>>,
+    numbers: usize,
+) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    if let Some((Width(columns), _)) = terminal_size_of(io::stdout()) {
+    if let Some(columns) = most {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
     }
     if !header.is_empty() {

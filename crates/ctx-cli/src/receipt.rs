@@ -68,8 +68,13 @@ pub(crate) fn fell_back(receipt: &Receipt, asked: Option<&str>) -> Option<String
     })
 }
 
-/// The whole receipt.
-pub(crate) fn print(receipt: &Receipt, ids: &ShortIds<'_>, out: &Out) -> anyhow::Result<()> {
+/// The whole receipt, without the notes that were `told` already.
+pub(crate) fn print(
+    receipt: &Receipt,
+    ids: &ShortIds<'_>,
+    told: &str,
+    out: &Out,
+) -> anyhow::Result<()> {
     let (before, after) = (receipt.tokens_before.get(), receipt.tokens_after.get());
     let share = if before == 0 { 1.0 } else { after as f64 / before as f64 };
     out.line(format!(
@@ -88,9 +93,9 @@ pub(crate) fn print(receipt: &Receipt, ids: &ShortIds<'_>, out: &Out) -> anyhow:
     ))?;
     out.line(format!("written by {}", harmless(&writer(receipt))))?;
     if !receipt.calls.is_empty() {
-        out.line(calls(receipt))?;
+        out.line(calls(receipt, told))?;
     }
-    for note in &receipt.notes {
+    for note in receipt.notes.iter().filter(|note| !told.contains(note.as_str())) {
         out.line(format!("{DIM}{}{DIM:#}", shortened(note, 160)))?;
     }
     out.line("")?;
@@ -100,7 +105,7 @@ pub(crate) fn print(receipt: &Receipt, ids: &ShortIds<'_>, out: &Out) -> anyhow:
     named("kept in a shorter form", &shortened, out)
 }
 
-fn calls(receipt: &Receipt) -> String {
+fn calls(receipt: &Receipt, told: &str) -> String {
     let failed = receipt.calls.iter().filter(|call| !call.ok).count();
     let millis: u64 = receipt.calls.iter().map(|call| call.millis).sum();
     let cost = receipt.cost_usd.map_or_else(|| "cost unknown".to_owned(), usd);
@@ -110,8 +115,13 @@ fn calls(receipt: &Receipt) -> String {
         thousands(failed as u64),
         millis as f64 / 1_000.0,
     );
+    // Notes hold the errors that mattered: no error is said twice.
+    let is_said = |error: &&String| {
+        told.contains(error.as_str()) || receipt.notes.iter().any(|note| note.contains(*error))
+    };
     let last_error = receipt.calls.iter().rev().find_map(|Call { model, error, .. }| {
-        error.as_ref().map(|error| format!("; last: {model}: {error}"))
+        let error = error.as_ref()?;
+        Some((!is_said(&error)).then(|| format!("; last: {model}: {error}")).unwrap_or_default())
     });
     text.push_str(&shortened(&last_error.unwrap_or_default(), 200));
     text

@@ -88,9 +88,20 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
 /// Reads a transcript as it stands, from a file, or from standard input where the file is `-`.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Transcript> {
     if is_stdin(path) {
-        return Ok(Transcript::from_reader(std::io::stdin().lock())?);
+        return Ok(Transcript::from_reader(std::io::stdin().lock()).map_err(of_stdin)?);
     }
     Ok(Transcript::open(path)?)
+}
+
+/// An error of a transcript without a name, which is standard input here.
+fn of_stdin(error: Error) -> Error {
+    let said = error.to_string().replace("path: (memory)", "path: standard input");
+    let hint = error.hint_text().map(str::to_owned);
+    let named = Error::new(error.kind(), said);
+    match hint {
+        Some(hint) => named.hint(hint),
+        None => named,
+    }
 }
 
 /// The transcript, for a report.
@@ -245,11 +256,14 @@ pub(crate) fn check_engine(config: &Config) -> anyhow::Result<()> {
 impl Resolved {
     /// Refuses a window under the guard's minimum, in the guard's words.
     pub(crate) fn check_window(&self, fit: &Fit) -> anyhow::Result<()> {
-        self.window.check().map_err(|refused| match fit.window {
-            Some(_) => {
-                Error::from(refused).hint(format!("give --window {} or more", refused.minimum))
-            }
-            None => Error::from(refused),
+        self.window.check().map_err(|refused| {
+            let hint = match fit.window {
+                Some(_) => Some(format!("give --window {} or more", refused.minimum)),
+                None => Error::from(refused).hint_text().map(str::to_owned),
+            };
+            // Its own words hold every fact already; to name them once more helps nobody.
+            Error::new(ErrorKind::WindowTooSmall, refused.to_string())
+                .hint(hint.unwrap_or_default())
         })?;
         Ok(())
     }

@@ -73,6 +73,27 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     format!("{head}…{tail}")
 }
 
+/// A line, broken between words where it is wider than `columns`. Its first `used` columns are
+/// taken. A word is never broken, so that commands can be copied; without columns nothing is.
+pub(crate) fn wrapped(text: &str, used: usize, columns: Option<usize>) -> String {
+    let Some(columns) = columns else { return text.to_owned() };
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut at = used;
+    for (nth, word) in text.split(' ').enumerate() {
+        let width = word.chars().count();
+        if nth > 0 && at + 1 + width > columns {
+            out.push_str("\n  ");
+            at = 2;
+        } else if nth > 0 {
+            out.push(' ');
+            at += 1;
+        }
+        out.push_str(word);
+        at += width;
+    }
+    out
+}
+
 /// JSON whose strings hold nothing that a terminal obeys. It means the same.
 pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
     if !json.chars().any(is_harmful) {
@@ -117,6 +138,20 @@ mod tests {
         let shown = harmless_json(&json).into_owned();
         assert!(!shown.chars().any(is_harmful), "{shown}");
         assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), foreign);
+    }
+
+    #[test]
+    fn notes_are_broken_between_words_at_the_terminals_width() {
+        for (text, columns, lines) in [
+            ("one two three", None, "one two three"),
+            ("one two three", Some(80), "one two three"),
+            ("one two three", Some(13), "one two\n  three"),
+            ("one two three", Some(1), "one\n  two\n  three"),
+            ("路径 two", Some(11), "路径\n  two"),
+            ("", Some(1), ""),
+        ] {
+            assert_eq!(wrapped(text, 6, columns), lines, "{columns:?}");
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What a session holds, and how full its context is.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use ctx_core::{ContextView, Message, Profile, Result, Role, TokenLedger, Tokens};
+use ctx_core::{ContextView, EntryId, Message, Profile, Result, Role, TokenLedger, Tokens};
 use ctx_session::Transcript;
 use serde::Serialize;
 
@@ -46,8 +46,9 @@ pub struct ContextReport {
 pub struct Reported {
     /// Its count of the last answer's prompt and text, plus an estimate of what followed.
     pub tokens: u64,
-    /// Reported tokens per counted token.
-    pub calibration: f64,
+    /// Reported tokens per counted token, of the request the report belongs to. `None` where the
+    /// session was compacted since: what that request carried is not the context any more.
+    pub calibration: Option<f64>,
 }
 
 /// A model as transcripts name it.
@@ -139,6 +140,7 @@ pub fn status(
         compaction: context.compaction.as_ref().map(ToString::to_string),
         ..ContextReport::default()
     };
+    let before = before_compaction(transcript, context.compaction.as_ref())?;
     let mut usage = ReportedUsage::default();
     for entry in &context.entries {
         // An entry in memory is not what the file holds: an edit or a summary made it.
@@ -149,7 +151,8 @@ pub fn status(
         report.messages += 1;
         *report.roles.entry(measured.role.name().to_owned()).or_default() += 1;
         report.tokens += measured.tokens;
-        usage.see(measured, report.tokens);
+        let so_far = (!before.contains(entry.id())).then_some(report.tokens);
+        usage.see(measured, so_far);
     }
     let sent = transcript.sent_forms(None)?;
     if !sent.is_empty() {
@@ -191,6 +194,17 @@ pub fn status(
     })
 }
 
+/// The messages that were there when the compaction was made. What providers reported with them is
+/// the size of requests that carried more than is left.
+fn before_compaction(
+    transcript: &Transcript,
+    compaction: Option<&EntryId>,
+) -> Result<HashSet<EntryId>> {
+    let Some(compaction) = compaction else { return Ok(HashSet::new()) };
+    let line = transcript.line_to(Some(compaction))?;
+    Ok(line.iter().map(|item| item.entry.id().clone()).collect())
+}
+
 /// What a status needs of one message.
 struct Measured {
     role: Role,
@@ -215,12 +229,13 @@ impl Measured {
 /// Follows what providers reported: the last valid usage, and an estimate of what came after it.
 #[derive(Default)]
 struct ReportedUsage {
-    last: Option<(u64, Tokens)>,
+    /// The report, and the context up to it as it is counted, where that is what was sent.
+    last: Option<(u64, Option<Tokens>)>,
     trailing: Tokens,
 }
 
 impl ReportedUsage {
-    fn see(&mut self, message: &Measured, so_far: Tokens) {
+    fn see(&mut self, message: &Measured, so_far: Option<Tokens>) {
         match message.reported {
             Some(total) => {
                 self.last = Some((total, so_far));
@@ -235,7 +250,7 @@ impl ReportedUsage {
         Some(Reported {
             // A transcript may report any number.
             tokens: total.saturating_add(self.trailing.get()),
-            calibration: total as f64 / f64::from(counted.0.max(1)),
+            calibration: counted.map(|counted| total as f64 / f64::from(counted.0.max(1))),
         })
     }
 }
@@ -248,8 +263,8 @@ mod tests {
     fn an_absurd_report_is_no_overflow() {
         let seen = |reported, tokens| Measured { role: Role::User, tokens, reported };
         let mut usage = ReportedUsage::default();
-        usage.see(&seen(Some(u64::MAX), Tokens(3)), Tokens(3));
-        usage.see(&seen(None, Tokens(2)), Tokens(5));
+        usage.see(&seen(Some(u64::MAX), Tokens(3)), Some(Tokens(3)));
+        usage.see(&seen(None, Tokens(2)), Some(Tokens(5)));
         assert_eq!(usage.report().map(|r| r.tokens), Some(u64::MAX));
     }
 }

@@ -11,16 +11,16 @@ use ctx_core::{
 };
 use ctx_session::Transcript;
 use ctx_session::blobs::MemoryBlobs;
-use ctx_session::compactions::{rewrite_compacted, store_compaction, undo_compaction};
+use ctx_session::compactions::{CompactedBy, rewrite_compacted, store_compaction, undo_compaction};
 use ctx_session::paths::Home;
 use serde::Serialize;
 
 use crate::args::{Compact, Global};
-use crate::named::{ID_CHARS, ShortIds, find_entry};
+use crate::named::{ID_CHARS, ShortIds, find_compaction, lists_compactions};
 use crate::out::{BOLD, Out};
 use crate::receipt;
 use crate::setup;
-use crate::words::{harmless, harmless_lines, shortened};
+use crate::words::{harmless, harmless_lines, shortened, thousands};
 
 /// The result, and what became of it.
 #[derive(Serialize)]
@@ -31,6 +31,8 @@ struct Report {
     /// The entry it was stored as; null for a dry run, or where nothing was compacted.
     entry_id: Option<EntryId>,
     dry_run: bool,
+    /// Whether the session measures no more than the target afterwards; null without a target.
+    target_reached: Option<bool>,
     /// Where the session is as it was; null unless it was written anew.
     archived: Option<PathBuf>,
 }
@@ -92,6 +94,7 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
         identifier_policy: args.identifiers.map(IdentifierPolicy::from),
         identifier_instructions: None,
     };
+    let before = request.view.total() + request.view.ledger().fixed();
     let waiting = out.waiting("compacting");
     let result = setup::block_on(fitted.engine.compact(request))?;
     waiting.finish_and_clear();
@@ -100,17 +103,30 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
         let id = store_compaction(&home, &args.session, leaf.as_ref(), compacted, now)?;
         entry_id = Some(id);
     }
-    if let Some(details) = details(&result)
-        && let Some(warning) = receipt::fell_back(&details.receipt, fitted.writer.as_deref())
-    {
+    let details = details(&result);
+    let receipt = details.as_ref().map(|details| &details.receipt);
+    let fell_back = receipt.and_then(|r| receipt::fell_back(r, fitted.writer.as_deref()));
+    if let Some(warning) = &fell_back {
         out.warn(warning);
     }
+    let after = result.result.as_ref().map_or(before, |done| done.tokens_after.unwrap_or(before));
+    let target_reached = target.map(|target| after <= target);
+    if let Some(target) = target.filter(|&target| after > target) {
+        out.warn(format!(
+            "the target of {} tokens was not reached: {} are left, of what may not be left out: \
+             the newest messages, the summary, system prompt and tools",
+            thousands(target.get()),
+            thousands(after.get()),
+        ));
+    }
     let archived = if args.rewrite { written_anew(&args.session)? } else { None };
-    let report = Report { result, entry_id, dry_run: args.dry_run, archived };
+    let report = Report { result, entry_id, dry_run: args.dry_run, target_reached, archived };
     if args.json {
         out.json(&report)?;
     } else {
-        print(&report, &transcript, args, out)?;
+        // What the warning said is not said again, where it was said.
+        let told = fell_back.filter(|_| !global.quiet).unwrap_or_default();
+        print(&report, &transcript, args, &told, out)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -133,6 +149,7 @@ fn print(
     report: &Report,
     transcript: &Transcript,
     args: &Compact,
+    told: &str,
     out: &Out,
 ) -> anyhow::Result<()> {
     let Some(compacted) = &report.result.result else {
@@ -144,7 +161,7 @@ fn print(
     block(compacted, details.as_ref(), out)?;
     if let Some(details) = &details {
         out.line("")?;
-        receipt::print(&details.receipt, &ShortIds::of(transcript), out)?;
+        receipt::print(&details.receipt, &ShortIds::of(transcript), told, out)?;
     }
     let session = harmless(&args.session.to_string_lossy());
     if let Some(archived) = &report.archived {
@@ -178,16 +195,29 @@ fn undo(args: &Compact, out: &Out) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     let transcript = setup::open(&args.session, out)?;
     let which = match &args.compaction {
-        Some(id) => Some(find_entry(&transcript, id)?),
+        Some(id) => Some(find_compaction(&transcript, &args.session, id)?),
         None => None,
     };
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
-    let undone = undo_compaction(&home, &args.session, which.as_ref(), now)?;
+    let undone =
+        undo_compaction(&home, &args.session, which.as_ref(), now).map_err(|error| match error
+            .kind()
+        {
+            ErrorKind::NotFound => error.hint(lists_compactions(&args.session)),
+            ErrorKind::InvalidInput if !names_archive(&error) => {
+                error.hint(lists_compactions(&args.session))
+            }
+            _ => error,
+        })?;
     let redone = undone.as_ref().is_some_and(|undone| undone.redone);
+    let reason = match &undone {
+        Some(_) => None,
+        None => Some(nothing_to_undo(&transcript, which.as_ref())?),
+    };
     let report = UndoReport {
         ok: true,
         undone: undone.is_some(),
-        reason: undone.is_none().then(|| "the session has no compaction to undo".to_owned()),
+        reason,
         compaction_id: undone.as_ref().map(|undone| undone.target.clone()),
         entry_id: undone.map(|undone| undone.id),
     };
@@ -199,8 +229,46 @@ fn undo(args: &Compact, out: &Out) -> anyhow::Result<ExitCode> {
             true => out.line(format!("{id} taken back: the compaction is in force again"))?,
             false => out.line(format!("compaction {id} undone: the context is what it was"))?,
         }
+        if let Some(entry) = &report.entry_id {
+            let session = harmless(&args.session.to_string_lossy());
+            let entry = shortened(entry, ID_CHARS);
+            let what = if redone { "undoes it again" } else { "brings it back" };
+            out.note(format!("`ctx compact {session} --undo --compaction {entry}` {what}"));
+        }
     } else {
-        out.line("nothing to undo: the session has no compaction")?;
+        let reason = report.reason.as_deref().unwrap_or_default();
+        out.line(format!("nothing to undo: {}", harmless(reason)))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether an error says where messages are that the session has no more: its own hint is better.
+fn names_archive(error: &Error) -> bool {
+    error.context().iter().any(|(key, _)| *key == "archived in")
+}
+
+/// Why there is nothing to undo.
+fn nothing_to_undo(transcript: &Transcript, which: Option<&EntryId>) -> ctx_core::Result<String> {
+    let ids = ShortIds::of(transcript);
+    if let Some(which) = which {
+        return Ok(format!("{} is undone already", ids.show(which)));
+    }
+    let list = transcript.compaction_list(None)?;
+    let in_force = list.iter().rfind(|compaction| !compaction.undone);
+    Ok(match in_force {
+        Some(compaction) => {
+            let id = ids.show(&compaction.id);
+            let whose = match compaction.by {
+                CompactedBy::Agent => "the agent's",
+                CompactedBy::Extension => "an extension's",
+                CompactedBy::Ctx => "ctx's",
+            };
+            format!(
+                "no compaction made by ctx is in force; {id} is {whose}: name it with \
+                 --compaction to undo it"
+            )
+        }
+        None if list.is_empty() => "the session has no compaction".to_owned(),
+        None => "the session has no compaction in force".to_owned(),
+    })
 }

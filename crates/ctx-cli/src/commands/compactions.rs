@@ -1,37 +1,84 @@
 //! `ctx compactions`.
 
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use ctx_compaction::{Details, Receipt};
+use ctx_core::EntryId;
+use ctx_session::Transcript;
 use ctx_session::compactions::{CompactedBy, StoredCompaction};
 use jiff::Timestamp;
 
 use crate::args::Compactions;
 use crate::named::ShortIds;
-use crate::out::{Cell, DIM, GREEN, Out, table};
+use crate::out::{Cell, DIM, GREEN, Out, has_room, table};
 use crate::receipt;
 use crate::setup;
-use crate::words::thousands;
+use crate::words::{harmless, thousands};
+
+/// What a row takes with its year.
+const ROW_CHARS: u16 = 100;
 
 pub(crate) fn run(args: &Compactions, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
-    let list = transcript.compaction_list(None)?;
+    let mut list = transcript.compaction_list(None)?;
+    count_what_was_seen(&transcript, &mut list)?;
     if args.json {
         out.json(&list)?;
     } else if list.is_empty() {
         out.note("the session was never compacted; `ctx compact` does");
     } else {
         out.line(rows(&list, &ShortIds::of(&transcript)))?;
+        if let Some(undo) = list.iter().rev().find_map(|compaction| compaction.undone_by.as_ref()) {
+            let session = harmless(&args.session.to_string_lossy());
+            let undo = ShortIds::of(&transcript).show(undo);
+            out.note(format!(
+                "`ctx compact {session} --undo --compaction {undo}` brings back what {undo} undid"
+            ));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
+/// Takes messages that no model is sent out of the counts, so that they are those of the receipts.
+fn count_what_was_seen(
+    transcript: &Transcript,
+    list: &mut [StoredCompaction],
+) -> anyhow::Result<()> {
+    if list.is_empty() {
+        return Ok(());
+    }
+    let line = transcript.line_to(None)?;
+    let mut places: HashMap<&EntryId, usize> = HashMap::with_capacity(line.len());
+    // How many of those before a place no model is sent.
+    let mut unseen = vec![0];
+    let mut so_far = 0;
+    for (place, item) in line.iter().enumerate() {
+        places.insert(item.entry.id(), place);
+        so_far += usize::from(!item.entry.message()?.in_model_context());
+        unseen.push(so_far);
+    }
+    for covered in list.iter_mut().map(|compaction| &mut compaction.covered) {
+        let ends = [&covered.first, &covered.last].map(|id| places.get(id.as_ref()?).copied());
+        if let [Some(first), Some(last)] = ends
+            && let Some((before, after)) = unseen.get(first).zip(unseen.get(last + 1))
+        {
+            covered.messages = covered.messages.saturating_sub(after.saturating_sub(*before));
+        }
+    }
+    Ok(())
+}
+
 fn rows(list: &[StoredCompaction], ids: &ShortIds<'_>) -> String {
     let in_force = list.iter().rposition(|compaction| !compaction.undone);
+    let date = if has_room(ROW_CHARS) { "%Y-%m-%d %R" } else { "%m-%d %R" };
     let rows = list.iter().enumerate().map(|(at, compaction)| {
         let receipt = receipt_of(compaction);
         let state = match in_force {
-            _ if compaction.undone => Cell::styled("undone", DIM),
+            _ if compaction.undone => {
+                let by = compaction.undone_by.as_ref().map(|by| format!(" by {}", ids.show(by)));
+                Cell::styled(format!("undone{}", by.unwrap_or_default()), DIM)
+            }
             Some(newest) if newest == at => Cell::styled("in force", GREEN),
             _ => "replaced".into(),
         };
@@ -54,12 +101,10 @@ fn rows(list: &[StoredCompaction], ids: &ShortIds<'_>) -> String {
             writer.into(),
             state,
         ];
-        row.push(
-            when.map_or_else(String::new, |when| when.strftime("%m-%d %R").to_string()).into(),
-        );
+        row.push(when.map_or_else(String::new, |when| when.strftime(date).to_string()).into());
         row
     });
-    // A row with ids and times in full would not fit into 80 columns; --json has them.
+    // A row with ids in full would not fit into 80 columns; --json has them.
     let header = ["id", "messages", "tokens", "after", "kept", "by", "state", "when"];
     table(&header, rows.collect(), 5)
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use ctx_engine_registry::Config;
 
 use crate::args::{self, Global};
+use crate::models;
 use crate::out::{GREEN, Out};
 use crate::setup;
 
@@ -29,10 +30,14 @@ pub(crate) fn run(global: &Global, command: args::Config, out: &Out) -> anyhow::
                 None => setup::config(global)?,
             };
             setup::check_engine(&config)?;
+            let warnings = models::problems(&config)?;
+            for warning in &warnings {
+                out.warn(warning);
+            }
             let path = config.path().map(|p| p.display().to_string());
             if json {
                 out.json(&serde_json::json!({
-                    "ok": true, "path": path, "profile": config.profile(),
+                    "ok": true, "path": path, "profile": config.profile(), "warnings": warnings,
                 }))?;
             } else {
                 let path = path.unwrap_or_else(|| "defaults (there is no file)".to_owned());

@@ -3,16 +3,20 @@
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
+use ctx_core::{Error, ErrorKind};
 use ctx_session::{ConvertOptions, Format};
 
 use crate::args::Convert;
 use crate::files::{Existing, Readers, write_for};
 use crate::out::Out;
 use crate::setup;
-use crate::words::counted;
+use crate::words::{counted, shortened};
+
+/// Room for the name of a format.
+const NAME_CHARS: usize = 40;
 
 pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
-    let format: Format = args.to.parse()?;
+    let format = written_format(&args.to)?;
     let options = ConvertOptions { compacted: args.compacted };
     let transcript = setup::open(&args.session, out)?;
     let converted = match &args.output {
@@ -38,4 +42,13 @@ pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
         out.note(format!("left out: {sentence}"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The format of that name, if it is one that can be written.
+fn written_format(name: &str) -> Result<Format, Error> {
+    name.parse().map_err(|_| {
+        let name = shortened(name, NAME_CHARS);
+        let error = Error::new(ErrorKind::InvalidInput, format!("unknown format '{name}'"));
+        error.hint("the formats that can be written are ctx, pi, openai, anthropic, ponybunny")
+    })
 }

@@ -10,7 +10,7 @@ use ctx_session::compactions::StoredCompaction;
 use serde::Serialize;
 
 use crate::args::{Diff, Global};
-use crate::named::{ShortIds, find_entry};
+use crate::named::{ShortIds, find_compaction, lists_compactions};
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::receipt;
 use crate::setup;
@@ -46,7 +46,7 @@ pub(crate) fn run(global: &Global, args: &Diff, out: &Out) -> anyhow::Result<Exi
     let counter = Counter::for_profile(setup::config(global)?.profile());
     let transcript = setup::open(&args.session, out)?;
     let list = transcript.compaction_list(None)?;
-    let compaction = choose(&transcript, &list, args.compaction.as_deref())?;
+    let compaction = choose(&transcript, &list, args)?;
     let covered = transcript.covered_by(&compaction.id, None)?;
     let kept = kept(&transcript, compaction)?;
     let mut facts = survivals(&said(&covered), &said(&kept), &compaction.summary);
@@ -54,7 +54,7 @@ pub(crate) fn run(global: &Global, args: &Diff, out: &Out) -> anyhow::Result<Exi
         facts.retain(|fact| fact.survives == Fate::Lost);
     }
     let removed = covered.iter().filter_map(|entry| {
-        let message = entry.message().ok()?;
+        let message = entry.message().ok().filter(|message| message.in_model_context())?;
         Some(Removed {
             entry: entry.id().clone(),
             role: message.role.name().to_owned(),
@@ -80,18 +80,19 @@ pub(crate) fn run(global: &Global, args: &Diff, out: &Out) -> anyhow::Result<Exi
 fn choose<'a>(
     transcript: &Transcript,
     list: &'a [StoredCompaction],
-    named: Option<&str>,
+    args: &Diff,
 ) -> anyhow::Result<&'a StoredCompaction> {
+    let named = args.compaction.as_deref();
     let found = match named {
         Some(id) => {
-            let id = find_entry(transcript, id)?;
+            let id = find_compaction(transcript, &args.session, id)?;
             list.iter().find(|compaction| compaction.id == id)
         }
         None => list.iter().rfind(|compaction| !compaction.undone),
     };
     found.ok_or_else(|| match (named, list.is_empty()) {
         (Some(id), false) => Error::new(ErrorKind::NotFound, format!("'{id}' is no compaction"))
-            .hint("`ctx compactions SESSION` lists them")
+            .hint(lists_compactions(&args.session))
             .into(),
         _ => Error::new(ErrorKind::NotFound, "the session has no compaction in force")
             .hint("`ctx compact SESSION` makes one; --dry-run shows it without storing it")
@@ -110,7 +111,7 @@ fn kept(transcript: &Transcript, compaction: &StoredCompaction) -> anyhow::Resul
 
 fn said(entries: &[Arc<Entry>]) -> Vec<Said> {
     let said = entries.iter().filter_map(|entry| {
-        let message = entry.message().ok()?;
+        let message = entry.message().ok().filter(|message| message.in_model_context())?;
         Some(Said { id: entry.id().clone(), message, pinned: false })
     });
     said.collect()

@@ -40,9 +40,11 @@ fn print(report: &StatusReport, out: &Out) -> anyhow::Result<()> {
     let mut rows = vec![("request", used(report)), ("window", window(report).into())];
     rows.push(("messages", roles(report).into()));
     rows.push(("whole session", whole(report).into()));
-    if let Some(reported) = &report.reported {
+    // A report from before the last compaction says nothing of the context as it is now.
+    if let Some(reported) = &report.reported
+        && let Some(times) = reported.calibration
+    {
         let tokens = thousands(reported.tokens);
-        let times = reported.calibration;
         let said =
             format!("{tokens} tokens by the provider, {times:.2} times what this counter counts");
         rows.push(("reported", said.into()));

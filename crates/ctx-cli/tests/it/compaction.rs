@@ -27,7 +27,8 @@ fn the_answer_has_the_shape_that_was_promised() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     let done = room.json(&compact(text(&path), &[]));
-    has_keys(&done, &["ok", "compacted", "result", "entryId", "dryRun"]);
+    let keys = ["ok", "compacted", "result", "entryId", "dryRun", "targetReached", "archived"];
+    has_keys(&done, &keys);
     assert_eq!((&done["ok"], &done["compacted"]), (&json!(true), &json!(true)));
     assert_eq!(done["dryRun"], false);
     let result = &done["result"];
@@ -218,17 +219,17 @@ fn identifiers_are_kept_or_not_as_asked() {
 fn standard_input_can_be_tried_and_not_compacted() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
-    let run = |more: &[&str]| {
+    let run = |args: &[&str]| {
         let file = std::fs::File::open(&path).expect("it is there");
-        Ran::of(room.command(&compact("-", more)).stdin(Stdio::from(file)))
+        Ran::of(room.command(args).stdin(Stdio::from(file)))
     };
-    let tried = run(&["--dry-run", "--json"]);
+    let tried = run(&compact("-", &["--dry-run", "--json"]));
     assert_eq!(tried.code, Some(0), "{}", tried.stderr);
     let tried: Value = serde_json::from_str(&tried.stdout).expect("JSON");
     assert_eq!(tried["compacted"], true);
-    for more in [&[][..], &["--undo"]] {
-        let refused = run(more);
-        assert_eq!(refused.code, Some(1), "{more:?}");
+    for args in [&compact("-", &[])[..], &["compact", "-", "--undo"]] {
+        let refused = run(args);
+        assert_eq!(refused.code, Some(1), "{args:?}");
         assert!(refused.stderr.starts_with("error: standard input"), "{}", refused.stderr);
         assert!(refused.stderr.contains("hint: "), "{}", refused.stderr);
     }

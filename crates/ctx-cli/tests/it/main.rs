@@ -11,5 +11,6 @@ mod interrupted;
 mod models;
 mod recorded;
 mod recorded_compaction;
+mod said;
 mod support;
 mod undo;

@@ -142,6 +142,21 @@ fn a_model_that_gives_nothing_of_use_is_no_obstacle_and_is_named() {
 }
 
 #[test]
+fn why_a_model_wrote_nothing_is_said_once() {
+    let refusal = r#"{"error":{"message":"the moon is in the wrong phase"}}"#;
+    let step = Step::raw(401, "application/json", refusal);
+    let provider = FakeProvider::builder().script([step.always()]).start().expect("it starts");
+    let site = Site::new(&provider, "openai-completions");
+    let args = ["compact", &site.file, "--window", "32000", "--summary-model", "fake/writer"];
+    for more in [&["--dry-run"][..], &["--dry-run", "--quiet"]] {
+        let ran = site.run(&[&args[..], more].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert_eq!(said.matches("wrong phase").count(), 1, "{more:?}: {said}");
+    }
+}
+
+#[test]
 fn a_provider_that_is_not_there_is_no_obstacle() {
     let provider = FakeProvider::builder().start().expect("it starts");
     let site = Site::new(&provider, "openai-completions");
