@@ -1,55 +1,15 @@
 //! Chat, streamed and whole, from three families of APIs.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ctx_core::{ErrorKind, Summarizer, SummaryRequest, Tokens, Usage};
-use ctx_model::{Api, ChatModel, Client, ModelFacts, Stop, Timeouts};
+use ctx_model::{Api, ChatModel, Client, ModelFacts, Stop};
 use serde_json::json;
 
 use crate::server::{
-    Server, Step, endpoint, facts, json as json_response, model, model_with, request, response,
-    stream,
+    Server, Step, endpoint, facts, json as json_response, model, request, response, stream,
 };
-
-const COMPLETIONS: &str = concat!(
-    ": OPENROUTER PROCESSING\n\n",
-    "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}]}\n\n",
-    "data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning\":\"hm\",\"content\":null},\"finish_reason\":null}]}\n\n",
-    "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"## 目标\\n\"},\"finish_reason\":null}]}\n\n",
-    "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ship 🦀\"},\"finish_reason\":null}]}\n\n",
-    "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
-    "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":120,\"completion_tokens\":9,\"total_tokens\":129,\"prompt_tokens_details\":{\"cached_tokens\":100}}}\n\n",
-    "data: [DONE]\n\n",
-);
-
-const RESPONSES: &str = concat!(
-    "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"status\":\"in_progress\",\"error\":null}}\n\n",
-    "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"## 目标\\n\"}\n\n",
-    "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"ship 🦀\"}\n\n",
-    "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"error\":null,\"incomplete_details\":null,\"usage\":{\"input_tokens\":120,\"input_tokens_details\":{\"cached_tokens\":100},\"output_tokens\":9,\"total_tokens\":129}}}\n\n",
-);
-
-const ANTHROPIC: &str = concat!(
-    "event: message_start\r\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":20,\"cache_read_input_tokens\":100,\"output_tokens\":1}}}\r\n\r\n",
-    "event: content_block_start\r\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\r\n\r\n",
-    "event: ping\r\ndata: {\"type\": \"ping\"}\r\n\r\n",
-    "event: content_block_delta\r\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\"hm\"}}\r\n\r\n",
-    "event: content_block_delta\r\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"## 目标\\n\"}}\r\n\r\n",
-    "event: content_block_delta\r\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"ship 🦀\"}}\r\n\r\n",
-    "event: message_delta\r\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":9}}\r\n\r\n",
-    "event: message_stop\r\ndata: {\"type\":\"message_stop\"}\r\n\r\n",
-);
-
-const TEXT: &str = "## 目标\nship 🦀";
-
-fn streamed(api: Api) -> &'static str {
-    match api {
-        Api::OpenAiResponses => RESPONSES,
-        Api::AnthropicMessages => ANTHROPIC,
-        _ => COMPLETIONS,
-    }
-}
+use crate::streams::{COMPLETIONS, TEXT, streamed};
 
 #[tokio::test]
 async fn a_streamed_answer_is_read_with_its_usage() {
@@ -187,156 +147,6 @@ async fn stop_reasons_mean_the_same_everywhere() {
             None => assert_eq!(result.unwrap_err().kind(), ErrorKind::Capability, "{reply}"),
         }
     }
-}
-
-#[tokio::test]
-async fn a_stream_that_breaks_off_anywhere_is_an_error_that_may_pass() {
-    for api in Api::ALL {
-        let body = streamed(api);
-        // All events but those that end the answer.
-        let ends = ["\"finish_reason\":\"stop\"", "response.completed", "message_delta"];
-        let end = ends.iter().filter_map(|end| body.find(end)).min().unwrap();
-        let cuts = body.char_indices().map(|(at, _)| at).filter(|at| *at <= end).step_by(29);
-        for cut in cuts {
-            let server = Server::with(stream(&body[..cut]));
-            let error = model(&server, api).answer(&request()).await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Upstream, "{api} {cut}");
-            assert!(error.is_retryable(), "{api} {cut} {error}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_chunked_answer_that_breaks_off_after_its_end_is_whole() {
-    let event =
-        "data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\n";
-    let chunk = format!("{:x}\r\n{event}\r\n", event.len());
-    let head = "transfer-encoding: chunked\r\ncontent-type: text/event-stream\r\n";
-    // Neither [DONE] nor the last chunk ever comes.
-    let server = Server::with(response(200, head, &chunk));
-    let answer = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap();
-    assert_eq!((answer.text.as_str(), answer.usage), ("x", None));
-    // The same before the end of the answer.
-    let event = event.replace("\"stop\"", "null");
-    let chunk = format!("{:x}\r\n{event}\r\n", event.len());
-    let server = Server::with(response(200, head, &chunk));
-    let error = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap_err();
-    assert!(error.kind() == ErrorKind::Upstream && error.is_retryable(), "{error}");
-}
-
-#[tokio::test]
-async fn errors_inside_a_stream_are_those_they_would_be_outside() {
-    use Api::{AnthropicMessages as A, OpenAiCompletions as C, OpenAiResponses as R};
-    use ErrorKind::{Capability, Overflow, Upstream};
-    for (api, event, kind, again) in [
-        (C, r#"{"error":{"message":"Rate limit","code":429}}"#, Upstream, true),
-        (
-            C,
-            r#"{"error":{"code":502,"message":"Provider disconnected"},"choices":[{"delta":{"content":""},"finish_reason":"error"}]}"#,
-            Upstream,
-            true,
-        ),
-        (C, r#"{"choices":[{"delta":{},"finish_reason":"error"}]}"#, Upstream, true),
-        (C, r#"{"error":"something"}"#, Upstream, true),
-        (
-            C,
-            r#"{"object":"error","message":"This model's maximum context length is 100 tokens. However, you requested 200 tokens","code":400}"#,
-            Overflow,
-            false,
-        ),
-        (C, r#"{"error":{"message":"n_keep (15028) >= n_ctx (7424)"}}"#, Overflow, false),
-        (C, r#"{"error":{"message":"Insufficient credits","code":402}}"#, Capability, false),
-        (
-            A,
-            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-            Upstream,
-            true,
-        ),
-        (
-            A,
-            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens > 8 maximum"}}"#,
-            Overflow,
-            false,
-        ),
-        (
-            A,
-            r#"{"type":"error","error":{"type":"authentication_error","message":"no"}}"#,
-            Capability,
-            false,
-        ),
-        (
-            R,
-            r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}}}"#,
-            Overflow,
-            false,
-        ),
-        (
-            R,
-            r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"x"}}}"#,
-            Upstream,
-            true,
-        ),
-        (R, r#"{"type":"error","code":"rate_limit_exceeded","message":"slow"}"#, Upstream, true),
-    ] {
-        let server = Server::with(stream(&format!("data: {event}\n\n")));
-        let error = model(&server, api).answer(&request()).await.unwrap_err();
-        assert_eq!((error.kind(), error.is_retryable()), (kind, again), "{event}: {error}");
-        // As an answer of status 200 that is no stream.
-        if api != R {
-            let server = Server::with(json_response(200, event));
-            let error = model(&server, api).answer(&request()).await.unwrap_err();
-            assert_eq!(error.kind(), kind, "{event}: {error}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn what_is_no_answer_of_a_model_says_so() {
-    for (reply, again) in [
-        (response(200, "content-type: text/html\r\n", "<html>Welcome to nginx</html>"), false),
-        (stream("event: hello\ndata: world\n\n"), true),
-        (json_response(200, "{\"hello\":\"world\"}"), false),
-        (json_response(200, "{\"choices\":"), true),
-        (stream("data: {broken\n\ndata: [DONE]\n\n"), true),
-        (response(200, "", ""), true),
-    ] {
-        let server = Server::with(reply.clone());
-        let error = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Upstream, "{reply}");
-        assert_eq!(error.is_retryable(), again, "{reply}: {error}");
-        assert!(error.hint_text().is_some());
-    }
-}
-
-#[tokio::test]
-async fn a_server_that_streams_for_ever_is_cut() {
-    let head = stream("").into_bytes();
-    let word = "word ".repeat(200);
-    let text = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{word}\"}}}}]}}\n\n");
-    let server = Server::start(vec![vec![Step::Send(head.clone()), Step::Repeat(text.into())]]);
-    let answer = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap();
-    assert_eq!(answer.stop, Stop::Length);
-    assert!(answer.text.len() < 500 * 64 + 200_000, "{}", answer.text.len());
-
-    let pings = ": ping\n\n".repeat(1_000);
-    let server = Server::start(vec![vec![Step::Send(head), Step::Repeat(pings.into())]]);
-    let error = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap_err();
-    assert!(error.kind() == ErrorKind::Upstream && !error.is_retryable(), "{error}");
-}
-
-#[tokio::test]
-async fn a_stream_that_falls_silent_is_given_up() {
-    let timeouts = Timeouts { idle: Duration::from_millis(60), ..Timeouts::default() };
-    let (begun, rest) = COMPLETIONS.split_at(300);
-    let hang = |text: &str| vec![vec![Step::Send(stream(text).into()), Step::Hang]];
-    let server = Server::start(hang(begun));
-    let model = model_with(&server, Api::OpenAiCompletions, timeouts);
-    let error = model.answer(&request()).await.unwrap_err();
-    assert!(error.kind() == ErrorKind::Timeout && error.is_retryable(), "{error}");
-    // A server that keeps the connection open after the last event is not waited for.
-    let server = Server::start(hang(&format!("{begun}{rest}")));
-    let model = model_with(&server, Api::OpenAiCompletions, Timeouts::default());
-    assert_eq!(model.answer(&request()).await.unwrap().text, TEXT);
 }
 
 #[tokio::test]

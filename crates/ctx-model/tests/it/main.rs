@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // in helpers of tests a panic is the report
 
+mod broken;
 mod chat;
 mod client;
 mod connect;
@@ -10,3 +11,4 @@ mod errors;
 mod fake;
 mod secrets;
 mod server;
+mod streams;
