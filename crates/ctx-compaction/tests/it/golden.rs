@@ -5,16 +5,15 @@ use ctx_compaction::{
 };
 use ctx_core::{Chars, ContextView, Counter, Profile, TokenLedger, Tokens};
 use ctx_session::Transcript;
+use ctx_testkit::recorded;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-
-use crate::data::data;
 
 const WINDOW: Tokens = Tokens(200_000);
 
 #[test]
 fn profile_pi_cuts_serialises_and_lists_files_as_pi_does() {
-    let Some(file) = data("pi/golden.json") else { return };
+    let Some(file) = recorded("pi/golden.json") else { return };
     let golden: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     let mut seen = 0;
     for case in golden["cases"].as_array().unwrap() {

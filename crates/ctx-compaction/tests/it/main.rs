@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod cuts;
-mod data;
 mod extract;
 mod golden;
 mod labelled;

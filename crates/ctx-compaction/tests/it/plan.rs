@@ -9,9 +9,9 @@ use ctx_core::{
     Tokens,
 };
 use ctx_session::Transcript;
+use ctx_testkit::recorded;
 use proptest::prelude::*;
 
-use crate::data::data;
 use crate::random::session;
 
 fn config() -> impl Strategy<Value = Config> {
@@ -174,7 +174,7 @@ fn nothing(
 
 #[test]
 fn recorded_sessions_fit_after_their_plan() {
-    for file in ["pi", "claude-code"].into_iter().filter_map(data).flat_map(sessions) {
+    for file in ["pi", "claude-code"].into_iter().filter_map(recorded).flat_map(sessions) {
         let entries = Transcript::open(&file).unwrap().context(None).unwrap().entries;
         for window in [4_000, 32_000, 200_000].map(Tokens) {
             for profile in [Profile::Openclaw, Profile::Ponybunny, Profile::Copaw, Profile::Pi] {

@@ -8,10 +8,10 @@ use ctx_compaction::{
 };
 use ctx_core::{Block, Counter, CounterKind, Message, RawJson, Role, Tokens, ToolCall, ToolResult};
 use ctx_session::Transcript;
+use ctx_testkit::recorded;
 use proptest::prelude::*;
 
 use super::script::session;
-use crate::data::data;
 
 fn summary(
     said: &[Said],
@@ -193,7 +193,7 @@ fn recorded_sessions_are_told_grounded_and_inside_the_budget() {
         "claude-code/09_2026-01-21_de1ed521.jsonl",
         "claude-code/15_2026-02-01_1e0816ef.jsonl",
     ] {
-        let Some(path) = data(file) else { return };
+        let Some(path) = recorded(file) else { return };
         let transcript = Transcript::open(&path).unwrap();
         let all: Vec<Said> = transcript
             .all_messages()

@@ -6,10 +6,9 @@ use std::time::Duration;
 use ctx_compaction::{Config, Job, Log, Strategy, ladder};
 use ctx_core::{Counter, Message, Profile, Role, Summarizer, SummaryModels, Timer, Tokens};
 use ctx_session::Transcript;
-use ctx_testkit::{FaultySummarizer, Sample, VirtualTimer};
+use ctx_testkit::{FaultySummarizer, Sample, VirtualTimer, recorded};
 
 use super::{climb, job_of, model, talk};
-use crate::data::data;
 
 /// What must hold of every draft.
 fn check(job: &Job, models: &SummaryModels, timer: &VirtualTimer, what: &str) -> bool {
@@ -61,7 +60,7 @@ fn whatever_models_do_the_ladder_ends_in_time_with_a_sound_draft_or_none() {
 fn recorded_sessions_are_shown_whole_in_requests_that_fit() {
     let counter = Counter::default();
     for file in ["pi/before-compaction.jsonl", "claude-code/01_2026-01-05_a0bd162f.jsonl"] {
-        let Some(path) = data(file) else { return };
+        let Some(path) = recorded(file) else { return };
         let entries = Transcript::open(&path).unwrap().all_messages();
         let messages: Vec<Message> = entries
             .iter()
