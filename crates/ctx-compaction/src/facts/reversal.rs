@@ -16,6 +16,7 @@ pub(super) fn lower_reversed(passages: &mut [Passage]) {
     // By word, the passages so far that say it. A word of many passages tells nothing about two.
     let mut sayers: HashMap<u64, Vec<usize>> = HashMap::new();
     let mut lowered = vec![false; passages.len()];
+    let mut raised = vec![false; passages.len()];
     for (later, passage) in passages.iter().enumerate() {
         let Some(own) = gists.get(later) else { continue };
         if !is_binding(passage.kind) {
@@ -34,15 +35,20 @@ pub(super) fn lower_reversed(passages: &mut [Passage]) {
                 own.words.iter().any(|&w| gist.says(w) && own.negates(w) != gist.negates(w));
             if may && close && (passage.revokes || (flips && count >= 1)) {
                 lowered[place] = true;
+                raised[later] |= old.kind != FactKind::Decision;
             }
         }
         for &word in &own.words {
             sayers.entry(word).or_default().push(later);
         }
     }
-    for (passage, lowered) in passages.iter_mut().zip(lowered) {
+    for ((passage, lowered), raised) in passages.iter_mut().zip(lowered).zip(raised) {
         if lowered {
             passage.weight *= LEFT;
+        }
+        // What takes the place of a demand is one: "forget npm, switch to pnpm".
+        if raised && passage.kind == FactKind::Decision {
+            passage.kind = FactKind::Constraint;
         }
     }
 }

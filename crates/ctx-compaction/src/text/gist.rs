@@ -18,7 +18,7 @@ pub(crate) struct Gist {
 }
 
 impl Gist {
-    /// Whether the word is negated here and nowhere said without negation.
+    /// Whether the word follows a negation here.
     pub(crate) fn negates(&self, word: u64) -> bool {
         self.negated.binary_search(&word).is_ok()
     }

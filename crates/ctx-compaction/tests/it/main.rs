@@ -5,6 +5,7 @@
 
 mod cuts;
 mod extract;
+mod facts;
 mod golden;
 mod labelled;
 mod ladder;

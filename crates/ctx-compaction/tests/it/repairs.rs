@@ -201,17 +201,20 @@ proptest! {
 }
 
 #[test]
-fn hostile_text_of_a_megabyte_is_read_like_any_other() {
-    let long = |piece: &str| piece.repeat(1_000_000 / piece.len());
+fn hostile_text_is_read_like_any_other() {
+    let of_length = |piece: &str, length: usize| piece.repeat(length / piece.len());
+    // Without optimisation a megabyte of each would take minutes.
+    let long = |piece: &str| of_length(piece, 200_000);
+    let megabyte = |piece: &str| of_length(piece, 1_000_000);
     for text in [
-        long("a"),
-        long("."),
-        long("`"),
+        megabyte("a"),
+        megabyte("."),
+        megabyte("`"),
         long("a/"),
-        long("汉"),
+        megabyte("汉"),
         long("不要"),
         long("1,"),
-        long("[e:"),
+        megabyte("[e:"),
         long("<system-reminder>"),
         long("<a"),
         long("\n"),
@@ -224,7 +227,7 @@ fn hostile_text_of_a_megabyte_is_read_like_any_other() {
         long("don't "),
         long("(/[("),
         long("```\n"),
-        long("Use it. "),
+        megabyte("Use it. "),
         long("## Goal\n"),
         long("src/a.rs "),
         long("\u{301}"),
