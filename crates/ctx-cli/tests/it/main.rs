@@ -9,6 +9,7 @@ mod formats;
 mod hostile;
 mod interrupted;
 mod models;
+mod readme;
 mod recorded;
 mod recorded_compaction;
 mod said;
