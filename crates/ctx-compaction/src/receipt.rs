@@ -100,10 +100,10 @@ pub struct Receipt {
     pub split_turn: bool,
     /// Tokens of the request before.
     pub tokens_before: Tokens,
-    /// Tokens of the request after, where the session is read again.
+    /// Tokens of the request after.
     pub tokens_after: Tokens,
-    /// Tokens of messages before the cut that stay in the requests of this process beside them: the
-    /// newest user message and what is pinned.
+    /// Tokens of messages before the cut that stay all the same: the newest user message and what
+    /// is pinned.
     #[serde(default)]
     pub staying_tokens: Tokens,
     /// Tokens of the stored summary.

@@ -188,6 +188,10 @@ pub struct Compacted {
     pub tokens_after: Option<Tokens>,
     /// What the method has to say about itself.
     pub details: Option<serde_json::Value>,
+    /// Messages before the first kept entry that stay all the same, between the summary and it: the
+    /// newest user message, and what is pinned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub staying: Vec<EntryId>,
     /// Shorter forms of messages that are kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub projections: Vec<Projection>,

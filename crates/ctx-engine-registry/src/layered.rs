@@ -97,6 +97,7 @@ impl ContextEngine for LayeredEngine {
                 tokens_before: before,
                 tokens_after: Some(finished.tokens),
                 details: None,
+                staying: Vec::new(),
                 projections: Vec::new(),
             }),
         })

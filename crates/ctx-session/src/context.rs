@@ -8,6 +8,7 @@ use ctx_dialect::json::Object;
 use ctx_dialect::{openai_responses, pi};
 
 use crate::branch::Branch;
+use crate::compactions::Mark;
 use crate::entry::{Audience, TreeEntry};
 use crate::load::{Part, Recipe, Stored, replaced};
 use crate::transcript::Transcript;
@@ -117,9 +118,11 @@ impl Transcript {
         let mut entries = Vec::new();
         let mut kept = 0;
         let mut prompt_replaced = false;
+        let mut staying = Vec::new();
         let compaction = branch.compactions.last().copied();
         if let Some(at) = compaction {
             prompt_replaced = self.push_summary(branch.path[at], &mut entries)?;
+            staying = self.staying(branch.path[at])?;
             let first = branch.first_kept(self, at);
             kept = first.place;
             if let Some(skip) = first.skip {
@@ -131,7 +134,9 @@ impl Transcript {
             let role = self.entries.get(index).and_then(TreeEntry::role);
             self.is_sent(index) && !(before && prompt_replaced && role == Some(&Role::System))
         });
-        let visible: Vec<usize> = visible.map(|(_, &index)| index).collect();
+        let before = branch.path.get(..kept).unwrap_or_default().iter().copied();
+        let stays = before.filter(|index| staying.contains(index) && self.is_sent(*index));
+        let visible: Vec<usize> = stays.chain(visible.map(|(_, &index)| index)).collect();
         let mut items = self.items(visible.into_iter());
         if !branch.edits.is_empty() {
             items = self.edited(items, &branch.edits)?;
@@ -145,6 +150,15 @@ impl Transcript {
                 .and_then(|at| self.entries.get(branch.path[at]))
                 .map(|entry| entry.id.clone()),
         })
+    }
+
+    /// Messages that a compaction of ctx left standing before its first kept entry.
+    fn staying(&self, compaction: usize) -> Result<Vec<usize>> {
+        let Some(entry) = self.entries.get(compaction) else { return Ok(Vec::new()) };
+        let text = self.text(entry)?;
+        let mark = Object::parse(&text).ok().and_then(|object| Mark::of(&object));
+        let staying = mark.map(|mark| mark.staying).unwrap_or_default();
+        Ok(staying.iter().filter_map(|id| self.index_of(id)).collect())
     }
 
     /// How many compactions are on the branch to the leaf. Undone ones do not count.

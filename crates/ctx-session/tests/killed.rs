@@ -205,6 +205,7 @@ impl Writer {
                     tokens_before: Tokens(2),
                     tokens_after: None,
                     details: None,
+                    staying: Vec::new(),
                     projections: Vec::new(),
                 };
                 let at = transcript.leaf();

@@ -113,7 +113,9 @@ impl Work {
         let id = |at: usize| id(at).unwrap_or_default();
         let taken_out = ledger.corrected(self.taken_out(settled.cut));
         let tokens_before = history.tokens_before(&self.config);
-        let tokens_after = tokens_before - taken_out + ledger.corrected(settled.summary_tokens);
+        let staying_tokens = self.staying(settled.cut);
+        let added = ledger.corrected(settled.summary_tokens + staying_tokens);
+        let tokens_after = tokens_before - taken_out + added;
         let projections: Vec<Projection> =
             self.savings.iter().map(|s| s.projection.clone()).collect();
         let receipt = Receipt {
@@ -128,7 +130,7 @@ impl Work {
             split_turn: self.plan.split_turn,
             tokens_before,
             tokens_after,
-            staying_tokens: ledger.corrected(self.staying(settled.cut)),
+            staying_tokens: ledger.corrected(staying_tokens),
             summary_tokens: settled.summary_tokens,
             strategy: self.config.strategy,
             rung: settled.rung,
@@ -151,6 +153,13 @@ impl Work {
                 receipt,
             }
             .to_json(),
+            staying: history
+                .items
+                .iter()
+                .take(settled.cut)
+                .filter(|item| item.stays)
+                .map(|item| item.entry.id().clone())
+                .collect(),
             projections,
         }
     }

@@ -47,7 +47,9 @@ impl Room {
         let wanted = wanted(ledger, config, limits);
         let others = others(history);
         let most = ledger.budget() - others;
-        let least = most.scale(LEAST_ROOM_SHARE).max(MIN_MESSAGE_TOKENS);
+        // What somebody asked for by number is meant.
+        let share = if limits.token_budget.is_some() { 0.0 } else { LEAST_ROOM_SHARE };
+        let least = most.scale(share).max(MIN_MESSAGE_TOKENS);
         let asked = wanted.map(|target| counted(ledger, target) - ledger.fixed() - others);
         let all = asked.unwrap_or(most).max(least).min(most);
         let of_reserve = counted(ledger, ledger.reserve()).scale(SUMMARY_SHARE_OF_RESERVE);

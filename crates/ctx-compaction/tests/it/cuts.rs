@@ -246,7 +246,7 @@ fn targets_are_kept() {
         (&count, budget(1_500), 1_000, 1_500),
         (&count, budget(700_000), 1_000, 6_000),
         // Less than fits is asked for.
-        (&count, budget(0), 400, 600),
+        (&count, budget(0), 400, 256),
     ] {
         let Planned::Compact(plan) = planned(session, 8_000, config, limits) else {
             panic!("nothing planned for {target}");

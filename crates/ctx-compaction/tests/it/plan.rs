@@ -136,6 +136,7 @@ fn compact(view: &mut ContextView, history: &History, plan: &Plan) -> (Tokens, T
         tokens_before: before,
         tokens_after: None,
         details: None,
+        staying: Vec::new(),
         projections: plan.shortened.iter().map(projection).collect(),
     };
     let freed = view.compact(compacted, "summary", "test", "test").unwrap();

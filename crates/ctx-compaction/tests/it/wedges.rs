@@ -182,8 +182,12 @@ fn reopened(view: &ContextView, compacted: &Compacted) -> ContextView {
     again.append(Arc::new(Entry::held("summary", summary))).unwrap();
     let kept = view.nodes().iter().filter(|node| node.is_live() && node.role() != &Role::System);
     let first = &compacted.first_kept_entry_id;
-    for node in kept.skip_while(|node| node.entry().id() != first) {
-        again.append(node.entry().clone()).unwrap();
+    let mut is_kept = false;
+    for node in kept {
+        is_kept |= node.entry().id() == first;
+        if is_kept || compacted.staying.contains(node.entry().id()) {
+            again.append(node.entry().clone()).unwrap();
+        }
     }
     again
 }

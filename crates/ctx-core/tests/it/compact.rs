@@ -16,6 +16,7 @@ fn compacted(summary: &str, first_kept: &str) -> Compacted {
         tokens_before: Tokens(1),
         tokens_after: None,
         details: None,
+        staying: Vec::new(),
         projections: Vec::new(),
     }
 }

@@ -144,6 +144,7 @@ fn summaries_as_ordinary_messages() {
         tokens_before: crowd.total(),
         tokens_after: None,
         details: None,
+        staying: Vec::new(),
         projections: Vec::new(),
     };
     crowd.compact(compacted, "one", "test", "full").unwrap();
@@ -169,6 +170,7 @@ fn a_compaction_with_a_form_for_every_message() {
         tokens_before: view.total(),
         tokens_after: None,
         details: None,
+        staying: Vec::new(),
         projections: forms.collect(),
     };
     let start = Instant::now();

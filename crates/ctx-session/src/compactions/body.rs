@@ -18,6 +18,9 @@ pub(crate) struct Mark {
     /// may come to stand for something else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) first_kept_hash: Option<ContentHash>,
+    /// Messages before the first kept entry that stay all the same.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) staying: Vec<EntryId>,
     /// Shorter forms of messages that are kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) projections: Vec<Projection>,
@@ -60,7 +63,12 @@ impl<'a> CompactionBody<'a> {
             tokens_after: compacted.tokens_after,
             details: compacted.details.as_ref(),
             from_hook: !compacted.details.as_ref().is_some_and(has_file_lists),
-            ctx: Mark { first_kept_hash, projections, archived: None },
+            ctx: Mark {
+                first_kept_hash,
+                staying: compacted.staying.clone(),
+                projections,
+                archived: None,
+            },
         }
     }
 }

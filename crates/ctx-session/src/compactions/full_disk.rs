@@ -53,6 +53,7 @@ impl House {
             tokens_before: Tokens(3),
             tokens_after: None,
             details: None,
+            staying: Vec::new(),
             projections: Vec::new(),
         }
     }

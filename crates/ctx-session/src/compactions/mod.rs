@@ -22,6 +22,7 @@
 //!     tokens_before: Tokens(2),
 //!     tokens_after: None,
 //!     details: None,
+//!     staying: Vec::new(),
 //!     projections: Vec::new(),
 //! };
 //! let id = store_compaction(&home, &path, None, &compacted, Timestamp(1))?;
@@ -44,7 +45,7 @@ mod rewrite;
 mod store;
 mod undo;
 
-pub(crate) use body::{CompactionBody, MARK};
+pub(crate) use body::{CompactionBody, MARK, Mark};
 pub use list::{CompactedBy, Covered, StoredCompaction};
 pub(crate) use place::is_foreign;
 pub use replay::{ReplayItem, ReplayLine};

@@ -81,6 +81,7 @@ impl Transcript {
         let object = Object::parse(&text).unwrap_or_default();
         let tokens = |key| object.count(key).map(Tokens::saturating_from);
         let recorded = || object.id("firstKeptEntryId").map(|id| EntryId::from(&*id));
+        let mark = Mark::of(&object).unwrap_or_default();
         let compacted = Compacted {
             summary: object.owned("summary").unwrap_or_default(),
             first_kept_entry_id: first_kept.or_else(recorded).unwrap_or_default(),
@@ -88,7 +89,8 @@ impl Transcript {
             tokens_after: tokens("tokensAfter"),
             // Deeper than any receipt is what cannot be a value in memory; it stays in the file.
             details: object.get("details").and_then(|raw| serde_json::from_str(raw.get()).ok()),
-            projections: Mark::of(&object).unwrap_or_default().projections,
+            staying: mark.staying,
+            projections: mark.projections,
         };
         Ok(Some((entry.id.clone(), compacted)))
     }

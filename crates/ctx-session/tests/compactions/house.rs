@@ -85,6 +85,7 @@ pub(crate) fn compacted(summary: &str, first_kept: &EntryId) -> Compacted {
         tokens_before: Tokens(1_000),
         tokens_after: Some(Tokens(100)),
         details: Some(serde_json::json!({"rung": "extractive"})),
+        staying: Vec::new(),
         projections: Vec::new(),
     }
 }

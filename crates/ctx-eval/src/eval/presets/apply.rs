@@ -184,6 +184,7 @@ fn carry_out(view: &mut ContextView, moment: &Moment<'_>, plan: &Plan) -> Result
         tokens_before: before,
         tokens_after: None,
         details: None,
+        staying: Vec::new(),
         projections: Vec::new(),
     };
     let id: EntryId = format!("preset-{}", moment.history.len()).into();
