@@ -218,39 +218,23 @@ fn id(text: &str) -> Vec<Vec<Place>> {
     ways
 }
 
+/// What parts the words of a command or of a qualified name.
+const PUNCTUATION: &str = ".:\"'=(),{}<>[]|&;";
+
 /// A name stands as it is; one with dots or colons, and a command, word by word too. In prose, case
 /// is the writer's.
 fn name(text: &str, quoted: bool) -> Vec<Vec<Place>> {
     let place = if quoted { alone } else { loose };
     let bare = text.trim_end_matches("()");
     let mut ways = vec![vec![place(bare)]];
-    let parts: Vec<Place> = bare
-        .split(|c: char| {
-            c.is_whitespace()
-                || matches!(
-                    c,
-                    '.' | ':'
-                        | '"'
-                        | '\''
-                        | '='
-                        | '('
-                        | ')'
-                        | ','
-                        | '{'
-                        | '}'
-                        | '<'
-                        | '>'
-                        | '['
-                        | ']'
-                        | '|'
-                        | '&'
-                        | ';'
-                )
-        })
+    // What stands in angle brackets is to be filled in: `run <name>`.
+    let words = bare.split_whitespace().filter(|w| !(w.starts_with('<') && w.ends_with('>')));
+    let parts: Vec<Place> = words
+        .flat_map(|word| word.split(|c: char| PUNCTUATION.contains(c)))
         .filter(|part| part.chars().any(char::is_alphanumeric))
         .map(place)
         .collect();
-    if parts.len() > 1 {
+    if parts.len() > 1 || (bare.contains('<') && !parts.is_empty()) {
         ways.push(parts);
     }
     ways

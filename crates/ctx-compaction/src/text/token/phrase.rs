@@ -24,6 +24,10 @@ pub(super) fn phrase(word: &str, rest: &str) -> Option<Phrase> {
         _ => return None,
     };
     let (at, digits) = number_after(after, &lower, lead)?;
+    // "... is a bug" and a list that begins with 9 are no `bug 9`.
+    if kind == FactKind::Id && after.get(..at)?.contains('\n') {
+        return None;
+    }
     let number = after.get(at..at + digits)?;
     let wanted = match lower.as_str() {
         "exit" | "exits" | "exited" | "exitcode" => number != "0",
@@ -66,7 +70,7 @@ fn number_after(text: &str, keyword: &str, words: usize) -> Option<(usize, usize
     None
 }
 
-/// Blanks and one sign between a keyword and its number. A line break is no gap.
+/// Blanks and a sign between a keyword and its number.
 fn gap(text: &str) -> Option<usize> {
     let mut len = 0;
     for c in text.chars().take(4) {
