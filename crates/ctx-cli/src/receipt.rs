@@ -121,7 +121,8 @@ fn calls(receipt: &Receipt, told: &str) -> String {
     };
     let last_error = receipt.calls.iter().rev().find_map(|Call { model, error, .. }| {
         let error = error.as_ref()?;
-        Some((!is_said(&error)).then(|| format!("; last: {model}: {error}")).unwrap_or_default())
+        let is_new = !is_said(&error);
+        Some(if is_new { format!("; last: {model}: {error}") } else { String::new() })
     });
     text.push_str(&shortened(&last_error.unwrap_or_default(), 200));
     text

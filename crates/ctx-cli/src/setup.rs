@@ -88,13 +88,13 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
 /// Reads a transcript as it stands, from a file, or from standard input where the file is `-`.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Transcript> {
     if is_stdin(path) {
-        return Ok(Transcript::from_reader(std::io::stdin().lock()).map_err(of_stdin)?);
+        return Ok(Transcript::from_reader(std::io::stdin().lock()).map_err(|e| of_stdin(&e))?);
     }
     Ok(Transcript::open(path)?)
 }
 
 /// An error of a transcript without a name, which is standard input here.
-fn of_stdin(error: Error) -> Error {
+fn of_stdin(error: &Error) -> Error {
     let said = error.to_string().replace("path: (memory)", "path: standard input");
     let hint = error.hint_text().map(str::to_owned);
     let named = Error::new(error.kind(), said);
