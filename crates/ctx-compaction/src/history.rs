@@ -77,6 +77,9 @@ pub struct Said {
 pub struct PreviousSummary {
     /// Its text.
     pub text: String,
+    /// Its entry, which its lines without a citation cite. Absent where the text is that of several
+    /// summaries, or stands in no transcript.
+    pub entry: Option<EntryId>,
     /// Files it says were read and modified.
     pub files: FileLists,
     /// Its tokens.
@@ -120,7 +123,10 @@ impl History {
                     let text = summary.plain_text();
                     let details = summary.meta.details.as_ref();
                     lists.extend(details.map(FileLists::in_details));
+                    let is_first = previous.is_none();
                     let all = previous.get_or_insert_default();
+                    let is_recorded = node.state() != NodeState::Inserted;
+                    all.entry = (is_first && is_recorded).then(|| node.entry().id().clone());
                     if !all.text.is_empty() {
                         all.text.push_str("\n\n");
                     }

@@ -13,7 +13,7 @@ pub(super) fn add(facts: &mut Vec<Fact>, previous: &PreviousSummary) {
         [(FactKind::Constraint, Field::Constraints), (FactKind::Decision, Field::Decisions)];
     for (kind, field) in fields {
         for line in summary.lines(field) {
-            let Some(entry) = line.cites.last() else { continue };
+            let Some(entry) = line.cites.last().or(previous.entry.as_ref()) else { continue };
             let fact = Fact { kind, text: line.text.clone(), entry: entry.clone(), weight: WEIGHT };
             if !facts.iter().any(|known| known.text == fact.text) {
                 facts.push(fact);

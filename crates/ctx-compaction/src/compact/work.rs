@@ -43,7 +43,7 @@ pub(super) struct Work {
 
 impl Work {
     pub(super) fn new(
-        history: History,
+        mut history: History,
         plan: Plan,
         config: Arc<Config>,
         order: Order,
@@ -51,7 +51,8 @@ impl Work {
     ) -> Self {
         let turn_start = plan.turn_start.unwrap_or(plan.cut);
         let covered = history.items.get(..plan.cut).unwrap_or_default();
-        let cited = Cited::of(history.items.iter().map(|item| item.entry.id()));
+        let before = history.previous.as_ref().and_then(|previous| previous.entry.as_ref());
+        let cited = Cited::of(history.items.iter().map(|item| item.entry.id()).chain(before));
         let read = covered.iter().enumerate().filter_map(|(at, item)| {
             // What cannot be read is passed over: a file that was damaged meanwhile is no reason to
             // keep all of it in the window.
@@ -63,6 +64,9 @@ impl Work {
         let before_turn = read.iter().take_while(|(at, ..)| *at < turn_start).count();
         let (groups, said): (Vec<u32>, Vec<Said>) =
             read.into_iter().map(|(_, group, said)| (group, said)).unzip();
+        if let Some(entry) = history.previous.as_mut().and_then(|p| p.entry.as_mut()) {
+            *entry = cited.short(entry);
+        }
         let previous = history.previous.as_ref();
         let mut facts = facts(&said);
         if let Some(previous) = previous {
@@ -77,7 +81,8 @@ impl Work {
         let own = [order.focus.as_deref(), config.custom_instructions.as_deref()];
         let earlier = previous.map(|p| p.files.render()).unwrap_or_default();
         let own: Vec<&str> = own.into_iter().flatten().chain([earlier.as_str()]).collect();
-        let grounds = Grounds::of(&said, previous.map(|p| p.text.as_str()), &own);
+        let grounds = Grounds::of(&said, previous.map(|p| p.text.as_str()), &own)
+            .with_entry(previous.and_then(|p| p.entry.as_ref()));
         let mut files = FileLists::default();
         if !hides {
             files = previous.map(|p| p.files.clone()).unwrap_or_default();

@@ -10,7 +10,7 @@ use super::signal::Signal;
 use super::talk::WIDE;
 use super::turns::Turn;
 use crate::Field;
-use crate::text::sentences;
+use crate::text::{marks, sentences};
 
 /// What the user demands or forbids, and what was agreed on.
 pub(super) fn demands(
@@ -44,7 +44,7 @@ pub(super) fn demands(
                 let text = clip(sentence, WIDE);
                 let weight = if signal.strict { 0.85 } else { 0.62 };
                 out.push(Note::new(Field::Constraints, text, &said.id, weight, at));
-            } else if signal.decision && !signal.question {
+            } else if signal.decision && !signal.question && chooses(sentence) {
                 let text = clip(sentence, WIDE);
                 out.push(Note::new(Field::Decisions, text, &said.id, 0.8, at));
             } else if !signal.question && tells(sentence) {
@@ -57,6 +57,11 @@ pub(super) fn demands(
         let text = clip(cause, WIDE);
         out.push(Note::new(Field::CriticalContext, text, &said.id, 0.6 * recent, at));
     }
+}
+
+/// "Once instead of up to three times" counts, and chooses nothing.
+fn chooses(sentence: &str) -> bool {
+    !sentence.contains("instead of") || marks(sentence).contrast
 }
 
 /// Whether a statement of the user holds something that is hard to guess again.

@@ -4,27 +4,35 @@ use std::collections::HashSet;
 
 use super::Extract;
 use super::clip::clip;
+use super::ended::{Ended, covers};
 use super::note::{ASKED, EARLIER, FILES, FIRST, LABELS, LATEST, Note, QUESTION, words};
 use super::talk::WIDE;
+use super::turns::Turn;
 use crate::{Field, Line, StructuredSummary};
 
 /// How many reports and plans are compared with each other: the newest ones.
 const COMPARED: usize = 300;
 
 /// Adds the lines of the previous summary. What was in progress or to be done and is reported
-/// finished since becomes done.
-pub(super) fn merge(job: &Extract<'_>, mut notes: Vec<Note>) -> Vec<Note> {
+/// finished since becomes done; what was taken up otherwise is left out.
+pub(super) fn merge(job: &Extract<'_>, turns: &[Turn], mut notes: Vec<Note>) -> Vec<Note> {
     let Some(previous) = job.previous else { return notes };
     let old = StructuredSummary::parse(&previous.text);
     let reports = notes.iter().enumerate().rev().filter(|(_, note)| note.field == Field::Done);
     let finished: Vec<(HashSet<String>, usize)> =
         reports.take(COMPARED).map(|(n, note)| (words(&note.text), n)).collect();
+    let ended = Ended::of(job, turns, &notes);
     let mut compared = 0;
     let mut age = i64::MIN / 2;
     let mut out = Vec::new();
     for (field, line) in lines(old) {
         age += 1;
         let (label, text) = unlabelled(&line.text);
+        let mut cites = line.cites;
+        if cites.is_empty() {
+            // The entry of the summary stands for all that it stood for.
+            cites.extend(previous.entry.clone());
+        }
         let base = match field {
             Field::Goal => 0.55,
             Field::Constraints => 0.78,
@@ -38,7 +46,7 @@ pub(super) fn merge(job: &Extract<'_>, mut notes: Vec<Note>) -> Vec<Note> {
             field,
             label: "",
             text: carried(text),
-            cites: line.cites,
+            cites,
             weight: base,
             order: age,
             place: 0,
@@ -67,6 +75,8 @@ pub(super) fn merge(job: &Extract<'_>, mut notes: Vec<Note>) -> Vec<Note> {
             if let Some(id) = notes.get(done).and_then(|done| done.cites.last()) {
                 note.cites.push(id.clone());
             }
+        } else if open && ended.holds(field, &words(&note.text), compared <= COMPARED) {
+            continue;
         }
         if !note.text.is_empty() {
             out.push(note);
@@ -112,12 +122,6 @@ pub(super) fn settle(notes: &mut Vec<Note>) {
         n += 1;
         !settled.contains(&(n - 1))
     });
-}
-
-/// Whether a report speaks of what was planned: it has two thirds of its words.
-fn covers(done: &HashSet<String>, planned: &HashSet<String>) -> bool {
-    let shared = planned.iter().filter(|word| done.contains(*word)).count();
-    shared * 3 >= planned.len() * 2 && (shared > 1 || (planned.len() == 1 && shared == 1))
 }
 
 /// All lines with their fields; those of a split turn belong to its past by now.

@@ -10,6 +10,7 @@ use super::note::{FILES, FIRST, Note, harmless, normal};
 use super::signal::Signal;
 use super::talk::requests;
 use super::turns::Turn;
+use crate::text::sentences;
 use crate::{Field, Line, StructuredSummary, TurnPrefix};
 
 /// What each field is sure of, in hundredths of the room; others may have what it does not use.
@@ -43,8 +44,17 @@ pub(super) fn fill(job: &Extract<'_>, turns: &[Turn], notes: Vec<Note>) -> Strin
         chosen: Vec::new(),
         told: HashMap::new(),
     };
-    let mut chosen = room.choose(distinct(notes));
     let prefix_at = job.turn_start.and_then(|start| i64::try_from(start).ok());
+    let mut notes = distinct(notes);
+    if let Some((turn, _)) = &turn {
+        let request = normal(&turn.original_request.join("\n"));
+        let asked: HashSet<EntryId> = requests(job).into_iter().map(|(id, _)| id).collect();
+        notes.retain(|note| {
+            let is_asked = note.cites.last().is_some_and(|id| asked.contains(id));
+            !(is_asked && in_prefix(note, prefix_at) && is_quoted(note, &request))
+        });
+    }
+    let mut chosen = room.choose(notes);
     loop {
         let text = assemble(&chosen, turn.as_ref().map(|turn| &turn.0), prefix_at).render();
         if job.counter.text(&text) <= job.budget {
@@ -204,8 +214,7 @@ fn assemble(
     let mut summary = StructuredSummary::default();
     let mut prefix = turn.cloned().unwrap_or_default();
     for note in notes {
-        let in_prefix = turn.is_some()
-            && prefix_at.is_some_and(|at| note.order >= at && note.order < i64::MAX / 8);
+        let in_prefix = turn.is_some() && in_prefix(note, prefix_at);
         match note.field {
             Field::Done | Field::InProgress | Field::Blocked if in_prefix => {
                 prefix.early_progress.push(line(note));
@@ -218,6 +227,17 @@ fn assemble(
     }
     summary.turn = turn.map(|_| prefix);
     summary
+}
+
+/// Whether a note is of the split turn.
+fn in_prefix(note: &Note, prefix_at: Option<i64>) -> bool {
+    prefix_at.is_some_and(|at| note.order >= at && note.order < i64::MAX / 8)
+}
+
+/// Whether the quoted request of a split turn says all that a note would tell beside it.
+fn is_quoted(note: &Note, request: &str) -> bool {
+    matches!(note.field, Field::CriticalContext | Field::NextSteps)
+        && sentences(&note.text).iter().all(|sentence| request.contains(&normal(sentence)))
 }
 
 /// The quoted request of a split turn, and what it takes of the budget.

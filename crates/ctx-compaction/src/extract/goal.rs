@@ -1,5 +1,7 @@
 //! What the user asked for.
 
+use std::collections::HashSet;
+
 use super::Extract;
 use super::agreement::picks;
 use super::clip::{clip, width};
@@ -48,6 +50,29 @@ pub(super) fn goals(job: &Extract<'_>, turns: &[Turn], out: &mut Vec<Note>) {
         note.order = -note.order;
         out.push(note);
     }
+}
+
+/// Asks between the first and the latest that are told in full, and those that are mentioned.
+const IN_FULL: usize = 5;
+const MENTIONED: usize = 12;
+/// The width of an ask that is only mentioned.
+const SHORT: usize = 80;
+
+/// Shortens what the user asked for earlier: what came of an old ask is told elsewhere.
+pub(super) fn fewer(notes: &mut Vec<Note>) {
+    let is_old = |note: &Note| note.field == Field::Goal && note.label == EARLIER;
+    let mut old: Vec<usize> = (0..notes.len()).filter(|&n| is_old(&notes[n])).collect();
+    // The newest stands first.
+    old.sort_by_key(|&n| notes[n].order);
+    for &n in old.iter().skip(IN_FULL).take(MENTIONED) {
+        notes[n].text = clip(&notes[n].text, SHORT);
+    }
+    let gone: HashSet<usize> = old.into_iter().skip(IN_FULL + MENTIONED).collect();
+    let mut n = 0;
+    notes.retain(|_| {
+        n += 1;
+        !gone.contains(&(n - 1))
+    });
 }
 
 /// Whether a message only picks an option: that is a decision.

@@ -12,6 +12,7 @@ mod clip;
 mod command;
 mod demand;
 mod earlier;
+mod ended;
 mod fill;
 mod focus;
 mod goal;
@@ -62,6 +63,7 @@ pub fn extract(job: &Extract<'_>) -> String {
     notes.extend(work::notes(job, &turns));
     notes.extend(talk::of_facts(job));
     earlier::settle(&mut notes);
-    let notes = earlier::merge(job, notes);
+    let mut notes = earlier::merge(job, &turns, notes);
+    goal::fewer(&mut notes);
     fill::fill(job, &turns, focus::apply(job, notes))
 }

@@ -1,6 +1,7 @@
 //! What a sentence does: reports, decides, asks, announces, chats.
 
 use super::words::{Found, List, is_on};
+use crate::text::{approval, marks};
 
 /// What a sentence does. Several may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +46,8 @@ impl Signal {
         let finding = found.has(List::Findings) && !question;
         let blocked = found.has(List::Blocked) && !question;
         let next = found.has(List::Next);
-        let strict = found.has(List::Strict);
+        // "They are never delivered" tells what happens, and demands nothing.
+        let strict = found.has(List::Strict) && marks(sentence).constraint;
         let carries = strict || done || decision || finding || blocked || next;
         let says_little = lower.chars().filter(|c| c.is_alphanumeric()).nth(2).is_none();
         Self {
@@ -56,11 +58,18 @@ impl Signal {
             question,
             finding,
             causes: found.has(List::Causes),
-            demand: strict || found.has(List::Demands),
+            demand: strict || (found.has(List::Demands) && approval(sentence).is_none()),
             strict,
             announces,
             chatter: announces || says_little || (found.opens(List::Chatter) && !carries),
         }
+    }
+}
+
+impl Signal {
+    /// Whether it says how things are, and neither asks nor looks ahead.
+    pub(super) fn is_report(&self) -> bool {
+        !self.question && !self.next && !self.announces
     }
 }
 
@@ -142,6 +151,14 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn what_never_happens_is_no_demand() {
+        for sentence in ["A few jobs are never delivered.", "I read it, good, keep it."] {
+            assert!(!Signal::of(sentence).demand, "{sentence}");
+        }
+        assert!(Signal::of("Never deliver them twice.").strict);
     }
 
     #[test]

@@ -64,14 +64,7 @@ pub(super) fn notes(job: &Extract<'_>, turns: &[Turn]) -> Vec<Note> {
 
 impl Work {
     fn file(&mut self, call: &ToolCall, entry: &EntryId, at: usize) {
-        let name = call.name.to_lowercase();
-        let writes = ["edit", "write", "multiedit", "notebookedit", "str_replace", "create_file"];
-        if !writes.iter().any(|tool| name.contains(tool)) {
-            return;
-        }
-        if let Some(path) =
-            argument(call, &["path", "file_path", "filePath", "notebook_path", "filename"])
-        {
+        if let Some(path) = changed_file(call) {
             self.files.insert(path, (entry.clone(), at));
         }
     }
@@ -203,6 +196,16 @@ impl Work {
             self.notes.push(note.labelled(FILES));
         }
     }
+}
+
+/// The file that a call changes.
+pub(super) fn changed_file(call: &ToolCall) -> Option<String> {
+    let name = call.name.to_lowercase();
+    let writes = ["edit", "write", "multiedit", "notebookedit", "str_replace", "create_file"];
+    if !writes.iter().any(|tool| name.contains(tool)) {
+        return None;
+    }
+    argument(call, &["path", "file_path", "filePath", "notebook_path", "filename"])
 }
 
 /// The value of the first of these arguments that is a text.

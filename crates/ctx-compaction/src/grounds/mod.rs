@@ -65,6 +65,12 @@ impl Grounds {
         self.grounded([&claim].into_iter()).first().copied().unwrap_or_default()
     }
 
+    /// With an entry that may be cited, such as that of the summary before.
+    pub(crate) fn with_entry(mut self, id: Option<&EntryId>) -> Self {
+        self.entries.extend(id.cloned());
+        self
+    }
+
     /// What facts say, and nothing else.
     pub(crate) fn quoting(facts: &[Fact]) -> Self {
         let mut grounds = Self::default();

@@ -109,8 +109,9 @@ pub(crate) fn marks(sentence: &str) -> Marks {
     let mut marks = Marks::default();
     let Some(cues) = CUES.as_ref() else { return marks };
     let mut found: Vec<(&Cue, usize, usize)> = Vec::new();
+    let end = approval(sentence).unwrap_or(sentence.len());
     for hit in cues.finder.find_overlapping_iter(sentence) {
-        if !is_whole(sentence, hit.start(), hit.end()) {
+        if hit.start() >= end || !is_whole(sentence, hit.start(), hit.end()) {
             continue;
         }
         let clause = std::cell::LazyCell::new(|| begins_clause(sentence, hit.start()));
@@ -135,6 +136,21 @@ pub(crate) fn marks(sentence: &str) -> Marks {
     }
     marks.question |= asks;
     marks
+}
+
+/// Where the words begin with which a sentence ends that approves of what was done: "good, keep it"
+/// demands nothing.
+pub(crate) fn approval(sentence: &str) -> Option<usize> {
+    const PRAISE: [&str; 8] = ["good", "fine", "nice", "great", "perfect", "ok", "okay", "well"];
+    let end = sentence.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let keeps = ["keep it", "keep that", "keep this", "keep them"];
+    let at = keeps.iter().find_map(|words| {
+        let at = end.len().checked_sub(words.len())?;
+        end.get(at..).is_some_and(|last| last.eq_ignore_ascii_case(words)).then_some(at)
+    })?;
+    let before = tail(end.get(..at)?, Chars(16)).trim_end_matches(|c: char| !c.is_alphanumeric());
+    let word = before.rsplit(|c: char| !c.is_alphanumeric()).next()?;
+    PRAISE.iter().any(|praise| word.eq_ignore_ascii_case(praise)).then_some(at)
 }
 
 /// Whether a cue in letters is not a part of longer words.
@@ -242,6 +258,13 @@ mod tests {
             ("I don’t want any new dependencies.", "constraint", ""),
             ("Use pnpm, not npm.", "constraint", ""),
             ("No emojis.", "constraint", ""),
+            ("I read it, good, keep it.", "", "constraint"),
+            ("Never touch it; it is good, keep it.", "constraint", ""),
+            ("Keep it.", "constraint", ""),
+            ("You read it once instead of up to three times", "", "constraint"),
+            ("结果全都落在公元五万年以后。", "", "standing"),
+            ("它把毫秒当成了秒", "", "request"),
+            ("把毫秒改成秒", "request", ""),
             ("The API must stay backwards compatible", "constraint", ""),
             ("I don't know why it fails.", "error", "constraint"),
             ("No problem.", "", "constraint"),

@@ -9,7 +9,7 @@ mod token;
 
 pub(crate) use gist::{Gist, gist};
 pub(crate) use json::strings;
-pub(crate) use marks::{Marks, marks};
+pub(crate) use marks::{Marks, approval, marks};
 pub(crate) use sentences::{clip, segments, sentences};
 pub(crate) use spoken::spoken;
 pub(crate) use token::{

@@ -243,6 +243,7 @@ fn our_summary(
     let facts = facts(removed);
     let before = previous.map(|text| PreviousSummary {
         files: FileLists::in_summary(text),
+        entry: None,
         tokens: counter.text(text),
         text: text.to_owned(),
     });

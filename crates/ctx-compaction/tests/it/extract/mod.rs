@@ -1,5 +1,6 @@
 //! The extractive summariser on invented sessions.
 
+mod earlier;
 mod properties;
 mod script;
 
@@ -12,6 +13,8 @@ use script::session;
 struct Case<'a> {
     script: &'a str,
     previous: Option<&'a str>,
+    /// The entry of the summary before.
+    previous_entry: Option<&'a str>,
     turn_start: Option<usize>,
     focus: Option<&'a str>,
     budget: u32,
@@ -24,6 +27,7 @@ impl Default for Case<'_> {
         Self {
             script: "",
             previous: None,
+            previous_entry: None,
             turn_start: None,
             focus: None,
             budget: 2_000,
@@ -35,9 +39,11 @@ impl Default for Case<'_> {
 impl Case<'_> {
     fn summary(&self) -> String {
         let said = session(self.script);
-        let previous = self
-            .previous
-            .map(|text| PreviousSummary { text: text.to_owned(), ..PreviousSummary::default() });
+        let previous = self.previous.map(|text| PreviousSummary {
+            text: text.to_owned(),
+            entry: self.previous_entry.map(Into::into),
+            ..PreviousSummary::default()
+        });
         let facts: Vec<Fact> = self
             .facts
             .iter()

@@ -212,6 +212,7 @@ fn previous(view: &ContextView) -> Result<Option<PreviousSummary>> {
     let text = text.rsplit_once(END_OF_KEPT).map_or(text.as_str(), |(_, summary)| summary);
     Ok(Some(PreviousSummary {
         files: FileLists::in_summary(text),
+        entry: None,
         tokens: view.ledger().counter().text(text),
         text: text.to_owned(),
     }))
