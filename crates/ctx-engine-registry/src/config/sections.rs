@@ -77,7 +77,7 @@ impl Models {
 }
 
 /// One provider.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ProviderConfig {
     /// Where its API is. A password in it is never printed.
@@ -100,15 +100,29 @@ fn without_password<S: serde::Serializer>(
     url: &Option<String>,
     serializer: S,
 ) -> std::result::Result<S::Ok, S::Error> {
-    let shown = url.as_ref().map(|url| {
-        let Some((scheme, rest)) = url.split_once("://") else { return url.clone() };
-        let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        match rest[..authority].rfind('@') {
-            Some(at) => format!("{scheme}://(hidden){}", &rest[at..]),
-            None => url.clone(),
-        }
-    });
-    shown.serialize(serializer)
+    url.as_deref().map(shown_url).serialize(serializer)
+}
+
+/// A URL as it may be printed.
+fn shown_url(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    match rest[..authority].rfind('@') {
+        Some(at) => format!("{scheme}://(hidden){}", &rest[at..]),
+        None => url.to_owned(),
+    }
+}
+
+impl fmt::Debug for ProviderConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderConfig")
+            .field("base_url", &self.base_url.as_deref().map(shown_url))
+            .field("api", &self.api)
+            .field("api_key", &self.api_key)
+            .field("headers", &self.headers)
+            .field("models", &self.models)
+            .finish()
+    }
 }
 
 /// A secret, or where one comes from. Only the latter is ever printed.
