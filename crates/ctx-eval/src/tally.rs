@@ -26,6 +26,11 @@ impl Tally {
         let Some(layer) = self.layers.get_mut(&*edit.layer) else { return };
         let totals = &mut layer.totals;
         totals.tokens_removed += i64::from(edit.before.0) - i64::from(edit.after.0);
+        // A summary that the next one replaces was no message of the session.
+        let own = (Action::Insert, edit.entry.clone());
+        if edit.action == Action::Drop && layer.seen.contains(&own) {
+            return;
+        }
         let messages = match edit.action {
             Action::Drop => &mut totals.dropped,
             Action::Replace => &mut totals.replaced,
