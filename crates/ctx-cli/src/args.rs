@@ -287,7 +287,7 @@ pub(crate) struct Diff {
 pub(crate) struct Expand {
     /// The transcript, or - for stdin
     pub(crate) session: PathBuf,
-    /// The entry, as a citation has it: e:ID, [e:ID] or ID; or a compaction, for all it stands for
+    /// The entry as a citation has it, with or without `[e:`; or a compaction, for all it stands for
     #[arg(required = true)]
     pub(crate) entries: Vec<String>,
     /// Print JSON: an array of messages in pi's shape
