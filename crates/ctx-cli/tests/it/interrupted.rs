@@ -109,7 +109,8 @@ fn an_interrupt_during_a_models_answer_leaves_everything_as_it_was() {
             .expect("the binary runs");
         assert!(provider.wait_arrived(1), "the model is asked");
         let pid = child.id().to_string();
-        let sent = Command::new("kill").args(["-INT", &pid]).status().expect("a signal is sent");
+        let sent = Command::new("kill").args([interrupt(), &pid]).status();
+        let sent = sent.expect("a signal is sent");
         assert!(sent.success());
         let ended = child.wait().expect("it ends");
         assert!(!ended.success(), "{ended}");
@@ -117,5 +118,18 @@ fn an_interrupt_during_a_models_answer_leaves_everything_as_it_was() {
         provider.release_all();
         let args = ["compact", text(&path), "--window", "32000", "--summary-model", "none"];
         assert_eq!(room.json(&args)["compacted"], true, "no lock is left behind");
+    }
+}
+
+/// What ends a program started by this one as Ctrl-C would. A shell has its background jobs ignore
+/// Ctrl-C, and what they start inherits that.
+#[cfg(unix)]
+fn interrupt() -> &'static str {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    match ignored {
+        Some(mask) if mask & 0b10 != 0 => "-TERM",
+        _ => "-INT",
     }
 }
