@@ -5,6 +5,7 @@
 
 mod cache;
 pub mod eval;
+pub mod frame;
 pub mod html;
 mod replay;
 mod report;

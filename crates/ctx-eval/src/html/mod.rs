@@ -1,27 +1,28 @@
 //! The replay report as one HTML page.
 //!
-//! The page is complete in itself: style, script and data are inline, nothing is fetched, and a
-//! content security policy makes the browser refuse to try. It opens from a disk, from an attachment
-//! or from a build artefact alike. The data stands in it as JSON, so the page is also the report.
+//! It stands in the [frame](crate::frame) of all pages: complete in itself, with the report in it.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::frame::Frame;
 use crate::{ReplayReport, RequestDetail};
 
-const PAGE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
-
-/// In the order of use: each file speaks only of those before it, and the last one starts the page.
-const SCRIPTS: [&str; 6] = [
-    include_str!("model.js"),
-    include_str!("chart.js"),
-    include_str!("manifest.js"),
-    include_str!("compactions.js"),
-    include_str!("rows.js"),
-    include_str!("page.js"),
-];
+const FRAME: Frame<'_> = Frame {
+    title: "ctx replay",
+    style: include_str!("page.css"),
+    body: include_str!("page.html"),
+    // Each file speaks only of those before it.
+    scripts: &[
+        include_str!("model.js"),
+        include_str!("chart.js"),
+        include_str!("manifest.js"),
+        include_str!("compactions.js"),
+        include_str!("rows.js"),
+        include_str!("page.js"),
+    ],
+};
 
 /// Writes the page that shows `report` to `out`.
 ///
@@ -33,48 +34,7 @@ const SCRIPTS: [&str; 6] = [
 /// Those of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
 pub fn write(report: &ReplayReport, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
     let data = PageData { report, details: &report.details };
-    fill(&Parts { page: PAGE, styles: &[STYLE], scripts: &SCRIPTS }, &data, out)
-}
-
-/// What a page is put together from.
-pub(crate) struct Parts<'a> {
-    /// The markup, with the slots `{{style}}`, `{{report}}` and `{{script}}`.
-    pub(crate) page: &'a str,
-    /// Style sheets, in order.
-    pub(crate) styles: &'a [&'a str],
-    /// Scripts, in order of use.
-    pub(crate) scripts: &'a [&'a str],
-}
-
-/// What pages share: the house style, and the script that reads the data and writes words and
-/// numbers.
-pub(crate) const SHARED_STYLE: &str = STYLE;
-/// See [`SHARED_STYLE`].
-pub(crate) const SHARED_SCRIPT: &str = SCRIPTS[0];
-
-/// Writes a page with its data in it.
-pub(crate) fn fill(
-    parts: &Parts<'_>,
-    data: &impl Serialize,
-    out: &mut (impl Write + ?Sized),
-) -> io::Result<()> {
-    for part in parts.page.split("{{") {
-        let Some((slot, text)) = part.split_once("}}") else {
-            out.write_all(part.as_bytes())?;
-            continue;
-        };
-        let pieces = match slot {
-            "style" => parts.styles,
-            "script" => parts.scripts,
-            _ => {
-                write_data(data, out)?;
-                &[]
-            }
-        };
-        pieces.iter().try_for_each(|piece| out.write_all(piece.as_bytes()))?;
-        out.write_all(text.as_bytes())?;
-    }
-    out.flush()
+    FRAME.write(&data, out)
 }
 
 /// The report as on the command line, and the details that are left out there.
@@ -85,46 +45,15 @@ struct PageData<'a> {
     details: &'a [RequestDetail],
 }
 
-fn write_data(data: &impl Serialize, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
-    let mut json = BufWriter::new(InScript { out });
-    serde_json::to_writer(&mut json, data)?;
-    json.flush()
-}
-
-/// JSON on its way into a `<script>` element. A transcript may hold `</script>` or `<!--`, which
-/// would end the element or hide its end. In JSON a `<` can stand in strings only, and there an
-/// escape means the same.
-struct InScript<'a, W: ?Sized> {
-    out: &'a mut W,
-}
-
-impl<W: Write + ?Sized> Write for InScript<'_, W> {
-    fn write(&mut self, json: &[u8]) -> io::Result<usize> {
-        for (nth, piece) in json.split(|&byte| byte == b'<').enumerate() {
-            if nth > 0 {
-                self.out.write_all(b"\\u003c")?;
-            }
-            self.out.write_all(piece)?;
-        }
-        Ok(json.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use ctx_core::{Action, Component, Edit, Profile, Timestamp, Tokens};
-    use serde_json::Value;
 
     use super::*;
+    use crate::frame::tests::{NASTY, check_page, data, written};
     use crate::{RequestReport, SessionReport, Totals};
-
-    const DATA_START: &str = r#"<script type="application/json" id="report">"#;
 
     /// A report of `count` requests, with `text` wherever a transcript's own words may stand.
     fn report(text: &str, count: usize) -> ReplayReport {
@@ -166,18 +95,7 @@ mod tests {
     }
 
     fn page(report: &ReplayReport) -> String {
-        let mut out = Vec::new();
-        write(report, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
-    }
-
-    fn data_text(page: &str) -> &str {
-        let (_, rest) = page.split_once(DATA_START).unwrap();
-        rest.split_once("</script>").unwrap().0
-    }
-
-    fn data(page: &str) -> Value {
-        serde_json::from_str(data_text(page)).unwrap()
+        written(|out| write(report, out))
     }
 
     #[test]
@@ -191,22 +109,10 @@ mod tests {
     }
 
     #[test]
-    fn every_slot_of_the_page_is_filled() {
-        let page = page(&report("text", 1));
-        for part in SCRIPTS.iter().chain([&STYLE]) {
-            assert_eq!(page.matches(part).count(), 1);
-        }
-        assert!(!page.contains("{{"));
-    }
-
-    #[test]
-    fn text_of_a_transcript_cannot_leave_the_data() {
-        let nasty = "</script><script>alert(1)</script> <!-- <![CDATA[ \u{2028}";
-        let page = page(&report(nasty, 1));
-        assert!(!data_text(&page).contains('<'));
-        assert_eq!(data(&page)["details"][0]["edits"][0]["reason"], nasty);
-        assert_eq!(page.matches("<script").count(), 2);
-        assert_eq!(page.matches("</script").count(), 2);
+    fn the_page_is_whole_and_text_of_a_transcript_cannot_leave_the_data() {
+        let nasty = page(&report(NASTY, 1));
+        check_page(&FRAME, &page(&report("text", 1)), &nasty);
+        assert_eq!(data(&nasty)["details"][0]["edits"][0]["reason"], NASTY);
     }
 
     #[test]
@@ -214,27 +120,5 @@ mod tests {
         let report = report("<a<<b<", 5_000);
         let data = data(&page(&report));
         assert_eq!(data["details"], serde_json::to_value(&report.details).unwrap());
-    }
-
-    #[test]
-    fn the_page_refers_to_nothing_outside() {
-        let page = page(&report("text", 1)).to_lowercase();
-        for outside in
-            ["http:", "https:", "src=", "url(", "@import", "import(", "fetch(", "xmlhttp"]
-        {
-            assert!(!page.contains(outside), "the page holds {outside}");
-        }
-        assert_eq!(page.matches("href=").count(), page.matches(r#"href="data:,""#).count());
-        assert!(page.contains("default-src 'none'"));
-    }
-
-    #[test]
-    fn the_script_never_reads_data_as_markup() {
-        for script in SCRIPTS {
-            for way in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
-                assert!(!script.contains(way), "{way}");
-            }
-            assert!(!script.contains("</script") && !script.contains("<!--"));
-        }
     }
 }

@@ -1,17 +1,17 @@
-//! The evaluation as one HTML page, in the manner of [`crate::html`]: complete in itself, nothing is
-//! fetched, and the data stands in it as JSON.
+//! The evaluation as one HTML page, in the [frame](crate::frame) of all pages.
 
 use std::io::{self, Write};
 
 use super::EvalReport;
-use crate::html::{Parts, SHARED_SCRIPT, SHARED_STYLE, fill};
+use crate::frame::Frame;
 
-const PAGE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
-
-/// In the order of use; the last one starts the page.
-const SCRIPTS: [&str; 4] =
-    [SHARED_SCRIPT, include_str!("chart.js"), include_str!("tables.js"), include_str!("page.js")];
+const FRAME: Frame<'_> = Frame {
+    title: "ctx eval",
+    style: include_str!("page.css"),
+    body: include_str!("page.html"),
+    // Each file speaks only of those before it.
+    scripts: &[include_str!("chart.js"), include_str!("tables.js"), include_str!("page.js")],
+};
 
 /// Writes the page that shows `report` to `out`.
 ///
@@ -19,7 +19,7 @@ const SCRIPTS: [&str; 4] =
 ///
 /// Those of `out`, and [`io::ErrorKind::InvalidData`] when the report cannot be written as JSON.
 pub fn write(report: &EvalReport, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
-    fill(&Parts { page: PAGE, styles: &[SHARED_STYLE, STYLE], scripts: &SCRIPTS }, report, out)
+    FRAME.write(report, out)
 }
 
 #[cfg(test)]
@@ -29,6 +29,7 @@ mod tests {
     use super::*;
     use crate::SessionReport;
     use crate::eval::SessionEval;
+    use crate::frame::tests::{NASTY, check_page, data, written};
 
     fn page(text: &str) -> String {
         let session = SessionEval {
@@ -40,45 +41,14 @@ mod tests {
             recorded: Vec::new(),
             sums: Vec::new(),
         };
-        let mut out = Vec::new();
-        write(&EvalReport::of(vec![session], &Counter::default(), 0.3), &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        let report = EvalReport::of(vec![session], &Counter::default(), 0.3);
+        written(|out| write(&report, out))
     }
 
     #[test]
-    fn every_slot_of_the_page_is_filled() {
-        let page = page("text");
-        for part in SCRIPTS.iter().chain([&SHARED_STYLE, &STYLE]) {
-            assert_eq!(page.matches(part).count(), 1);
-        }
-        assert!(!page.contains("{{"));
-    }
-
-    #[test]
-    fn text_of_a_transcript_cannot_leave_the_data() {
-        let page = page("</script><script>alert(1)</script> <!-- <![CDATA[ \u{2028}");
-        assert_eq!(page.matches("<script").count(), 2);
-        assert_eq!(page.matches("</script").count(), 2);
-    }
-
-    #[test]
-    fn the_page_refers_to_nothing_outside() {
-        let page = page("text").to_lowercase();
-        for outside in
-            ["http:", "https:", "src=", "url(", "@import", "import(", "fetch(", "xmlhttp"]
-        {
-            assert!(!page.contains(outside), "the page holds {outside}");
-        }
-        assert!(page.contains("default-src 'none'"));
-    }
-
-    #[test]
-    fn the_script_never_reads_data_as_markup() {
-        for script in SCRIPTS {
-            for way in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
-                assert!(!script.contains(way), "{way}");
-            }
-            assert!(!script.contains("</script") && !script.contains("<!--"));
-        }
+    fn the_page_is_whole_and_text_of_a_transcript_cannot_leave_the_data() {
+        let nasty = page(NASTY);
+        check_page(&FRAME, &page("text"), &nasty);
+        assert_eq!(data(&nasty)["sessions"][0]["model"], NASTY);
     }
 }
