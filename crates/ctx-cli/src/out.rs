@@ -79,16 +79,14 @@ impl Out {
     /// Something worth knowing that is not the answer.
     pub(crate) fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            let text = shortened(text.as_ref(), LINE_CHARS);
-            eprintln!("{DIM}note:{DIM:#} {}", wrapped(&text, NOTE, stderr_columns()));
+            eprintln!("{DIM}note:{DIM:#} {}", told(text.as_ref(), NOTE));
         }
     }
 
     /// Something that may be wrong.
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            let text = shortened(text.as_ref(), LINE_CHARS);
-            eprintln!("{YELLOW}warning:{YELLOW:#} {}", wrapped(&text, WARNING, stderr_columns()));
+            eprintln!("{YELLOW}warning:{YELLOW:#} {}", told(text.as_ref(), WARNING));
         }
     }
 
@@ -141,6 +139,12 @@ impl Out {
             ProgressDrawTarget::stderr_with_hz(10)
         }
     }
+}
+
+/// A note as the terminal has room for it, after a word that takes `used` columns.
+fn told(text: &str, used: usize) -> String {
+    let text = shortened(text, LINE_CHARS);
+    wrapped(&text, [used, 2], stderr_columns()).join("\n  ")
 }
 
 /// The width of the terminal that notes go to, if there is one.

@@ -73,25 +73,29 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     format!("{head}…{tail}")
 }
 
-/// A line, broken between words where it is wider than `columns`. Its first `used` columns are
-/// taken. A word is never broken, so that commands can be copied; without columns nothing is.
-pub(crate) fn wrapped(text: &str, used: usize, columns: Option<usize>) -> String {
-    let Some(columns) = columns else { return text.to_owned() };
-    let mut out = String::with_capacity(text.len() + 16);
-    let mut at = used;
+/// A text as lines of at most `columns`, broken between words. Of the first line and of each that
+/// follows, so many columns are `taken` already. A word is never broken, so that commands can be
+/// copied, and a number stays with its per cent sign; without columns nothing is.
+pub(crate) fn wrapped(text: &str, taken: [usize; 2], columns: Option<usize>) -> Vec<String> {
+    let Some(columns) = columns else { return vec![text.to_owned()] };
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut at = taken[0];
+    let text = text.replace(" %", "\u{a0}%");
     for (nth, word) in text.split(' ').enumerate() {
         let width = word.chars().count();
         if nth > 0 && at + 1 + width > columns {
-            out.push_str("\n  ");
-            at = 2;
+            lines.push(std::mem::take(&mut line));
+            at = taken[1];
         } else if nth > 0 {
-            out.push(' ');
+            line.push(' ');
             at += 1;
         }
-        out.push_str(word);
+        line.push_str(&word.replace("\u{a0}%", " %"));
         at += width;
     }
-    out
+    lines.push(line);
+    lines
 }
 
 /// JSON whose strings hold nothing that a terminal obeys. It means the same.
@@ -149,8 +153,9 @@ mod tests {
             ("one two three", Some(1), "one\n  two\n  three"),
             ("路径 two", Some(11), "路径\n  two"),
             ("", Some(1), ""),
+            ("all 95 % of", Some(13), "all\n  95 % of"),
         ] {
-            assert_eq!(wrapped(text, 6, columns), lines, "{columns:?}");
+            assert_eq!(wrapped(text, [6, 2], columns).join("\n  "), lines, "{columns:?}");
         }
     }
 

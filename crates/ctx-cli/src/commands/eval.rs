@@ -1,5 +1,7 @@
 //! `ctx eval`.
 
+mod columns;
+mod equal_size;
 mod print;
 
 use std::path::Path;
