@@ -1,6 +1,6 @@
 //! A branch as messages: everything that was said, or what the agent's own rules leave of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ctx_core::{Entry, EntryId, Error, ErrorKind, Message, Result, Role};
@@ -118,7 +118,7 @@ impl Transcript {
         let mut entries = Vec::new();
         let mut kept = 0;
         let mut prompt_replaced = false;
-        let mut staying = Vec::new();
+        let mut staying = HashSet::new();
         let compaction = branch.compactions.last().copied();
         if let Some(at) = compaction {
             prompt_replaced = self.push_summary(branch.path[at], &mut entries)?;
@@ -153,8 +153,8 @@ impl Transcript {
     }
 
     /// Messages that a compaction of ctx left standing before its first kept entry.
-    fn staying(&self, compaction: usize) -> Result<Vec<usize>> {
-        let Some(entry) = self.entries.get(compaction) else { return Ok(Vec::new()) };
+    pub(crate) fn staying(&self, compaction: usize) -> Result<HashSet<usize>> {
+        let Some(entry) = self.entries.get(compaction) else { return Ok(HashSet::new()) };
         let text = self.text(entry)?;
         let mark = Object::parse(&text).ok().and_then(|object| Mark::of(&object));
         let staying = mark.map(|mark| mark.staying).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! A session of ours written anew without what its newest compaction stands for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -32,13 +32,14 @@ pub struct Rewritten {
     pub entries: usize,
 }
 
-/// Writes a session of ours anew: the summary of the newest compaction in force, then what it kept
-/// and what came later, other branches that begin there included, all as it was.
+/// Writes a session of ours anew: the summary of the newest compaction in force, then the messages
+/// it left standing before what it kept, then what it kept and what came later, other branches that
+/// begin there included, all as it was.
 ///
 /// The session as it was stays beside it, as `<file>.archived-<n>`, which the summary's entry names;
 /// none that is there already is overwritten. The new file takes its place in one step: a crash
-/// leaves the one or the other, and what else it leaves the next rewrite takes away. What the summary stands for is only in the archived file from then
-/// on, so the compaction can no longer be undone.
+/// leaves the one or the other, and what else it leaves the next rewrite takes away. What the summary
+/// stands for is only in the archived file from then on, so the compaction can no longer be undone.
 ///
 /// # Errors
 ///
@@ -64,7 +65,7 @@ pub fn rewrite_compacted(path: &Path) -> Result<Rewritten> {
         let error = nothing("the session was rewritten from its newest compaction already");
         return Err(error.with("archived in", archived).hint(first));
     }
-    let cut = Cut::of(&transcript, &branch, place);
+    let cut = Cut::of(&transcript, &branch, place)?;
     clear_stale(path);
     let archived = free_name(path)?;
     let bytes = cut.write(&archived)?;
@@ -127,11 +128,12 @@ struct Cut<'t> {
 }
 
 impl<'t> Cut<'t> {
-    fn of(transcript: &'t Transcript, branch: &Branch, place: usize) -> Self {
+    fn of(transcript: &'t Transcript, branch: &Branch, place: usize) -> Result<Self> {
         let first_kept = branch.first_kept(transcript, place).place;
         let compaction = branch.path.get(place).copied().unwrap_or_default();
         let places: HashMap<usize, usize> =
             branch.path.iter().enumerate().map(|(place, &index)| (index, place)).collect();
+        let standing = transcript.staying(compaction)?;
         let last = transcript.entries.len().saturating_sub(1);
         let mut stays = vec![false; transcript.entries.len()];
         let mut kept = Vec::new();
@@ -145,13 +147,15 @@ impl<'t> Cut<'t> {
             *stay = on_branch || below || leaf;
             // Of earlier compactions the summaries are part of the newest.
             let superseded = entry.is_compaction() && at.is_some_and(|at| at <= place);
-            if *stay && !superseded {
+            // What hangs on a message that is left standing does not stay for that.
+            let stands = at.is_some() && is_or_edits(entry, index, &standing);
+            if (*stay || stands) && !superseded {
                 kept.push(index);
             }
         }
         let carried = carried(transcript, branch.path.get(..first_kept).unwrap_or_default());
         let model = branch.model(transcript).ok().flatten();
-        Self { transcript, compaction, carried, kept, model }
+        Ok(Self { transcript, compaction, carried, kept, model })
     }
 
     /// The new file.
@@ -227,6 +231,15 @@ impl<'t> Cut<'t> {
             }
         }
     }
+}
+
+/// Whether an entry is one of those `standing`, or says how one of them is to be read.
+fn is_or_edits(entry: &TreeEntry, index: usize, standing: &HashSet<usize>) -> bool {
+    let target = match entry.detail.as_deref() {
+        Some(Detail::Edit { target: Some(target) }) => *target as usize,
+        _ => index,
+    };
+    standing.contains(&target)
 }
 
 /// The newest of each kind of setting on the way to what is kept.

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Result};
 
@@ -16,6 +17,10 @@ use crate::lock::FileLock;
 /// Beyond this many bytes between two commits, writing them a second time to the group's journal
 /// costs more than a sync of one's own.
 const MOST_JOURNALED: usize = 256 << 10;
+
+/// How long an open waits for another writer. Storing a compaction takes milliseconds; who keeps a
+/// file open keeps it for longer than anybody would wait.
+const LOCK_WAIT: Duration = Duration::from_millis(500);
 
 /// How much is written again at a time after a failed sync.
 const STEP: u64 = 1 << 20;
@@ -53,7 +58,7 @@ impl LogFile {
 
     pub(super) fn create_on(path: &Path, header: &[u8], medium: Box<dyn Medium>) -> Result<Self> {
         disk::create_private_dir(disk::parent(path))?;
-        let lock = FileLock::try_exclusive(path)?;
+        let lock = FileLock::exclusive_within(path, LOCK_WAIT)?;
         let file = disk::private()
             .read(true)
             .write(true)
@@ -77,21 +82,26 @@ impl LogFile {
 
     /// Opens a file to append to it, once `accept` has looked at its first line. What a crashed
     /// group left in its journal is put in place before anything is read.
-    pub(crate) fn open(path: &Path, accept: impl FnOnce(&[u8]) -> Result<()>) -> Result<Self> {
+    pub(crate) fn open(path: &Path, accept: impl FnMut(&[u8]) -> Result<()>) -> Result<Self> {
         Self::open_on(path, accept, Box::new(System))
     }
 
     pub(crate) fn open_on(
         path: &Path,
-        accept: impl FnOnce(&[u8]) -> Result<()>,
+        mut accept: impl FnMut(&[u8]) -> Result<()>,
         medium: Box<dyn Medium>,
     ) -> Result<Self> {
         let failed = |e| disk::io_error("cannot open the file", path, e);
-        let file = File::options().read(true).write(true).open(path).map_err(failed)?;
+        let mut open = || {
+            let file = File::options().read(true).write(true).open(path).map_err(failed)?;
+            accept(&first_line(&file).map_err(failed)?)?;
+            Ok::<_, Error>(file)
+        };
         // Before anything is created beside it: the file may not be ours.
-        accept(&first_line(&file).map_err(failed)?)?;
-        let lock = FileLock::try_exclusive(path)?;
-        let file = SharedFile::new(file, medium);
+        open()?;
+        let lock = FileLock::exclusive_within(path, LOCK_WAIT)?;
+        // Whoever had the lock until now may have put another file in its place.
+        let file = SharedFile::new(open()?, medium);
         pointer::settle(path, &file, &lock)?;
         let (length, tail) = tail(file.get()).map_err(failed)?;
         let mut log = Self::new(file, path, lock);

@@ -1,11 +1,11 @@
 //! Sessions written anew, and PonyBunny's compacted history.
 
-use ctx_core::ErrorKind;
+use ctx_core::{ErrorKind, RawJson};
 use ctx_session::compactions::{rewrite_compacted, store_compaction, undo_compaction};
 use ctx_session::log::{LogOptions, NewEntry, SessionLog};
 use ctx_session::{ConvertOptions, Format, Transcript};
 
-use crate::house::*;
+use crate::house::{self, *};
 
 #[test]
 fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
@@ -69,6 +69,64 @@ fn a_session_of_ours_is_rewritten_as_its_summary_and_what_it_kept() {
     rewrite_compacted(&house.path).unwrap();
     assert_eq!(snapshot(&house.open(), None), before);
     assert_eq!(texts(&house.open(), None), ["third", "m10"]);
+}
+
+#[test]
+fn messages_left_standing_before_the_cut_stand_there_after_a_rewrite_too() {
+    let house = House::ours(8);
+    let ids: Vec<_> = house.open().entries().iter().map(|entry| entry.id().clone()).collect();
+    let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
+    log.branch(Some(ids[2].clone())).unwrap();
+    let side = log.append(&said(20), NOW).unwrap();
+    log.branch(Some(ids[7].clone())).unwrap();
+    let replacement = Some(RawJson::from_text(r#"{"content":"m5, edited"}"#));
+    let edit = NewEntry::ContextEdit { target_id: ids[4].clone(), replacement };
+    log.append(&edit, NOW).unwrap();
+    let first_kept = log.append(&said(9), NOW).unwrap();
+    log.close().unwrap();
+    let staying = vec![ids[2].clone(), ids[4].clone()];
+    let compacted = ctx_core::Compacted { staying, ..compacted("sum", &first_kept) };
+    house.store(None, &compacted).unwrap();
+    let seen = texts(&house.open(), None);
+    assert_eq!(seen, ["sum", "m3", "m5, edited", "m9"]);
+    let before = snapshot(&house.open(), None);
+    rewrite_compacted(&house.path).unwrap();
+    assert_eq!(snapshot(&house.open(), None), before);
+    assert!(house.open().index_of(&side).is_none(), "a branch off a message that is gone else");
+
+    // They are messages like others from then on: the next compaction may take them.
+    let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
+    let last = log.append(&said(10), NOW).unwrap();
+    log.close().unwrap();
+    let staying = vec![ids[4].clone()];
+    let next = ctx_core::Compacted { staying, ..house::compacted("next", &last) };
+    house.store(None, &next).unwrap();
+    let before = snapshot(&house.open(), None);
+    rewrite_compacted(&house.path).unwrap();
+    assert_eq!(snapshot(&house.open(), None), before);
+    assert_eq!(texts(&house.open(), None), ["next", "m5, edited", "m10"]);
+}
+
+#[test]
+fn what_is_appended_while_a_session_is_written_anew_is_in_it() {
+    for round in 0..10 {
+        let house = House::ours(6);
+        house.store(None, &compacted("sum", &kept(&house.open(), 2))).unwrap();
+        let both = std::sync::Barrier::new(2);
+        let appended = std::thread::scope(|scope| {
+            let rewriting = scope.spawn(|| {
+                both.wait();
+                rewrite_compacted(&house.path).unwrap();
+            });
+            both.wait();
+            let mut log = SessionLog::open(&house.path, LogOptions::default()).unwrap();
+            let appended = log.append(&said(7), NOW).unwrap();
+            log.close().unwrap();
+            rewriting.join().unwrap();
+            appended
+        });
+        assert!(house.open().index_of(&appended).is_some(), "round {round}");
+    }
 }
 
 #[test]

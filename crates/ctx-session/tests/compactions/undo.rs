@@ -108,6 +108,22 @@ fn two_writers_beside_a_file_are_one_after_the_other() {
 }
 
 #[test]
+fn many_who_store_at_once_wait_for_each_other() {
+    for house in [House::new(pi_tree().as_bytes()), House::ours(6)] {
+        let first_kept = kept(&house.open(), 1);
+        std::thread::scope(|scope| {
+            let store = || house.store(None, &compacted("sum", &first_kept));
+            let stored: Vec<_> = (0..8).map(|_| scope.spawn(store)).collect();
+            for one in stored {
+                one.join().unwrap().unwrap();
+            }
+        });
+        assert_eq!(house.open().compaction_list(None).unwrap().len(), 8);
+        assert_eq!(house.open().problems(), []);
+    }
+}
+
+#[test]
 fn who_holds_the_overlay_compacts_and_undoes_through_it() {
     let house = House::new(pi_tree().as_bytes());
     let before = snapshot(&house.open(), None);
