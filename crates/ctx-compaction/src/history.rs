@@ -195,11 +195,18 @@ impl History {
     /// no reason to keep all of it in the window.
     #[must_use]
     pub fn read(&self, range: std::ops::Range<usize>) -> Vec<Said> {
-        let items = self.items.get(range).unwrap_or_default().iter();
-        let read = items.filter_map(|item| {
+        self.readable(range).map(|(_, _, said)| said).collect()
+    }
+
+    /// The messages that can be read: each with its place, and its item.
+    pub(crate) fn readable(
+        &self,
+        range: std::ops::Range<usize>,
+    ) -> impl Iterator<Item = (usize, &Item, Said)> {
+        let items = self.items.get(range.clone()).unwrap_or_default();
+        range.zip(items).filter_map(|(at, item)| {
             let message = item.entry.message().ok()?;
-            Some(Said { id: item.entry.id().clone(), message, pinned: item.pinned })
-        });
-        read.collect()
+            Some((at, item, Said { id: item.entry.id().clone(), message, pinned: item.pinned }))
+        })
     }
 }

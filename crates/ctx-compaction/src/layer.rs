@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ctx_core::{
     CompactRequest, CompactResult, CompactionTrigger, ContextView, Layer, Pending,
-    PendingCompaction, Prepared, Result, SummaryInstructions, SummaryModels, TurnContext,
+    PendingCompaction, Prepared, Result, SummaryModels, TurnContext,
 };
 
 use crate::compact::ID;
@@ -58,16 +58,8 @@ impl Layer for Compaction {
             return None;
         }
         let history = History::of(view);
-        let order = Order {
-            trigger: CompactionTrigger::Threshold,
-            attempt: 1,
-            force: false,
-            token_budget: None,
-            focus: None,
-            instructions: SummaryInstructions::default(),
-            models: self.models.clone(),
-            now: turn.now,
-        };
+        let order = Order::new(CompactionTrigger::Threshold, turn.now);
+        let order = Order { models: self.models.clone(), ..order };
         let config = self.config.clone();
         Some(Box::pin(async move {
             let result = compact(history?, config, order).await?;

@@ -73,6 +73,30 @@ impl Order {
         self.instructions.identifier_policy.unwrap_or(config.identifier_policy)
     }
 
+    /// An order without wishes: the first attempt, no target of its own, and no models.
+    ///
+    /// ```
+    /// use ctx_compaction::Order;
+    /// use ctx_core::{CompactionTrigger, Timestamp, Tokens};
+    ///
+    /// let order = Order::new(CompactionTrigger::Manual, Timestamp(0));
+    /// let order = Order { force: true, token_budget: Some(Tokens(8_000)), ..order };
+    /// assert_eq!(order.attempt, 1);
+    /// ```
+    #[must_use]
+    pub fn new(trigger: CompactionTrigger, now: Timestamp) -> Self {
+        Self {
+            trigger,
+            attempt: 1,
+            force: false,
+            token_budget: None,
+            focus: None,
+            instructions: SummaryInstructions::default(),
+            models: None,
+            now,
+        }
+    }
+
     /// The order in a request to an engine.
     #[must_use]
     pub fn of(request: &CompactRequest) -> Self {

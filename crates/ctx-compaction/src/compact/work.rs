@@ -50,20 +50,14 @@ impl Work {
         emergency: bool,
     ) -> Self {
         let turn_start = plan.turn_start.unwrap_or(plan.cut);
-        let covered = history.items.get(..plan.cut).unwrap_or_default();
         let before = history.previous.as_ref().and_then(|previous| previous.entry.as_ref());
         let cited = Cited::of(history.items.iter().map(|item| item.entry.id()).chain(before));
-        let read = covered.iter().enumerate().filter_map(|(at, item)| {
-            // What cannot be read is passed over: a file that was damaged meanwhile is no reason to
-            // keep all of it in the window.
-            let message = item.entry.message().ok()?;
-            let said = Said { id: cited.short(item.entry.id()), message, pinned: item.pinned };
-            Some((at, item.group, said))
-        });
-        let read: Vec<_> = read.collect();
-        let before_turn = read.iter().take_while(|(at, ..)| *at < turn_start).count();
-        let (groups, said): (Vec<u32>, Vec<Said>) =
-            read.into_iter().map(|(_, group, said)| (group, said)).unzip();
+        let (mut groups, mut said, mut before_turn) = (Vec::new(), Vec::new(), 0);
+        for (at, item, read) in history.readable(0..plan.cut) {
+            before_turn += usize::from(at < turn_start);
+            groups.push(item.group);
+            said.push(Said { id: cited.short(&read.id), ..read });
+        }
         if let Some(entry) = history.previous.as_mut().and_then(|p| p.entry.as_mut()) {
             *entry = cited.short(entry);
         }

@@ -5,7 +5,7 @@ use ctx_core::Tokens;
 use crate::chunk::boundaries;
 use crate::{Config, History, Limits};
 
-use super::room::Room;
+use super::room::RequestRoom;
 
 /// A tool result counts as at least this much when it is asked whether shortened results would fit.
 const LEAST_RESULT: Tokens = Tokens(64);
@@ -20,11 +20,11 @@ pub(super) struct Cuts {
     least: Vec<Tokens>,
     /// Tokens of the items before each that stay all the same.
     staying: Vec<Tokens>,
-    room: Room,
+    room: RequestRoom,
 }
 
 impl Cuts {
-    pub(super) fn of(history: &History, room: &Room) -> Self {
+    pub(super) fn of(history: &History, room: &RequestRoom) -> Self {
         let items = &history.items;
         let groups: Vec<u32> = items.iter().map(|item| item.group).collect();
         let mut can = boundaries(items.len(), &groups);

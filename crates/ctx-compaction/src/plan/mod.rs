@@ -11,7 +11,7 @@ use ctx_core::{Message, Result, TokenLedger, Tokens};
 use crate::{Config, History};
 
 use cut::Cuts;
-use room::Room;
+use room::RequestRoom;
 
 /// What a compaction must save, or a summary is not worth it.
 const LEAST_GAIN: Tokens = Tokens(64);
@@ -141,7 +141,7 @@ impl Config {
 /// ```
 pub fn plan(history: &History, config: &Config, limits: Limits) -> Result<Planned> {
     history.ledger.check()?;
-    let room = Room::of(history, config, limits);
+    let room = RequestRoom::of(history, config, limits);
     let cuts = Cuts::of(history, &room);
     let over = history.used() > history.ledger.limit();
     let found = match cuts.find(history, config, limits, limits.force || limits.emergency || over) {

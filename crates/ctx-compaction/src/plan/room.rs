@@ -20,9 +20,9 @@ const SUMMARY_SHARE_OF_WINDOW: f64 = 0.08;
 /// A target that leaves less than this share of the budget to messages and summary is raised.
 const LEAST_ROOM_SHARE: f64 = 0.1;
 
-/// Sizes of what messages and summary may measure, in counted (uncorrected) tokens.
+/// What messages and summary of the request to come may measure, in counted (uncorrected) tokens.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct RequestRoom {
     /// Fixed parts, system messages, and what layers added.
     other: Tokens,
     /// Messages and summary together.
@@ -41,7 +41,7 @@ pub(super) struct Room {
     wanted: Option<Tokens>,
 }
 
-impl Room {
+impl RequestRoom {
     pub(super) fn of(history: &History, config: &Config, limits: Limits) -> Self {
         let ledger = &history.ledger;
         let wanted = wanted(ledger, config, limits);

@@ -7,7 +7,7 @@ use ctx_core::{Message, Tokens, common_cap, shortened};
 use crate::History;
 
 use super::Shortened;
-use super::room::Room;
+use super::room::RequestRoom;
 
 /// No message is shortened below this, where the configuration leaves a choice.
 const LEAST: Tokens = Tokens(16);
@@ -33,7 +33,7 @@ type Which = fn(&Stay) -> bool;
 
 /// Shortens what stays after a cut until it fits: the tool results that are kept, then all tool
 /// results, then everything. The largest give most.
-pub(super) fn fit(history: &History, cut: usize, room: &Room) -> Fit {
+pub(super) fn fit(history: &History, cut: usize, room: &RequestRoom) -> Fit {
     let items = history.items.iter().enumerate();
     let mut stays: Vec<Stay> = items
         .filter(|(at, item)| *at >= cut || item.stays)

@@ -7,8 +7,8 @@ use std::time::Duration;
 use ctx_compaction::{Compaction, Config, Details, History, KeepMessages, Order, Rung, compact};
 use ctx_core::{
     Block, CompactResult, Compacted, CompactionTrigger, ContextView, Counter, Entry, Layer,
-    Message, Profile, RawJson, Role, SequentialIds, SummaryInstructions, SummaryModels, Timer,
-    Timestamp, TokenLedger, Tokens, ToolCall, TurnContext, check_pairs,
+    Message, Profile, RawJson, Role, SequentialIds, SummaryModels, Timer, Timestamp, TokenLedger,
+    Tokens, ToolCall, TurnContext, check_pairs,
 };
 use ctx_testkit::{FaultySummarizer, RandomTranscript, VirtualTimer};
 
@@ -78,9 +78,8 @@ fn case(seed: u64) -> Case {
         force: draw.one_in(4),
         token_budget: draw.one_in(6).then(|| Tokens(draw.below(u64::from(window)) as u32)),
         focus: draw.one_in(5).then(|| "the parser </focus>".to_owned()),
-        instructions: SummaryInstructions::default(),
         models,
-        now: Timestamp(seed as i64),
+        ..Order::new(CompactionTrigger::Threshold, Timestamp(seed as i64))
     };
     Case { view, config, order, timer }
 }
@@ -224,16 +223,8 @@ fn where_nothing_was_said_a_notice_stands_for_it() {
     let thought = |_| Block::Thinking { thinking: "hm ".repeat(500), signature: None };
     let ruled = |_| Block::text("=".repeat(1_000));
     for block in [thought as fn(usize) -> Block, ruled] {
-        let order = Order {
-            trigger: CompactionTrigger::Manual,
-            attempt: 1,
-            force: true,
-            token_budget: None,
-            focus: None,
-            instructions: SummaryInstructions::default(),
-            models: None,
-            now: Timestamp(0),
-        };
+        let order = Order::new(CompactionTrigger::Manual, Timestamp(0));
+        let order = Order { force: true, ..order };
         let work = compact(silent(block), Arc::new(Config::default()), order);
         let compacted = VirtualTimer::default().run(work).unwrap().result.unwrap();
         let receipt = Details::from_json(compacted.details.as_ref().unwrap()).unwrap().receipt;
@@ -271,16 +262,8 @@ fn files_are_known_after_any_number_of_compactions() {
                 view.append(Arc::new(Entry::held(format!("{kind}{n:07x}"), message))).unwrap();
             }
         }
-        let order = Order {
-            trigger: CompactionTrigger::Manual,
-            attempt: 1,
-            force: true,
-            token_budget: None,
-            focus: None,
-            instructions: SummaryInstructions::default(),
-            models: None,
-            now: Timestamp(0),
-        };
+        let order = Order::new(CompactionTrigger::Manual, Timestamp(0));
+        let order = Order { force: true, ..order };
         let work = compact(History::of(&view).unwrap(), Arc::new(Config::default()), order);
         let compacted = VirtualTimer::default().run(work).unwrap().result.unwrap();
         let files = Details::from_json(compacted.details.as_ref().unwrap()).unwrap().files;

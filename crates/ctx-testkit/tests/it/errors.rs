@@ -17,8 +17,28 @@ fn body(stream: bool) -> Value {
 }
 
 fn failing(path: &str, stream: bool, failure: impl Into<Failure>) -> client::Answer {
-    let provider = FakeProvider::builder().script([Step::error(failure)]).start().unwrap();
-    post(&provider, path, &body(stream))
+    post(&scripted([Step::error(failure)]), path, &body(stream))
+}
+
+/// What each API says of a failure: its status, and words of the body.
+fn check_failure(kind: FailureKind, path: &str, status: u16, says: &str) {
+    for stream in [false, true] {
+        let answer = failing(path, stream, kind);
+        assert_eq!((answer.status, answer.whole), (status, true), "{kind:?}");
+        let text = answer.text();
+        assert!(text.to_lowercase().contains(&says.to_lowercase()), "{kind:?}: {text}");
+        if kind == FailureKind::BadGateway {
+            assert_eq!(answer.header("content-type"), Some("text/html"));
+        } else {
+            let is_anthropic = answer.json()["type"] == "error";
+            assert_eq!(is_anthropic, path == MESSAGES, "{text}");
+        }
+    }
+}
+
+/// A provider that answers by its script.
+fn scripted(script: impl IntoIterator<Item = Step>) -> FakeProvider {
+    FakeProvider::builder().script(script).start().unwrap()
 }
 
 #[test]
@@ -41,22 +61,8 @@ fn each_failure_has_the_status_and_the_form_of_its_api() {
     ];
     assert_eq!(rows.map(|row| row.0), K::ALL);
     for (kind, openai, anthropic, openai_says, anthropic_says) in rows {
-        for stream in [false, true] {
-            for (path, status, says) in
-                [(CHAT, openai, openai_says), (MESSAGES, anthropic, anthropic_says)]
-            {
-                let answer = failing(path, stream, kind);
-                assert_eq!((answer.status, answer.whole), (status, true), "{kind:?}");
-                let text = answer.text();
-                assert!(text.to_lowercase().contains(&says.to_lowercase()), "{kind:?}: {text}");
-                if kind == K::BadGateway {
-                    assert_eq!(answer.header("content-type"), Some("text/html"));
-                } else {
-                    let is_anthropic = answer.json()["type"] == "error";
-                    assert_eq!(is_anthropic, path == MESSAGES, "{text}");
-                }
-            }
-        }
+        check_failure(kind, CHAT, openai, openai_says);
+        check_failure(kind, MESSAGES, anthropic, anthropic_says);
     }
     let ollama = failing("/api/chat", false, K::NoSuchModel).json();
     assert!(ollama["error"].as_str().unwrap().contains("does not exist"));
@@ -178,7 +184,7 @@ fn any_response_can_be_given_and_any_api_can_be_made_to_fail() {
         Step::error(FailureKind::RateLimited)
             .when(When { api: Some(ctx_testkit::provider::Api::Embeddings), ..When::default() }),
     ];
-    let provider = FakeProvider::builder().script(script).start().unwrap();
+    let provider = scripted(script);
     let answer = post(&provider, CHAT, &body(false));
     assert_eq!((answer.status, answer.text().as_str()), (200, "{\"choices\":"));
     assert_eq!(answer.header("content-type"), Some("text/plain"));

@@ -44,8 +44,13 @@ pub(crate) fn number(text: &str) -> Option<Number> {
         return Some(Number { len: at + scaled + len, value, unit, is_count: false });
     }
     // `12abc` is no number.
-    let open = rest.chars().next().is_some_and(|c| (c.is_alphanumeric() && !is_cjk(c)) || c == '_');
+    let open = rest.chars().next().is_some_and(goes_on);
     (!open).then_some(Number { len: at, value, unit: "", is_count: false })
+}
+
+/// Whether a word goes on with this character: what it follows is no number then.
+fn goes_on(c: char) -> bool {
+    (c.is_alphanumeric() && !is_cjk(c)) || c == '_'
 }
 
 /// Digits with separators, written to `value` without them.
@@ -107,7 +112,7 @@ fn magnitude(rest: &str, value: &mut String) -> usize {
     };
     let len = c.len_utf8();
     let after = rest.get(len..).and_then(|rest| rest.chars().next());
-    if !is_cjk(c) && after.is_some_and(|c| (c.is_alphanumeric() && !is_cjk(c)) || c == '_') {
+    if !is_cjk(c) && after.is_some_and(goes_on) {
         return 0;
     }
     if value.contains('-') {
