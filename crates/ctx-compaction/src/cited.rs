@@ -2,6 +2,8 @@
 
 use ctx_core::EntryId;
 
+use crate::grounds::citations;
+
 /// The least that is left of a long id. It is what most of them need to be told apart.
 const LEAST_CHARS: usize = 8;
 
@@ -40,6 +42,41 @@ impl Cited {
     }
 }
 
+/// A text without citations of entries that are not among `ids`, in full or by their beginning: a
+/// summary that nobody audited may cite what never was.
+pub(crate) fn without_strangers<'a>(
+    text: String,
+    ids: impl Iterator<Item = &'a EntryId>,
+) -> String {
+    let found = citations(&text);
+    if found.is_empty() {
+        return text;
+    }
+    let mut ids: Vec<&str> = ids.map(|id| &**id).collect();
+    ids.sort_unstable();
+    let is_known = |cited: &&&str| {
+        let next = ids.get(ids.partition_point(|id| id < *cited));
+        next.is_some_and(|id| {
+            id == *cited || (cited.len() >= LEAST_CHARS && id.starts_with(**cited))
+        })
+    };
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    for cited in found {
+        let known: Vec<String> =
+            cited.ids.iter().filter(is_known).map(|id| format!("[e:{id}]")).collect();
+        let before = text.get(done..cited.range.start).unwrap_or_default();
+        if known.len() == cited.ids.len() && !known.is_empty() {
+            continue;
+        }
+        out.push_str(if known.is_empty() { before.trim_end_matches(' ') } else { before });
+        out.push_str(&known.join(" "));
+        done = cited.range.end;
+    }
+    out.push_str(text.get(done..).unwrap_or_default());
+    out
+}
+
 fn is_long(id: &EntryId) -> bool {
     id.len() > SHORT_CHARS && id.is_ascii()
 }
@@ -61,6 +98,21 @@ mod tests {
         // Ids made within the same second begin alike.
         let v7 = ["019a0d3c-9d53-7f14-aaff-43bcf8c43c47", "019a0d3c-aad5-78de-b83e-ef71ff2f0288"];
         assert_eq!(cited(&v7), ["019a0d3c-9", "019a0d3c-a"]);
+    }
+
+    #[test]
+    fn a_citation_of_what_never_was_is_taken_out() {
+        let ids: [EntryId; 2] = ["0000000a".into(), "80d3b701-2d53-4f14-aaff-43bcf8c43c47".into()];
+        for (text, expected) in [
+            ("- a [e:0000000a]\n- b [e:80d3b701]", "- a [e:0000000a]\n- b [e:80d3b701]"),
+            ("- a [e:deadbeef]\n- b [e:0000000a]", "- a\n- b [e:0000000a]"),
+            ("- a [e:0000000a, e:deadbeef] [e:x].", "- a [e:0000000a]."),
+            ("- a [e:0]", "- a"),
+            ("- a [e:]", "- a"),
+            ("- a", "- a"),
+        ] {
+            assert_eq!(without_strangers(text.to_owned(), ids.iter()), expected, "{text}");
+        }
     }
 
     #[test]

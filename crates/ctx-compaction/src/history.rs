@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use ctx_core::{
-    ContextView, Entry, EntryId, Message, NodeState, Result, Role, TokenLedger, Tokens,
+    ContextView, Entry, EntryId, Message, NodeState, RawJson, Result, Role, TokenLedger, Tokens,
 };
 
+use crate::cited::without_strangers;
 use crate::{Config, FileLists};
 
 /// One message of the history, known without reading it.
@@ -120,8 +121,12 @@ impl History {
                 }
                 Role::CompactionSummary => {
                     let summary = node.entry().message()?;
-                    let text = summary.plain_text();
+                    let mut text = summary.plain_text();
                     let details = summary.meta.details.as_ref();
+                    if !details.is_some_and(is_receipt) {
+                        let ids = view.nodes().iter().map(|node| node.entry().id());
+                        text = without_strangers(text, ids);
+                    }
                     lists.extend(details.map(FileLists::in_details));
                     let is_first = previous.is_none();
                     let all = previous.get_or_insert_default();
@@ -209,4 +214,15 @@ impl History {
             Some((at, item, Said { id: item.entry.id().clone(), message, pinned: item.pinned }))
         })
     }
+}
+
+/// Whether details say that the summary was audited here: what it cites stood in the session, if
+/// before all that is left in the view.
+fn is_receipt(details: &RawJson) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Ours {
+        #[serde(rename = "receipt")]
+        _receipt: serde::de::IgnoredAny,
+    }
+    serde_json::from_str::<Ours>(details.as_str()).is_ok()
 }

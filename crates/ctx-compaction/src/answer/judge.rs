@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use ctx_core::Summary;
 
-use super::cleaned;
+use super::echo::is_echo;
+use super::{cleaned, visible};
 use crate::retry::hash;
 
 /// Why an answer cannot be used.
@@ -18,6 +19,10 @@ pub(crate) enum Flaw {
     Refusal,
     /// It says the same thing over and over.
     Repetition,
+    /// It is what the model was shown.
+    Echo,
+    /// It says next to nothing for what it was shown, or next to nothing was left of it.
+    Thin,
     /// It has nothing in common with what was to be summarised.
     Unrelated,
 }
@@ -29,6 +34,8 @@ impl Flaw {
             Self::CutOff => "the answer was cut off at its length limit",
             Self::Refusal => "the model declined to summarise",
             Self::Repetition => "the answer repeats itself",
+            Self::Echo => "the answer repeats its prompt",
+            Self::Thin => "the answer says next to nothing",
             Self::Unrelated => "the answer has nothing to do with the conversation",
         }
     }
@@ -45,6 +52,10 @@ pub(crate) fn checked(answer: &Summary, prompt: &str) -> Result<String, Flaw> {
         Some(Flaw::Refusal)
     } else if is_repetition(&text) {
         Some(Flaw::Repetition)
+    } else if is_echo(&text, prompt) {
+        Some(Flaw::Echo)
+    } else if is_thin(&answer.text, &text, prompt) {
+        Some(Flaw::Thin)
     } else if is_unrelated(&text, prompt) {
         Some(Flaw::Unrelated)
     } else {
@@ -55,7 +66,12 @@ pub(crate) fn checked(answer: &Summary, prompt: &str) -> Result<String, Flaw> {
 
 /// Whether anything stands beside headings and "(none)".
 fn says_something(text: &str) -> bool {
-    text.lines().map(str::trim).any(|line| {
+    telling(text).next().is_some()
+}
+
+/// The lines that are no headings and not "(none)".
+fn telling(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| {
         let bare = line.trim_start_matches(|c: char| !c.is_alphanumeric());
         let bare = bare.trim_end_matches(|c: char| !c.is_alphanumeric());
         let is_mark = matches!(bare, "x" | "X") || bare.eq_ignore_ascii_case("none");
@@ -111,7 +127,27 @@ fn is_repetition(text: &str) -> bool {
     all >= 60 && different.len() * 20 < all
 }
 
-/// Whether the answer says next to nothing, or hardly one word of it stands in the prompt. A summary speaks of the same things
+/// Whether the answer says too little for what it was made of. More is asked of an answer of which
+/// cleaning left the least part: what it says may be what stood around its summary. A short
+/// conversation may have a short one.
+fn is_thin(answer: &str, text: &str, prompt: &str) -> bool {
+    let letters: usize = telling(text).map(letters).sum();
+    let is_stripped = text.len().saturating_mul(4) < visible(answer).len();
+    let (share, most) = if is_stripped { (20, 200) } else { (100, 30) };
+    letters < (material(prompt).len() / share).min(most)
+}
+
+/// Letters and digits, a Chinese character for three of them.
+fn letters(line: &str) -> usize {
+    line.chars().map(|c| if is_cjk(c) { 3 } else { usize::from(c.is_alphanumeric()) }).sum()
+}
+
+/// The beginning of a prompt; our own words stand behind it.
+fn material(prompt: &str) -> &str {
+    prompt.rfind("\n</").and_then(|end| prompt.get(..end)).unwrap_or(prompt)
+}
+
+/// Whether hardly one word of the answer stands in the prompt. A summary speaks of the same things
 /// as its source; even one in another language shares names with it.
 fn is_unrelated(text: &str, prompt: &str) -> bool {
     const COMMON: &str = "about above after also been before being between both could does done \
@@ -122,15 +158,10 @@ fn is_unrelated(text: &str, prompt: &str) -> bool {
         original request early suffix summary conversation user assistant agent work";
     let common: HashSet<u64> = Words::of(COMMON).collect();
     let mut missing: HashSet<u64> = Words::of(text).filter(|word| !common.contains(word)).collect();
-    // The beginning of the prompt is the material; our own words stand behind it.
-    let source = prompt.rfind("\n</").and_then(|end| prompt.get(..end)).unwrap_or(prompt);
-    if source.len() > 4_000 && text.chars().count() < 40 {
-        return true;
-    }
     let all = missing.len();
     // Of an answer that is longer than its source most words are its own.
     let enough = all.div_ceil(20).min(3);
-    for word in Words::of(source) {
+    for word in Words::of(material(prompt)) {
         if all - missing.len() >= enough {
             return false;
         }
@@ -226,6 +257,27 @@ mod tests {
         assert_eq!(flaw("## Goal\n- Fix the retry loop", true), Some(Flaw::CutOff));
         assert_eq!(flaw("", true), Some(Flaw::Empty));
         assert_eq!(flaw(&"a".repeat(50_000), false), Some(Flaw::Repetition));
+    }
+
+    #[test]
+    fn an_answer_says_enough_for_what_it_was_made_of() {
+        let long =
+            PROMPT.replace("touch the cache", &"touch the retry loop or the cache ".repeat(200));
+        let flaw = |text: &str, prompt: &str| {
+            let answer = Summary { text: text.to_owned(), cut_off: false, usage: None };
+            checked(&answer, prompt).err()
+        };
+        let short = "## Goal\n- Fix the retry loop";
+        assert_eq!(flaw(short, PROMPT), None);
+        assert_eq!(flaw(short, &long), Some(Flaw::Thin));
+        let fair = "## Goal\n- Fix the retry loop in src/http.rs, never touch the cache [e:1]\n\
+            ## Progress\n- The loop ends after three attempts now [e:2]";
+        assert_eq!(flaw(fair, &long), None);
+        let around = format!("<think>{}</think>\n{fair}", "the retry loop, hm. ".repeat(100));
+        assert_eq!(flaw(&around, PROMPT), None, "a short conversation");
+        assert_eq!(flaw(&around, &long), Some(Flaw::Thin), "what was left is the least part");
+        let chinese = "## Goal\n- 修复重试循环 src/http.rs,不要改动缓存,循环现在三次之后结束";
+        assert_eq!(flaw(chinese, &long), None);
     }
 
     #[test]

@@ -34,8 +34,9 @@ pub struct Audit {
 ///
 /// A token (path, URL, id, number, error code, name) is kept where it stands by itself: `src/a.rs`
 /// is not kept by `src/a.rs.bak`. Spellings of one thing count as one: `500ms` and `500 ms`. A
-/// passage is kept where it stands word for word, white space aside, or where one line holds enough
-/// of its words, all of its identifiers, and negates what it negates and nothing else.
+/// passage is kept where it stands word for word, white space aside, or where one line holds most of
+/// the words it begins with, enough of all, all of its identifiers and numbers, and negates what it
+/// negates and nothing else.
 ///
 /// Every identifier, number with a unit, error code and citation of the summary must stand in the
 /// grounds. A small count without a unit of measure ("3 files") may be the writer's own.

@@ -5,7 +5,7 @@ mod claim;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use ctx_core::{Block, EntryId, ToolResult};
 use indexmap::IndexMap;
 
@@ -14,6 +14,9 @@ use crate::{Fact, FactKind, Said};
 
 pub(crate) use claim::is_audited;
 use claim::{Claim, Place};
+
+/// From here on a text is long enough for a fast search to be worth its preparation, in bytes.
+const LONG: usize = 200_000;
 
 /// Everything that stands in the source: identifiers and numbers of a summary are looked up here.
 ///
@@ -120,7 +123,10 @@ impl Grounds {
                 patterns.entry(place.words.to_ascii_lowercase()).or_default().push(at);
             }
         }
-        let finder = AhoCorasick::builder().ascii_case_insensitive(true).build(patterns.keys());
+        // A short text is searched before a faster automaton would be built.
+        let kind = (self.text.len() < LONG).then_some(AhoCorasickKind::ContiguousNFA);
+        let mut finder = AhoCorasick::builder();
+        let finder = finder.ascii_case_insensitive(true).kind(kind).build(patterns.keys());
         let Ok(finder) = finder else { return out };
         for hit in finder.find_overlapping_iter(&self.text) {
             let Some((_, seekers)) = patterns.get_index_mut(hit.pattern().as_usize()) else {

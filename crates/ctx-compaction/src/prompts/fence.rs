@@ -99,17 +99,34 @@ fn is_line_break(c: char) -> bool {
     )
 }
 
-/// How the serialised conversation says who speaks, and where each message comes from.
-const MARKERS: [&str; 8] = [
+/// How the serialised conversation says who speaks.
+const ROLES: [&str; 6] = [
     "[User]:",
     "[Assistant]:",
     "[Assistant thinking]:",
     "[Assistant tool calls]:",
     "[Tool result]:",
     "[System]:",
-    "[e:",
-    "[Large ",
 ];
+
+/// How it says where a message comes from, and what stands for one that is too large.
+const CITATION: &str = "[e:";
+const OMITTED: &str = "[Large ";
+
+/// How much of a line is looked at for a citation.
+const LONGEST_CITATION: usize = 400;
+
+/// Whether a line says who speaks, as each message of the serialised conversation does, behind its
+/// citation or without one.
+pub(crate) fn is_role_marker(line: &str) -> bool {
+    let line = line.trim_start_matches(|c: char| c.is_whitespace() || c == '\\');
+    let is_role = |text: &str| ROLES.iter().any(|role| begins_marker(text, role));
+    if begins_marker(line, CITATION) {
+        let end = line.char_indices().take(LONGEST_CITATION).find(|&(_, c)| c == ']');
+        return end.and_then(|(at, _)| line.get(at + 1..)).is_some_and(is_role);
+    }
+    is_role(line)
+}
 
 /// Puts a `\` before what looks like a role marker or a citation at the beginning of a line, so
 /// that a message cannot speak for somebody else. `None` where nothing does.
@@ -133,7 +150,7 @@ pub(crate) fn without_markers(text: &str) -> Option<String> {
 }
 
 fn looks_like_marker(text: &str) -> bool {
-    MARKERS.iter().any(|marker| begins_marker(text, marker))
+    ROLES.into_iter().chain([CITATION, OMITTED]).any(|marker| begins_marker(text, marker))
 }
 
 /// Whether a line begins with `marker`, in any case, with blanks put in, and whatever is not seen.

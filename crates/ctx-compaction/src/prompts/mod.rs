@@ -6,7 +6,7 @@ use ctx_core::{IdentifierPolicy, SummaryRequest, Tokens};
 
 use crate::Job;
 
-pub(crate) use fence::{escaped, fenced, is_invisible, without_markers};
+pub(crate) use fence::{escaped, fenced, is_invisible, is_role_marker, without_markers};
 
 /// The longest focus that is passed on, in code points (OpenClaw).
 pub const MAX_FOCUS_CHARS: usize = 800;

@@ -5,10 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ctx_compaction::{
-    ChunkRatio, FileLists, SAFETY_MARGIN, Said, SerializeOptions, chunk_by_max_tokens, serialize,
-    split_by_token_share,
+    ChunkRatio, FileLists, History, SAFETY_MARGIN, Said, SerializeOptions, chunk_by_max_tokens,
+    serialize, split_by_token_share,
 };
-use ctx_core::{Block, Chars, Message, RawJson, Role, Tokens, ToolCall};
+use ctx_core::{
+    Block, Chars, ContextView, Counter, Entry, Message, RawJson, Role, TokenLedger, Tokens,
+    ToolCall,
+};
 use proptest::prelude::*;
 
 fn sizes_and_groups() -> impl Strategy<Value = (Vec<Tokens>, Vec<u32>)> {
@@ -98,5 +101,29 @@ proptest! {
             let files: BTreeSet<String> = FileLists::of(&said).read_files;
             prop_assert!(files.len() <= 1);
         }
+    }
+}
+
+#[test]
+fn a_foreign_summary_cites_nothing_that_never_was() {
+    let text = "## Goal\n- Keep the wire format [e:0000000a]\n- Ship on Friday [e:deadbeef]";
+    let audited = r#"{"readFiles":[],"modifiedFiles":[],"receipt":{}}"#;
+    for (details, expected) in [
+        (None, "## Goal\n- Keep the wire format [e:0000000a]\n- Ship on Friday"),
+        (
+            Some(r#"{"readFiles":[]}"#),
+            "## Goal\n- Keep the wire format [e:0000000a]\n- Ship on Friday",
+        ),
+        // What was audited here may cite what is no longer in the view.
+        (Some(audited), text),
+    ] {
+        let ledger = TokenLedger::new(Counter::default(), Tokens(8_000), Tokens(2_000));
+        let mut view = ContextView::new(ledger);
+        let mut summary = Message::text(Role::CompactionSummary, text);
+        summary.meta.details = details.map(RawJson::from_text);
+        view.append(Arc::new(Entry::held("summary", summary))).unwrap();
+        view.append(Arc::new(Entry::held("0000000a", Message::text(Role::User, "go on")))).unwrap();
+        let previous = History::of(&view).unwrap().previous.unwrap();
+        assert_eq!(previous.text, expected, "{details:?}");
     }
 }

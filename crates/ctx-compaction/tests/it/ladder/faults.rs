@@ -17,8 +17,12 @@ fn text(text: &str) -> Reply {
 fn each_fault_leads_on_as_it_should() {
     let nonsense = "Lorem ipsum dolor sit amet, consectetur adipiscing elit.";
     let refused = "I'm sorry, but I cannot help with that.";
+    let echo = "[e:00000000] [User]: fix the retry loop in src/http.rs, step 0\n\n\
+        [e:00000001] [Assistant]: fixed the loop, the tests pass, step 1\n\n\
+        [Assistant tool calls]: read(path=\"src/http.rs\")";
+    let stripped = format!("<think>{}</think>\n- retry loop", "the retry loop, hm. ".repeat(20));
     // What the first model does, in order, and the calls that follow; the second is faithful.
-    let cases: [(&str, Vec<Reply>, &[&str]); 12] = [
+    let cases: [(&str, Vec<Reply>, &[&str]); 14] = [
         ("a good answer ends it", vec![text(GOOD)], &["a: summary"]),
         (
             "a passing error is tried again",
@@ -59,6 +63,16 @@ fn each_fault_leads_on_as_it_should() {
             "nonsense is no answer",
             vec![text(nonsense), text(refused)],
             &["a: summary!", "a: summary!", "b: summary"],
+        ),
+        (
+            "nor is the prompt itself",
+            vec![text(echo), text("<conversation>\n[User]: fix the retry loop\n</conversation>")],
+            &["a: summary!", "a: summary!", "b: summary"],
+        ),
+        (
+            "nor what cleaning leaves of thoughts and lists",
+            vec![text(&stripped), text(GOOD)],
+            &["a: summary!", "a: summary"],
         ),
         (
             "a cut-off answer is asked for in halves",
