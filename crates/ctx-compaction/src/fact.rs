@@ -17,6 +17,8 @@ pub enum FactKind {
     Decision,
     /// A question that is open.
     Question,
+    /// Why something failed, in the line of the output that tells it.
+    Failure,
     /// An error at its root cause: a code, a type, an exit status.
     ErrorCode,
     /// A file or folder.
@@ -33,12 +35,13 @@ pub enum FactKind {
 
 impl FactKind {
     /// All kinds, most important first.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Pinned,
         Self::Ask,
         Self::Constraint,
         Self::Decision,
         Self::Question,
+        Self::Failure,
         Self::ErrorCode,
         Self::Path,
         Self::Url,
@@ -52,7 +55,12 @@ impl FactKind {
     pub fn is_passage(self) -> bool {
         matches!(
             self,
-            Self::Pinned | Self::Ask | Self::Constraint | Self::Decision | Self::Question
+            Self::Pinned
+                | Self::Ask
+                | Self::Constraint
+                | Self::Decision
+                | Self::Question
+                | Self::Failure
         )
     }
 }

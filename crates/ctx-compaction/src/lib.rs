@@ -33,6 +33,7 @@ mod prompts;
 mod receipt;
 mod repair;
 mod retry;
+mod runs;
 mod serialize;
 mod spend;
 mod strategy;

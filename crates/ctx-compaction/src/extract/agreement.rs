@@ -3,12 +3,12 @@
 use super::Extract;
 use super::clip::{clip, width};
 use super::note::Note;
-use super::prose::{Passage, passages};
+use super::prose::{Mark, Passage, passages};
 use super::signal::Signal;
 use super::talk::{NARROW, WIDE};
 use super::turns::Turn;
-use crate::Field;
 use crate::text::sentences;
+use crate::{Field, Said};
 
 /// A short answer of the user to what the agent asked: the question, the option, the answer.
 pub(super) fn agreement(job: &Extract<'_>, turn: &Turn, previous: Option<&Turn>) -> Option<Note> {
@@ -17,7 +17,10 @@ pub(super) fn agreement(job: &Extract<'_>, turn: &Turn, previous: Option<&Turn>)
     let asked_at = previous?.answer_at?;
     let asked = job.said.get(asked_at)?;
     let reply = turn.ask.split_whitespace().collect::<Vec<_>>().join(" ");
-    let picks = picks(&reply);
+    let mut picks = picks(&reply);
+    if picks.is_empty() {
+        picks.extend(ordinal(&reply));
+    }
     if width(&reply) > 600 || !(turn.is_assent || !picks.is_empty() || starts_agreeing(&reply)) {
         return None;
     }
@@ -27,6 +30,15 @@ pub(super) fn agreement(job: &Extract<'_>, turn: &Turn, previous: Option<&Turn>)
     let question = lines.take(60).find(|s| Signal::of(s).question);
     let mut options: Vec<&Passage<'_>> =
         passages.iter().filter(|p| picks.iter().any(|pick| is_option(p, pick))).collect();
+    if options.is_empty() && !picks.is_empty() {
+        if let Some(row) = picks.iter().find_map(|pick| table_row(&text, pick)) {
+            return Some(note(question, &[row.as_str()], &reply, turn, at, asked, answer));
+        }
+        let listed: Vec<&Passage<'_>> = passages.iter().filter(|p| p.mark == Mark::Item).collect();
+        let nth =
+            picks.iter().filter_map(|pick| listed.get(pick.parse::<usize>().ok()?.checked_sub(1)?));
+        options = nth.copied().collect();
+    }
     if options.is_empty() {
         // `Would you like me to:` and a list.
         let open = question.filter(|question| question.ends_with([':', '：']));
@@ -35,19 +47,88 @@ pub(super) fn agreement(job: &Extract<'_>, turn: &Turn, previous: Option<&Turn>)
     if question.is_none() && options.is_empty() {
         return None;
     }
+    let options: Vec<&str> = options.iter().take(4).map(|option| &*option.text).collect();
+    Some(note(question, &options, &reply, turn, at, asked, answer))
+}
+
+fn note(
+    question: Option<&str>,
+    options: &[&str],
+    reply: &str,
+    turn: &Turn,
+    at: usize,
+    asked: &Said,
+    answer: &Said,
+) -> Note {
     let mut words = clip(question.unwrap_or_default(), NARROW);
-    for option in options.iter().take(4) {
+    for option in options {
         if !words.is_empty() {
             words.push_str(if words.ends_with([':', '：']) { " " } else { " / " });
         }
-        words.push_str(&clip(&option.text, 120));
+        words.push_str(&clip(option, 120));
     }
     words.push_str(" → user: ");
-    words.push_str(&clip(&reply, WIDE));
+    words.push_str(&clip(reply, WIDE));
     let weight = if turn.is_assent { 0.6 } else { 0.9 };
     let mut note = Note::new(Field::Decisions, words, &answer.id, weight, at);
     note.cites.insert(0, asked.id.clone());
-    Some(note)
+    note
+}
+
+/// The row of a Markdown table that an option names: by what its first cell says, else by its place.
+fn table_row(text: &str, pick: &str) -> Option<String> {
+    let rows = text.lines().map(str::trim).filter(|line| line.starts_with('|')).take(60);
+    let rows: Vec<Vec<&str>> = rows
+        .map(|row| {
+            row.trim_matches('|').split('|').map(|cell| cell.trim().trim_matches('*')).collect()
+        })
+        .collect();
+    let rule = rows
+        .iter()
+        .position(|row| row.iter().all(|cell| cell.chars().all(|c| matches!(c, '-' | ':'))))?;
+    let rows = rows.get(rule + 1..)?;
+    let named = rows.iter().find(|row| {
+        let name = row.first().copied().unwrap_or_default();
+        let name = ["Option ", "option ", "方案", "选项"]
+            .iter()
+            .find_map(|lead| name.strip_prefix(lead))
+            .unwrap_or(name);
+        let rest = name.trim().strip_prefix(pick);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ')', ':', ' ']))
+    });
+    let place = || rows.get(pick.parse::<usize>().ok()?.checked_sub(1)?);
+    Some(named.or_else(place)?.join(" | "))
+}
+
+/// "The second one", "第二个", "方案2": the number that is meant.
+fn ordinal(reply: &str) -> Option<String> {
+    const ENGLISH: [&str; 6] = ["first", "second", "third", "fourth", "fifth", "sixth"];
+    const SHORT: [&str; 6] = ["1st", "2nd", "3rd", "4th", "5th", "6th"];
+    let head: String = reply.chars().take(40).collect::<String>().to_lowercase();
+    let mut words = head.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let known = [
+        "i", "d", "the", "take", "go", "with", "let", "s", "option", "prefer", "pick", "choose",
+        "yes", "use", "think",
+    ];
+    let word = words.find(|word| !known.contains(word));
+    let english = word.and_then(|word| {
+        let place = ENGLISH.iter().position(|w| *w == word);
+        place.or_else(|| SHORT.iter().position(|w| *w == word))
+    });
+    // "First, fix the tests" begins a list of things to do.
+    let next = words.next();
+    let english = english
+        .filter(|_| next.is_none_or(|next| matches!(next, "one" | "option" | "please" | "is")));
+    if let Some(place) = english {
+        return Some((place + 1).to_string());
+    }
+    let (_, rest) = ["第", "方案", "选项", "选"]
+        .iter()
+        .find_map(|lead| head.split_once(lead))
+        .filter(|(before, _)| before.chars().count() < 6)?;
+    let c = rest.chars().next()?;
+    let number = "一二三四五六".chars().position(|n| n == c).map(|n| (n + 1).to_string());
+    number.or_else(|| c.is_ascii_alphanumeric().then(|| c.to_ascii_uppercase().to_string()))
 }
 
 /// Names of options that a reply begins with: `A.`, `1`, `#1`, `Implement 1,2 and 3`, `I think B`.

@@ -17,7 +17,7 @@ pub(super) fn is_wide(c: char) -> bool {
 /// this order as long as half of the room is used. What was cut is shown by `…`. A word is never
 /// cut: an identifier that lost its end would name something else. Nothing is left where not even
 /// the first word fits.
-pub(super) fn clip(text: &str, max: usize) -> String {
+pub(crate) fn clip(text: &str, max: usize) -> String {
     let text = text.trim();
     if text.len() <= max || width(text) <= max {
         return text.to_owned();

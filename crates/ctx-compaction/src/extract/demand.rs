@@ -4,12 +4,13 @@ use super::Extract;
 use super::agreement::agreement;
 use super::clip::{clip, width};
 use super::note::Note;
-use super::outcome;
 use super::prose::passages;
 use super::signal::Signal;
 use super::talk::WIDE;
 use super::turns::Turn;
 use crate::Field;
+use crate::runs::cause::is_error;
+use crate::runs::root_cause;
 use crate::text::{marks, sentences};
 
 /// What the user demands or forbids, and what was agreed on.
@@ -32,10 +33,15 @@ pub(super) fn demands(
     for passage in passages(&turn.ask) {
         for sentence in sentences(&passage.text) {
             // Errors that were pasted also say what must be.
-            if outcome::is_error(sentence) {
+            if is_error(sentence) {
                 continue;
             }
             let signal = Signal::of(sentence);
+            if signal.put_off {
+                let text = clip(sentence, WIDE);
+                out.push(Note::new(Field::NextSteps, text, &said.id, 0.6, at));
+                continue;
+            }
             if signal.demand
                 && !signal.question
                 && (signal.strict || !signal.chatter)
@@ -53,8 +59,8 @@ pub(super) fn demands(
             }
         }
     }
-    if let Some(cause) = outcome::root_cause(&turn.ask).filter(|line| line.contains(':')) {
-        let text = clip(cause, WIDE);
+    if let Some(cause) = root_cause(&turn.ask).filter(|line| line.contains(':')) {
+        let text = clip(&cause, WIDE);
         out.push(Note::new(Field::CriticalContext, text, &said.id, 0.6 * recent, at));
     }
 }

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use ctx_core::{Block, Role};
 
 use super::Extract;
-use super::command::{self, Purpose};
 use super::note::{ASKED, Note, words};
 use super::signal::Signal;
 use super::turns::Turn;
 use crate::Field;
+use crate::runs::command::{self, Purpose};
 use crate::text::sentences;
 
 /// How many turns are looked at, the newest ones, and how much of what is said in each.
@@ -46,9 +46,11 @@ impl Ended {
     /// Whether an open line need not be told any more. Its words are compared with those of each
     /// turn where that is wanted.
     pub(super) fn holds(&self, field: Field, open: &HashSet<String>, compare: bool) -> bool {
-        self.everything
-            || (self.planned && field == Field::NextSteps)
-            || (compare && self.turns.iter().any(|turn| covers(turn, open)))
+        // What waits for somebody else is not done because all that could be done is.
+        field != Field::Blocked
+            && (self.everything
+                || (self.planned && field == Field::NextSteps)
+                || (compare && self.turns.iter().any(|turn| covers(turn, open))))
     }
 }
 

@@ -160,8 +160,10 @@ impl Room<'_> {
         let words = normal(&note.text);
         let told = note.cites.last().map(|entry| self.told.entry(entry.clone()).or_default());
         if let Some(told) = told {
-            // A constraint outlives the ask it stands in.
-            let stays = note.field == Field::Constraints && Signal::of(&note.text).strict;
+            // A constraint outlives the ask it stands in, and so does what was put off.
+            let signal = Signal::of(&note.text);
+            let stays = (note.field == Field::Constraints && signal.strict)
+                || (note.field == Field::NextSteps && signal.put_off);
             let again = |(field, other): &(Field, String)| {
                 other.contains(&words) && !(stays && *field == Field::Goal)
             };

@@ -6,12 +6,12 @@ use super::Extract;
 use super::agreement::picks;
 use super::clip::{clip, width};
 use super::note::{EARLIER, FIRST, LATEST, Note};
-use super::outcome;
 use super::prose::passages;
 use super::signal::{Signal, is_assent};
 use super::talk::{NARROW, WIDE};
 use super::turns::Turn;
 use crate::Field;
+use crate::runs::root_cause;
 use crate::text::sentences;
 
 /// What the user asked for: the latest first, then the first one, then what lay between.
@@ -87,9 +87,9 @@ pub(super) fn gist(text: &str, room: usize, whole: bool) -> String {
     let all: Vec<&str> = all.filter(|s| !is_assent(s)).collect();
     if all.is_empty() {
         // Nothing but a paste: what it is about is its error, or its first line.
-        let line =
-            outcome::root_cause(text).or_else(|| text.lines().find(|l| !l.trim().is_empty()));
-        return clip(line.unwrap_or_default(), room);
+        let line = root_cause(text)
+            .or_else(|| text.lines().find(|l| !l.trim().is_empty()).map(str::to_owned));
+        return clip(&line.unwrap_or_default(), room);
     }
     // What is demanded for good is told as a constraint.
     let asks: Vec<&str> = all.iter().copied().filter(|s| !is_strict(s)).collect();
@@ -98,10 +98,9 @@ pub(super) fn gist(text: &str, room: usize, whole: bool) -> String {
         let signal = Signal::of(s);
         signal.question || signal.demand
     };
-    let cause =
-        outcome::root_cause(text).filter(|_| all.len() > 2 && !all.iter().any(|s| wants(s)));
+    let cause = root_cause(text).filter(|_| all.len() > 2 && !all.iter().any(|s| wants(s)));
     if let Some(cause) = cause {
-        return clip(cause, room);
+        return clip(&cause, room);
     }
     let mut chosen = vec![false; all.len()];
     let mut left = room;

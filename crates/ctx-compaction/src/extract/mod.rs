@@ -9,7 +9,6 @@
 
 mod agreement;
 mod clip;
-mod command;
 mod demand;
 mod earlier;
 mod ended;
@@ -17,20 +16,22 @@ mod fill;
 mod focus;
 mod goal;
 mod note;
-mod outcome;
 mod prose;
-
+mod reverted;
 mod signal;
 mod talk;
 mod todos;
 mod turns;
 mod voice;
+mod withdrawn;
 mod words;
 mod work;
 
 use ctx_core::{Counter, Tokens};
 
 use crate::{Fact, PreviousSummary, Said};
+
+pub(crate) use clip::clip;
 
 /// What is to be summarised, and in how many tokens.
 #[derive(Clone, Copy, Debug)]
@@ -62,8 +63,10 @@ pub fn extract(job: &Extract<'_>) -> String {
     let mut notes = talk::notes(job, &turns);
     notes.extend(work::notes(job, &turns));
     notes.extend(talk::of_facts(job));
+    reverted::drop_reverted(job, &mut notes);
     earlier::settle(&mut notes);
     let mut notes = earlier::merge(job, &turns, notes);
+    withdrawn::drop_withdrawn(&turns, &mut notes);
     goal::fewer(&mut notes);
     fill::fill(job, &turns, focus::apply(job, notes))
 }

@@ -8,7 +8,9 @@ use super::clip::is_wide;
 use crate::Field;
 
 /// The label of the newest ask.
-pub(super) const LATEST: &str = "Latest, superseding earlier asks: ";
+pub(super) const LATEST: &str = "Latest ask: ";
+/// What stood there before: summaries that are stored have it.
+const LATEST_ONCE: &str = "Latest, superseding earlier asks: ";
 /// The label of the first ask of the session.
 pub(super) const FIRST: &str = "First: ";
 /// The label of the asks between.
@@ -21,7 +23,7 @@ pub(super) const QUESTION: &str = "Open question: ";
 pub(super) const FILES: &str = "Files changed: ";
 
 /// All labels. A line that carries one gets a new one in the next summary.
-pub(super) const LABELS: [&str; 6] = [LATEST, FIRST, EARLIER, ASKED, QUESTION, FILES];
+pub(super) const LABELS: [&str; 7] = [LATEST, LATEST_ONCE, FIRST, EARLIER, ASKED, QUESTION, FILES];
 
 /// A line that may stand in a summary.
 #[derive(Clone, Debug)]

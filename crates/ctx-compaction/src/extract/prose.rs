@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::Field;
+use crate::runs::cause::is_logged;
 use crate::structured::{Place, heading_place};
 use crate::text::spoken;
 
@@ -71,7 +72,7 @@ pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
             continue;
         }
         let (words, mark) = without_marker(bare);
-        if is_output(line, words) {
+        if is_output(line, words) || is_logged(line) {
             blank = true;
             continue;
         }

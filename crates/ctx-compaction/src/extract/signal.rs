@@ -14,6 +14,8 @@ pub(super) struct Signal {
     pub(super) decision: bool,
     /// It says what is to be done later.
     pub(super) next: bool,
+    /// It says that something is put off, and so stays open.
+    pub(super) put_off: bool,
     /// It asks.
     pub(super) question: bool,
     /// It says what the matter is, or why.
@@ -36,7 +38,9 @@ impl Signal {
         let found = Found::of(&lower, start);
         let question = lower.trim_end_matches(['*', '_', ')', '"', ' ']).ends_with(['?', '？'])
             || found.opens(List::Asks);
-        let announces = found.opens(List::Announces);
+        // "I will do that later" announces nothing for now.
+        let put_off = !question && (found.has(List::PutOff) || ends_later(&lower));
+        let announces = found.opens(List::Announces) && !put_off;
         // A report: the word stands first, or nothing before it makes it a wish, a condition or a
         // denial.
         let reports = found.opens(List::DoneFirst)
@@ -45,7 +49,7 @@ impl Signal {
         let decision = found.has(List::Decisions) && !question && !announces;
         let finding = found.has(List::Findings) && !question;
         let blocked = found.has(List::Blocked) && !question;
-        let next = found.has(List::Next);
+        let next = found.has(List::Next) || put_off;
         // "They are never delivered" tells what happens, and demands nothing.
         let strict = found.has(List::Strict) && marks(sentence).constraint;
         let carries = strict || done || decision || finding || blocked || next;
@@ -55,6 +59,7 @@ impl Signal {
             blocked,
             decision,
             next,
+            put_off,
             question,
             finding,
             causes: found.has(List::Causes),
@@ -71,6 +76,15 @@ impl Signal {
     pub(super) fn is_report(&self) -> bool {
         !self.question && !self.next && !self.announces
     }
+}
+
+/// "We'll look at that later": what is promised for another time, not told of one.
+fn ends_later(lower: &str) -> bool {
+    let end = lower.trim_end_matches(|c: char| !c.is_alphanumeric());
+    end.ends_with(" later")
+        && ["will ", "'ll ", "leave ", "left ", "skip", "going to ", "for "]
+            .iter()
+            .any(|word| end.contains(word))
 }
 
 /// The beginning of a sentence in lower case, and where its first word begins in it. Whoever says

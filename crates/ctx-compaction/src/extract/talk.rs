@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ctx_core::{EntryId, Role};
+use ctx_core::{Block, EntryId, Role};
 
 use super::Extract;
 use super::clip::clip;
@@ -25,6 +25,10 @@ pub(super) const NARROW: usize = 180;
 pub(super) fn notes(job: &Extract<'_>, turns: &[Turn]) -> Vec<Note> {
     let mut out = Vec::new();
     goals(job, turns, &mut out);
+    let works = job.said.iter().any(|said| {
+        let blocks = &said.message.blocks;
+        blocks.iter().any(|block| matches!(block, Block::ToolCall(_) | Block::Bash(_)))
+    });
     for (n, turn) in turns.iter().enumerate() {
         // What was said late is more likely to hold still.
         let age = (n + 1) as f32 / turns.len() as f32;
@@ -42,6 +46,7 @@ pub(super) fn notes(job: &Extract<'_>, turns: &[Turn]) -> Vec<Note> {
                     is_answer: turn.answer_at == Some(at),
                     turns_since: u32::try_from(turns.len() - n - 1).unwrap_or(u32::MAX),
                     recent,
+                    works,
                 };
                 voice.notes(&text, &mut out);
             } else if said.pinned {
@@ -116,6 +121,7 @@ pub(super) fn of_facts(job: &Extract<'_>) -> Vec<Note> {
                 (Field::CriticalContext, "", 0.6)
             }
             FactKind::Decision => (Field::Decisions, "", 0.6),
+            FactKind::Failure => (Field::CriticalContext, "", 0.3),
             FactKind::Ask => (Field::NextSteps, ASKED, 0.8),
             _ => (Field::CriticalContext, QUESTION, 0.5 * recent),
         };

@@ -19,6 +19,8 @@ pub(super) struct Voice<'a> {
     /// How many turns followed its own.
     pub(super) turns_since: u32,
     pub(super) recent: f32,
+    /// Whether tools were called in the session.
+    pub(super) works: bool,
 }
 
 impl Voice<'_> {
@@ -56,10 +58,30 @@ impl Voice<'_> {
         }
     }
 
+    /// What was put off stays open until it is reported done, however long ago that was.
+    fn put_off(&self, sentence: &str, out: &mut Vec<Note>) {
+        let text = clip(sentence, WIDE);
+        if !text.is_empty() {
+            let weight = if self.is_answer { 0.62 } else { 0.45 };
+            out.push(Note::new(Field::NextSteps, text, self.id, weight, self.at));
+        }
+    }
+
+    /// The field that fits a sentence. Where no tool was ever called, what is done is what the agent
+    /// says it did: advice and history are full of such words.
+    fn field(&self, signal: Signal, sentence: &str) -> Option<Field> {
+        signal.field().filter(|field| *field != Field::Done || self.works || is_own_work(sentence))
+    }
+
     fn boxed(&self, passage: &Passage<'_>, fade: f32, out: &mut Vec<Note>) {
         let Mark::Box { checked } = passage.mark else { return };
-        let (field, weight) =
-            if checked { (Field::Done, 0.5) } else { (Field::NextSteps, 0.55 * self.freshness()) };
+        let (field, weight) = if checked && !self.works {
+            (Field::CriticalContext, 0.4)
+        } else if checked {
+            (Field::Done, 0.5)
+        } else {
+            (Field::NextSteps, 0.55 * self.freshness())
+        };
         self.push(field, &passage.text, weight * fade, out);
     }
 
@@ -86,7 +108,7 @@ impl Voice<'_> {
         let signal = Signal::of(lead);
         let field = if signal.next || signal.announces {
             Field::NextSteps
-        } else if signal.done {
+        } else if signal.done && (self.works || is_own_work(lead)) {
             Field::Done
         } else if signal.decision {
             Field::Decisions
@@ -103,7 +125,7 @@ impl Voice<'_> {
         let mut rest = Vec::new();
         for item in list.iter().take(30) {
             let own = Signal::of(&item.text);
-            match own.field().filter(|_| !own.chatter && !own.question) {
+            match self.field(own, &item.text).filter(|_| !own.chatter && !own.question) {
                 Some(field) if width(&item.text) > 30 => {
                     self.push(field, &item.text, base * fade, out);
                 }
@@ -159,7 +181,11 @@ impl Voice<'_> {
         if signal.chatter || width(sentence) < 16 {
             return;
         }
-        let own = under.or_else(|| signal.field());
+        if signal.put_off && under.is_none() {
+            self.put_off(sentence, out);
+            return;
+        }
+        let own = under.or_else(|| self.field(signal, sentence));
         let weight = match (own, self.is_answer) {
             (Some(Field::NextSteps), true) => 0.5 * self.freshness(),
             (Some(Field::NextSteps), false) => 0.2 * self.freshness(),
@@ -183,7 +209,9 @@ impl Voice<'_> {
 impl Signal {
     /// The field that fits a sentence of the agent.
     fn field(self) -> Option<Field> {
-        if self.blocked {
+        if self.put_off {
+            Some(Field::NextSteps)
+        } else if self.blocked {
             Some(Field::Blocked)
         } else if self.decision {
             Some(Field::Decisions)
@@ -197,6 +225,25 @@ impl Signal {
             None
         }
     }
+}
+
+/// Whether a sentence tells of work that its speaker did: "I added", "Removed the cache", "已修复".
+fn is_own_work(sentence: &str) -> bool {
+    const OBJECTS: [&str; 20] = [
+        "the", "a", "an", "all", "both", "it", "them", "your", "my", "our", "this", "that",
+        "these", "those", "one", "two", "three", "four", "every", "each",
+    ];
+    let lower = sentence.chars().take(80).collect::<String>().to_lowercase().replace('’', "'");
+    let bare = lower.trim_start_matches(|c: char| !c.is_alphanumeric());
+    if bare.starts_with(['我', '已']) {
+        return true;
+    }
+    let mut words = bare.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    let object = words.next().unwrap_or_default();
+    let own = matches!(first, "i" | "i've" | "we" | "we've");
+    // "Updated the recipe" is a report, "Updated recipes use less" is none.
+    own || first.ends_with(':') || object.starts_with('`') || OBJECTS.contains(&object)
 }
 
 /// Whether there are words besides code.

@@ -23,10 +23,11 @@ pub(super) enum List {
     Strict,
     Praise,
     Causes,
+    PutOff,
 }
 
 /// The names of the sections, in the order of [`List`].
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "assents",
     "fillers",
     "asks",
@@ -43,6 +44,7 @@ const NAMES: [&str; 16] = [
     "strict",
     "praise",
     "causes",
+    "put_off",
 ];
 
 struct Words {

@@ -7,13 +7,14 @@ use serde_json::Value;
 
 use super::Extract;
 use super::clip::clip;
-use super::command::{self, End, Purpose};
 use super::note::{FILES, Note, harmless};
-use super::outcome;
+use super::reverted::restored;
 use super::talk::WIDE;
 use super::todos::{State, Todos};
 use super::turns::Turn;
 use crate::Field;
+use crate::runs::command::{self, End, Purpose};
+use crate::runs::root_cause;
 
 /// The last run of a command.
 struct Run {
@@ -91,6 +92,12 @@ impl Work {
     }
 
     fn command(&mut self, line: &str, output: &str, failed: bool, entry: &EntryId, at: usize) {
+        if !failed {
+            for path in restored(line) {
+                // Calls name files by their full path more often than commands do.
+                self.files.retain(|file, _| !(file == path || file.ends_with(&format!("/{path}"))));
+            }
+        }
         let words = command::essence(line);
         let purpose = command::purpose(line, &words);
         if words.is_empty() {
@@ -134,14 +141,14 @@ impl Work {
         for (words, run) in runs {
             let (field, text, weight) = match run.end {
                 End::Badly(why) => {
-                    let text = format!("{} → {}", command::code(&words), clip(&why, 240));
+                    let text = format!("{} → {}", command::code(&words), clip(&why, WIDE));
                     badly += 1;
                     let check = run.purpose == Purpose::Check;
                     match (check, run.at >= last_turn) {
                         (true, true) => (Field::Blocked, text, 0.8),
-                        (true, false) => (Field::CriticalContext, text, 0.5),
-                        (false, true) => (Field::CriticalContext, text, 0.4),
-                        (false, false) => (Field::CriticalContext, text, 0.25),
+                        (true, false) => (Field::CriticalContext, text, 0.7),
+                        (false, true) => (Field::CriticalContext, text, 0.6),
+                        (false, false) => (Field::CriticalContext, text, 0.4),
                     }
                 }
                 End::Well(sum) if run.purpose == Purpose::Check => {
@@ -246,11 +253,9 @@ fn effect(call: &ToolCall, output: &str, entry: &EntryId, at: usize) -> Option<N
     if let Some(url) = command::url(output) {
         text.push_str(" → ");
         text.push_str(url);
-    } else if let Some(cause) =
-        outcome::root_cause(output).filter(|cause| cause.starts_with("Error"))
-    {
+    } else if let Some(cause) = root_cause(output).filter(|cause| cause.starts_with("Error")) {
         text.push_str(" → ");
-        text.push_str(&clip(cause, 160));
+        text.push_str(&clip(&cause, 160));
     }
     Some(Note::new(Field::Done, text, entry, 0.6, at))
 }

@@ -14,9 +14,10 @@
 //!    that nobody but a listing mentions is none.
 //!
 //! Equal things are one fact, whose citation is the entry that mentions it last. A constraint that was
-//! taken back, or a decision that was reversed, ranks below what took its place.
+//! taken back is none; a decision that was reversed ranks below what took its place.
 
 mod ask;
+mod failures;
 mod lines;
 mod passages;
 mod results;
@@ -28,6 +29,9 @@ use std::cmp::Ordering;
 
 use crate::{Fact, Said};
 
+pub(crate) use reversal::{Words, outdates, takes_back};
+
+use failures::Failures;
 use passages::Passages;
 use tokens::Tokens;
 use voices::Voices;
@@ -52,13 +56,16 @@ pub fn facts(said: &[Said]) -> Vec<Fact> {
     let voices = Voices::of(said);
     let mut passages = Passages::default();
     let mut tokens = Tokens::new(said.len());
+    let mut failures = Failures::default();
     for (at, one) in said.iter().enumerate() {
         let voice = voices.of_message(at);
         passages.read(at, one, &voice);
         tokens.read(at, one, &voice);
+        failures.read(at, one, &voice);
     }
     passages.ask(ask::open_ask(said, &voices));
     let mut facts = passages.into_facts(said);
+    facts.extend(failures.into_facts(said));
     facts.extend(tokens.into_facts(said));
     facts.sort_by(by_importance);
     facts

@@ -9,6 +9,7 @@ use super::lines::{is_data, prose_lines};
 use super::reversal::lower_reversed;
 use super::voices::Voice;
 use crate::grounds::citations;
+use crate::runs::cause::is_logged;
 use crate::text::{Marks, clip, marks, segments, sentences};
 use crate::{Fact, FactKind, Said};
 
@@ -204,7 +205,7 @@ fn without_data(text: &str) -> Vec<&str> {
     let (mut start, mut at) = (0, 0);
     for line in text.split_inclusive('\n') {
         let end = at + line.len();
-        if is_data(line) {
+        if is_data(line) || is_logged(line) {
             out.extend(text.get(start..at));
             start = end;
         }

@@ -69,7 +69,7 @@ pub(super) fn command_of(call: &ToolCall) -> Option<String> {
 }
 
 /// Whether a command prints what files hold, so that errors in its output are no errors.
-fn only_shows(command: &str) -> bool {
+pub(super) fn only_shows(command: &str) -> bool {
     const SHOW: [&str; 20] = [
         "cat", "grep", "rg", "sed", "head", "tail", "ls", "find", "fd", "tree", "awk", "less",
         "wc", "jq", "diff", "bat", "nl", "xxd", "strings", "echo",

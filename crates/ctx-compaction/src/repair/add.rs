@@ -151,6 +151,7 @@ fn label(kind: FactKind) -> &'static str {
         FactKind::Constraint => "Constraint: ",
         FactKind::Decision => "Decision: ",
         FactKind::Question => "Open question: ",
+        FactKind::Failure => "Failed: ",
         FactKind::ErrorCode => "Errors: ",
         FactKind::Path => "Paths: ",
         FactKind::Url => "URLs: ",

@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use super::is_cjk;
 
+/// Brackets that close later than after so many characters are none.
+const BRACKETED: usize = 160;
+
 /// A stretch of a text: prose, or what stands in a code fence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
@@ -99,10 +102,17 @@ fn without_bullet(line: &str) -> &str {
 fn breaks(text: &str) -> Vec<usize> {
     let mut out = Vec::new();
     let mut word_start = 0;
+    let mut open = 0i32;
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
         let next = chars.peek().map(|&(_, c)| c);
         let end = at + c.len_utf8();
+        match c {
+            '(' | '（' => open += 1,
+            ')' | '）' => open -= i32::from(open > 0),
+            '\n' => open = 0,
+            _ => {}
+        }
         match c {
             '\n' if !goes_on(text, at) => out.push(end),
             '。' | '！' | '？' | '；' if !next.is_some_and(closes) => out.push(end),
@@ -114,6 +124,7 @@ fn breaks(text: &str) -> Vec<usize> {
                     next
                 };
                 let ends = after.is_none_or(char::is_whitespace)
+                    && !(open > 0 && closes_later(text, end))
                     && !(c == '.' && is_abbreviation(text.get(word_start..at).unwrap_or_default()));
                 if ends {
                     out.push(end + if quoted { next.map_or(0, char::len_utf8) } else { 0 });
@@ -127,6 +138,13 @@ fn breaks(text: &str) -> Vec<usize> {
     }
     out.dedup();
     out
+}
+
+/// Whether the brackets that are open at a place close soon in its line: what stands in them is
+/// no sentence that could stand alone.
+fn closes_later(text: &str, at: usize) -> bool {
+    let near = text.get(at..).unwrap_or_default().chars().take(BRACKETED);
+    near.take_while(|c| !matches!(c, '\n' | '(' | '（')).any(|c| matches!(c, ')' | '）'))
 }
 
 fn closes(c: char) -> bool {

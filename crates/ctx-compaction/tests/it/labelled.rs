@@ -36,6 +36,7 @@ fn kind(name: &str) -> FactKind {
         "constraint" => FactKind::Constraint,
         "decision" => FactKind::Decision,
         "question" => FactKind::Question,
+        "failure" => FactKind::Failure,
         "error" => FactKind::ErrorCode,
         "path" => FactKind::Path,
         "url" => FactKind::Url,

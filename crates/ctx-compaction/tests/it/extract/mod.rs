@@ -1,6 +1,7 @@
 //! The extractive summariser on invented sessions.
 
 mod earlier;
+mod newcomer;
 mod properties;
 mod script;
 
@@ -101,7 +102,7 @@ fn an_english_session_is_told_so_that_the_work_can_go_on() {
     Case { script: ENGLISH, ..Case::default() }.gives(
         r#"
 ## Goal
-- Latest, superseding earlier asks: great, now rate limit it: at most 5 tries a minute per IP [e:20]
+- Latest ask: great, now rate limit it: at most 5 tries a minute per IP [e:20]
 - First: Add a login endpoint to the API. [e:1]
 
 ## Constraints & Preferences
@@ -194,7 +195,7 @@ R: fn watch() {}
     .gives(
         r#"
 ## Goal
-- Latest, superseding earlier asks: Now read the settings from it. unknown keys are errors; do not panic [e:3]
+- Latest ask: Now read the settings from it. unknown keys are errors; do not panic [e:3]
 - First: Write a parser for INI files [e:1]
 
 ## Constraints & Preferences
@@ -245,7 +246,7 @@ R: Uploaded ini-parser v0.2.0
     .gives(
         r#"
 ## Goal
-- Latest, superseding earlier asks: now publish the parser crate [e:1]
+- Latest ask: now publish the parser crate [e:1]
 - Earlier: document the parser [e:p3]
 - First: write an INI parser [e:p1]
 

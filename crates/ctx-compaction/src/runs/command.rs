@@ -3,12 +3,12 @@
 use ctx_core::ToolCall;
 use serde_json::Value;
 
-use super::clip::clip;
-use super::outcome;
+use super::{outcome, root_cause};
+use crate::extract::clip;
 
 /// What a command was run for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     /// Tests, a build, a linter: its end says how the work stands.
     Check,
     /// A commit.
@@ -20,7 +20,7 @@ pub(super) enum Purpose {
 }
 
 /// The command line of a call that runs one.
-pub(super) fn command_line(call: &ToolCall) -> Option<String> {
+pub(crate) fn command_line(call: &ToolCall) -> Option<String> {
     let name = call.name.to_lowercase();
     let runs =
         ["bash", "shell", "exec", "terminal", "run_command", "execute_command", "local_shell"];
@@ -45,13 +45,13 @@ pub(super) fn command_line(call: &ToolCall) -> Option<String> {
 }
 
 /// A command as code, where it can be shown so.
-pub(super) fn code(essence: &str) -> String {
+pub(crate) fn code(essence: &str) -> String {
     if essence.contains('`') { essence.to_owned() } else { format!("`{essence}`") }
 }
 
 /// The part of a command line that matters: without the change of folder before it and the
 /// shortening of its output behind it, in one line.
-pub(super) fn essence(line: &str) -> String {
+pub(crate) fn essence(line: &str) -> String {
     let leads = |line: &&str| line.is_empty() || line.starts_with('#') || line.ends_with("&&");
     let mut lines = line.lines().map(str::trim);
     let mut first = lines.next().unwrap_or_default();
@@ -83,7 +83,7 @@ pub(super) fn essence(line: &str) -> String {
     clip(line, 140).trim_end_matches(['…', ' ']).to_owned()
 }
 
-pub(super) fn purpose(line: &str, essence: &str) -> Purpose {
+pub(crate) fn purpose(line: &str, essence: &str) -> Purpose {
     let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
     if has(&["git commit"]) {
         return Purpose::Commit;
@@ -138,7 +138,7 @@ pub(super) fn purpose(line: &str, essence: &str) -> Purpose {
 }
 
 /// `[main 1a2b3c4] subject` of the output of `git commit`.
-pub(super) fn commit_line(output: &str) -> Option<&str> {
+pub(crate) fn commit_line(output: &str) -> Option<&str> {
     output.lines().map(str::trim).take(200).find(|line| {
         let Some((head, subject)) = line.strip_prefix('[').and_then(|rest| rest.split_once("] "))
         else {
@@ -153,7 +153,7 @@ pub(super) fn commit_line(output: &str) -> Option<&str> {
 }
 
 /// The first URL of an output.
-pub(super) fn url(output: &str) -> Option<&str> {
+pub(crate) fn url(output: &str) -> Option<&str> {
     let at = output.find("https://").or_else(|| output.find("http://"))?;
     let rest = output.get(at..)?;
     let end = rest.find(|c: char| c.is_whitespace() || "\"'<>)`".contains(c)).unwrap_or(rest.len());
@@ -162,7 +162,7 @@ pub(super) fn url(output: &str) -> Option<&str> {
 
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// The words it ended well with, if it said any.
     Well(Option<String>),
     /// The line that says why not.
@@ -172,16 +172,16 @@ pub(super) enum End {
 }
 
 /// How a command ended, by what it printed and by whether its tool calls it failed.
-pub(super) fn end(line: &str, output: &str, failed: bool) -> End {
+pub(crate) fn end(line: &str, output: &str, failed: bool) -> End {
     let sum = outcome::sum(output);
     if failed || sum.is_some_and(outcome::says_failed) {
-        let why = outcome::root_cause(output).or(sum);
-        return why.map_or(End::Unknown, |why| End::Badly(why.to_owned()));
+        let why = root_cause(output).or_else(|| sum.map(str::to_owned));
+        return why.map_or(End::Unknown, End::Badly);
     }
     match sum {
         Some(sum) => End::Well(Some(sum.to_owned())),
         // A pipe hides how the first command ended.
-        None if line.contains('|') || line.contains(';') => match outcome::root_cause(output) {
+        None if line.contains('|') || line.contains(';') => match root_cause(output) {
             Some(_) => End::Unknown,
             None => End::Well(None),
         },

@@ -1,0 +1,92 @@
+//! Demands and values that something later took the place of.
+
+use std::collections::HashSet;
+
+use super::note::{EARLIER, FIRST, Note};
+use super::turns::Turn;
+use crate::Field;
+use crate::facts::{Words, outdates, takes_back};
+use crate::text::{marks, sentences};
+
+/// So many withdrawals, and so many lines, are compared with each other: the newest ones.
+const COMPARED: usize = 200;
+
+/// Takes out what the user took back later on, and what has another value by now.
+pub(super) fn drop_withdrawn(turns: &[Turn], notes: &mut Vec<Note>) {
+    let mut later: Vec<(i64, Words)> = Vec::new();
+    for turn in turns.iter().rev().filter(|turn| !turn.is_assent) {
+        let at = turn.asked_at.and_then(|at| i64::try_from(at).ok());
+        let Some(at) = at.filter(|_| later.len() < COMPARED) else { continue };
+        // A specification takes back nothing.
+        let all = turn.ask.lines().flat_map(sentences).take(40);
+        let found = all.filter(|sentence| marks(sentence).revokes);
+        later.extend(found.map(|sentence| (at, Words::of(sentence))));
+    }
+    let place = |note: &Note| if note.field == Field::Goal { -note.order } else { note.order };
+    let mut binding: Vec<usize> = (0..notes.len())
+        .filter(|&n| {
+            matches!(notes[n].field, Field::Constraints | Field::Decisions | Field::CriticalContext)
+        })
+        .collect();
+    binding.sort_by_key(|&n| std::cmp::Reverse((notes[n].order, n)));
+    binding.truncate(COMPARED);
+    let read: Vec<(usize, Words)> =
+        binding.iter().map(|&n| (n, Words::of(&notes[n].text))).collect();
+    let mut gone: HashSet<usize> = HashSet::new();
+    for (n, old) in &read {
+        let (order, field) = (notes[*n].order, notes[*n].field);
+        let taken_back = field == Field::Constraints
+            && later.iter().any(|(at, new)| *at > order && takes_back(new, old));
+        let newer = || read.iter().filter(|(m, _)| notes[*m].order > order);
+        if taken_back || (old.has_value() && newer().any(|(_, new)| outdates(new, old))) {
+            gone.insert(*n);
+        }
+    }
+    // An ask says its demand in the same words.
+    let withdrawn: Vec<(Vec<ctx_core::EntryId>, String)> = gone
+        .iter()
+        .filter(|&&n| notes[n].field == Field::Constraints)
+        .map(|&n| (notes[n].cites.clone(), notes[n].text.clone()))
+        .collect();
+    for note in notes.iter_mut().filter(|note| note.field == Field::Goal) {
+        for (_, text) in
+            withdrawn.iter().filter(|(cites, _)| note.cites.iter().any(|c| cites.contains(c)))
+        {
+            note.text = note.text.replace(text.as_str(), "").trim().to_owned();
+        }
+    }
+    for note in notes.iter_mut().filter(|note| matches!(note.label, FIRST | EARLIER)) {
+        let at = place(note);
+        let holds = |sentence: &&str| {
+            let old = Words::of(sentence);
+            !later.iter().any(|(later, new)| *later > at && takes_back(new, &old))
+        };
+        let all = sentences(&note.text);
+        let kept: Vec<&str> = all.iter().copied().filter(holds).take(40).collect();
+        if kept.len() < all.len().min(40) {
+            note.text = kept.join(" ");
+        }
+    }
+    for (n, note) in notes.iter().enumerate() {
+        let old_ask = note.field == Field::Goal && matches!(note.label, FIRST | EARLIER);
+        if !old_ask || gone.contains(&n) || note.text.len() > 200 {
+            continue;
+        }
+        let old = Words::of(&note.text);
+        let at = place(note);
+        let outdated = old.has_value()
+            && notes
+                .iter()
+                .filter(|other| place(other) > at && other.field == Field::Goal)
+                .take(COMPARED)
+                .any(|other| outdates(&Words::of(&other.text), &old));
+        if outdated {
+            gone.insert(n);
+        }
+    }
+    let mut n = 0;
+    notes.retain(|note| {
+        n += 1;
+        !gone.contains(&(n - 1)) && !note.text.is_empty()
+    });
+}

@@ -1,0 +1,7 @@
+//! Commands that were run: which of them mattered, how they ended, and why they failed.
+
+pub(crate) mod cause;
+pub(crate) mod command;
+pub(crate) mod outcome;
+
+pub(crate) use cause::{plain_cause, root_cause};
