@@ -12,12 +12,14 @@ mod random;
 mod recorded;
 mod sample;
 mod summarizer;
+mod summary;
 mod transcript;
 mod virtual_timer;
 
 pub use random::Random;
 pub use recorded::recorded;
 pub use sample::{Sample, entries};
-pub use summarizer::{FaultySummarizer, Reply, ScriptedSummarizer, faithful_summary};
+pub use summarizer::{FaultySummarizer, Reply, ScriptedSummarizer};
+pub use summary::faithful_summary;
 pub use transcript::{RandomTranscript, Transcript};
 pub use virtual_timer::VirtualTimer;

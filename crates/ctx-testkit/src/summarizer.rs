@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use ctx_core::{
-    Counter, Error, ErrorKind, Result, Summarizer, Summary, SummaryRequest, Timer, Tokens, Usage,
+    Chars, Counter, Error, ErrorKind, Result, Summarizer, Summary, SummaryRequest, Timer, Tokens,
+    Usage,
 };
+
+use crate::faithful_summary;
 
 /// What a model does when it is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +171,7 @@ impl FaultySummarizer {
     fn reply(&self, request: &SummaryRequest) -> Reply {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         let dice = mix(self.seed ^ mix(call));
-        let good = || faithful_summary(&request.prompt);
+        let good = || faithful_summary(&request.prompt, FAITHFUL);
         match dice % 16 {
             0 => Reply::Retryable(ErrorKind::Upstream),
             1 => Reply::RetryAfter(Duration::from_secs(dice >> 32 & 0x1ff)),
@@ -188,6 +191,9 @@ impl FaultySummarizer {
         }
     }
 }
+
+/// How long a faithful answer is at most.
+const FAITHFUL: Chars = Chars(1_000);
 
 /// Names, numbers and entries that stand in no transcript.
 const INVENTED: &str = "## Critical Context\n\
@@ -215,35 +221,10 @@ impl Summarizer for FaultySummarizer {
     }
 }
 
-/// A summary that says nothing but what stands in the prompt: the beginnings of the first and the
-/// last messages with their citations, under three of the usual headings.
-#[must_use]
-pub fn faithful_summary(prompt: &str) -> String {
-    // What stands behind the last closing tag is the task, not material.
-    let material = prompt.rfind("\n</").and_then(|end| prompt.get(..end)).unwrap_or(prompt);
-    let said: Vec<_> = material
-        .lines()
-        .filter(|line| line.starts_with("[e:"))
-        .filter_map(|line| line.split_once(']'))
-        .map(|(id, text)| {
-            let text: String = text.trim().chars().take(160).collect();
-            format!("- {text} {id}]")
-        })
-        .collect();
-    // A merge or a condensation quotes summaries, whose lines are bullets already.
-    let lines: Vec<_> = match said.is_empty() {
-        true => material.lines().filter(|l| l.starts_with("- ")).map(str::to_owned).collect(),
-        false => said,
-    };
-    let first = lines.first().map_or("- (nothing was said)", String::as_str);
-    let recent = lines.iter().rev().take(3).map(String::as_str).collect::<Vec<_>>().join("\n");
-    format!("## Goal\n{first}\n\n## Progress\n### Done\n{recent}\n\n## Next Steps\n{first}\n")
-}
-
 async fn perform(reply: Reply, request: &SummaryRequest) -> Result<Summary> {
     let error = |kind| Error::new(kind, "the model was told to fail");
     let (text, cut_off) = match reply {
-        Reply::Faithful | Reply::After(..) => (faithful_summary(&request.prompt), false),
+        Reply::Faithful | Reply::After(..) => (faithful_summary(&request.prompt, FAITHFUL), false),
         Reply::Text(text) => (text, false),
         Reply::CutOff(text) => (text, true),
         Reply::Error(kind) => return Err(error(kind)),

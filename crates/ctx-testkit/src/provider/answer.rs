@@ -11,8 +11,8 @@ use super::request::Request;
 use super::script::{Answer, Reply, Report};
 use super::speech::Speech;
 use super::step::Step;
-use super::summary;
 use super::words::Words;
+use crate::faithful_summary;
 
 /// What an answer may hold unless the request says otherwise.
 const ANSWER_TOKENS: u64 = 4_096;
@@ -63,11 +63,11 @@ impl Setup {
             _ if !api.is_completion() => return self.plain(request, api),
             Reply::Summary => {
                 let prompt = request.prompt.last_user();
-                text_answer(summary::of_prompt(prompt, longest(request)))
+                text_answer(faithful_summary(prompt, longest(request)))
             }
             Reply::Echo => {
-                let most = u32::try_from(longest(request)).unwrap_or(u32::MAX);
-                text_answer(text::head(request.prompt.last_user(), Chars(most)).to_owned())
+                let most = longest(request);
+                text_answer(text::head(request.prompt.last_user(), most).to_owned())
             }
             Reply::Text(text) => text_answer(text.clone()),
             Reply::Answer(answer) => (**answer).clone(),
@@ -138,7 +138,7 @@ impl Setup {
         let after = failure.after_events.filter(|_| request.stream() && api.is_completion());
         if let Some(after) = after {
             let error: Value = serde_json::from_str(&worded.body).unwrap_or_default();
-            let words = summary::of_prompt(request.prompt.last_user(), longest(request));
+            let words = faithful_summary(request.prompt.last_user(), longest(request));
             let speech = self.speech(request, step, text_answer(words));
             let events = speech.failing(api, &error, after, step.crlf);
             return Response { events, ..json_response(200, stream_headers(api)) };
@@ -185,9 +185,9 @@ fn text_answer(text: String) -> Answer {
 }
 
 /// The characters that an answer may have.
-fn longest(request: &Request) -> usize {
+fn longest(request: &Request) -> Chars {
     let tokens = request.max_tokens().unwrap_or(ANSWER_TOKENS).min(1 << 24);
-    usize::try_from(tokens.saturating_mul(4)).unwrap_or(usize::MAX)
+    Chars(u32::try_from(tokens.saturating_mul(4)).unwrap_or(u32::MAX))
 }
 
 fn header(name: &str, value: &str) -> (String, String) {

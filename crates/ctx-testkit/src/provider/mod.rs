@@ -76,7 +76,6 @@ mod script;
 mod server;
 mod speech;
 mod step;
-mod summary;
 mod wire;
 mod words;
 

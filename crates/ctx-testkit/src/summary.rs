@@ -1,4 +1,4 @@
-//! The default answer: a summary made of the prompt's own lines, so that an audit of it finds what
+//! What a model answers that does as it is told: a summary made of the prompt's own lines, so that an audit of it finds what
 //! it should find, and nothing made up.
 
 use std::collections::HashSet;
@@ -29,17 +29,27 @@ const WORDS: [(usize, &[&str]); 5] = [
 ];
 /// Where lines go that hold something exact.
 const EXACT: usize = 5;
+/// Where lines go where none is more than the others.
+const DONE: usize = 2;
 
-/// A summary of a prompt in at most so many characters, in six sections. Where not all finds room,
-/// the newest lines win.
-pub(super) fn of_prompt(prompt: &str, max_chars: usize) -> String {
-    let most = max_chars.min(MAX_CHARS);
+/// A summary of a prompt in at most so many characters, in six sections, that says nothing but what
+/// stands in the prompt and cites its sources. Where not all finds room, the newest lines win.
+#[must_use]
+pub fn faithful_summary(prompt: &str, max: Chars) -> String {
+    let most = (max.0 as usize).min(MAX_CHARS);
     let frame: usize = HEADINGS.iter().map(|heading| heading.len() + "\n(none)\n\n".len()).sum();
     let mut room = most.saturating_sub(frame);
     let mut sections: [Vec<String>; 6] = Default::default();
     let mut seen = HashSet::new();
-    for (line, source) in material(prompt).into_iter().rev() {
-        let Some(section) = section_of(line).and_then(|at| sections.get_mut(at)) else { continue };
+    let material = material(prompt);
+    // Where no line belongs anywhere, all of them tell what was done.
+    let otherwise = match material.iter().any(|(line, _)| section_of(line).is_some()) {
+        true => None,
+        false => Some(DONE),
+    };
+    for (line, source) in material.into_iter().rev() {
+        let section = section_of(line).or(otherwise.filter(|_| is_news(line)));
+        let Some(section) = section.and_then(|at| sections.get_mut(at)) else { continue };
         let words = text::head(line, Chars(LINE_CHARS)).trim();
         let cited = source.map(|id| format!(" [e:{id}]")).unwrap_or_default();
         let shown = format!("- {words}{cited}");
@@ -99,10 +109,14 @@ fn citation(line: &str) -> (&str, Option<&str>) {
     last.map_or((line, None), |(rest, id)| (rest, Some(id)))
 }
 
+/// Whether a line says anything; a heading of an earlier summary does not.
+fn is_news(line: &str) -> bool {
+    !line.is_empty() && !HEADINGS.iter().any(|heading| heading.ends_with(line))
+}
+
 /// The section in which a line belongs; none if nothing would be lost with it.
 fn section_of(line: &str) -> Option<usize> {
-    // A heading of an earlier summary is no news.
-    if line.is_empty() || HEADINGS.iter().any(|heading| heading.ends_with(line)) {
+    if !is_news(line) {
         return None;
     }
     let lower = line.to_lowercase();
@@ -132,7 +146,7 @@ mod tests {
             - It decided against a table because of memory. [e:a2]\n\n\
             ## Next Steps\n(none)\n\n## Critical Context\n\
             - Tool: error[E0382] at src/parser.rs:42 [e:a3]";
-        assert_eq!(of_prompt(PROMPT, 10_000), expected);
+        assert_eq!(faithful_summary(PROMPT, Chars(10_000)), expected);
     }
 
     #[test]
@@ -140,7 +154,10 @@ mod tests {
         let long = "请修复 src/错误.rs 第 42 行 😀\n".repeat(2_000);
         for max in [0, 1, 50, 200, 1_000] {
             for prompt in [PROMPT, &long, "<a>\n<b>\n[e:", ""] {
-                assert!(of_prompt(prompt, max).encode_utf16().count() <= max, "{max}");
+                assert!(
+                    faithful_summary(prompt, Chars(max as u32)).encode_utf16().count() <= max,
+                    "{max}"
+                );
             }
         }
     }
