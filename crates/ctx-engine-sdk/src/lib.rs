@@ -1,6 +1,60 @@
 //! What the author of a context engine depends on.
 //!
-//! An engine fills the slot `plugins.slots.contextEngine` from outside: as a dynamic library or as
-//! a process. This crate will hold the wire protocol and the C ABI that carry it; it depends on no
-//! other crate of ctx, so that an engine builds against it alone. Until then engines are built in:
-//! see `ContextEngine` in `ctx-core`.
+//! A context engine decides what of a session a model sees. It fills the slot
+//! `plugins.slots.contextEngine`, as a dynamic library or as a process, built from the same source:
+//!
+//! ```
+//! use ctx_engine_sdk::{Assembled, Engine, Hello, Host, Info, Plan, Result, Session};
+//!
+//! /// Keeps as many of the newest messages as fit into half of the room.
+//! struct HalfFull;
+//!
+//! impl Engine for HalfFull {
+//!     fn hello(_: &Hello, _: &mut Host<'_>) -> Result<(Self, Info)> {
+//!         // Sizes are enough for this engine: without contents, calls are small.
+//!         Ok((Self, Info::new("half-full", "0.1.0").without_contents()))
+//!     }
+//!
+//!     fn assemble(&mut self, session: &Session, _: &mut Host<'_>) -> Result<Assembled> {
+//!         let mut room = session.budget().messages / 2;
+//!         let mut kept = 0;
+//!         for row in session.rows().iter().rev() {
+//!             let Some(left) = room.checked_sub(row.tokens) else { break };
+//!             (room, kept) = (left, kept + 1);
+//!         }
+//!         Ok(Plan::keep_last(kept).because("older than half of the room").into())
+//!     }
+//! }
+//!
+//! ctx_engine_sdk::export_engine!(HalfFull); // a library, with crate-type = ["cdylib"]
+//! # fn unused() {
+//! let served = ctx_engine_sdk::serve::<HalfFull>(); // or a process: the whole of `main`
+//! # }
+//! ```
+//!
+//! An engine gets its messages as [`Row`]s: id, role, tokens, group, and the message itself if it
+//! wants to read it. It answers with a [`Plan`] of edits. The host counts tokens, keeps tool calls
+//! and their results together, keeps what must stay, and makes sure that the request fits: an
+//! engine needs no tokenizer and no parser of messages, and it cannot break a session.
+//!
+//! The crate depends on `serde` and `serde_json` alone. In other languages, see [`protocol`] for the
+//! JSON that goes over a pipe, and `include/ctx_engine.h` for a library in C.
+
+pub mod abi;
+mod driver;
+mod engine;
+mod host;
+pub mod protocol;
+mod serve;
+mod session;
+
+pub use driver::Driver;
+pub use engine::Engine;
+pub use host::{Carry, Host};
+pub use protocol::{
+    Assembled, Bootstrap, Bootstrapped, Budget, Compact, CompactResult, Compacted, Complete,
+    Completion, Error, ErrorKind, Hello, Info, Insertion, LogLevel, Message, Outgoing, Plan,
+    Replacement, Result, Row, SubagentEnded, SubagentSpawn, Turn, TurnStatus,
+};
+pub use serve::{serve, serve_on};
+pub use session::Session;

@@ -1,0 +1,142 @@
+//! An engine as a process: one JSON object a line, on stdin and stdout.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use crate::Engine;
+use crate::driver::Driver;
+use crate::host::Carry;
+use crate::protocol::{Error, Incoming, Result};
+
+/// Serves an engine on stdin and stdout until stdin ends. To be called from `main`. Nothing else
+/// may be printed to stdout; stderr is free, and the host keeps its last lines.
+///
+/// # Errors
+///
+/// If a pipe breaks.
+pub fn serve<E: Engine>() -> io::Result<()> {
+    serve_on::<E>(BufReader::new(io::stdin()), io::stdout())
+}
+
+/// As [`serve`], on any pair of pipes.
+///
+/// # Errors
+///
+/// If writing fails.
+pub fn serve_on<E: Engine>(
+    input: impl BufRead + Send + 'static,
+    mut output: impl Write,
+) -> io::Result<()> {
+    let signals = Arc::new(Signals::default());
+    let (sender, lines) = channel();
+    let reader = Reader { input, lines: sender, signals: signals.clone() };
+    // It ends with its pipe. Nobody waits for it: while stdin is open it may be reading.
+    thread::Builder::new().name("ctx-engine-input".into()).spawn(move || reader.run())?;
+    let mut driver = Driver::<E>::default();
+    let mut pipe = Pipe { lines, waiting: VecDeque::new(), output: &mut output };
+    while let Some(call) = pipe.next_call() {
+        signals.working_on.store(call.id, Ordering::SeqCst);
+        let answer = driver.answer_to(call, &mut pipe, &signals.cancelled);
+        signals.working_on.store(0, Ordering::SeqCst);
+        pipe.write(&answer)?;
+    }
+    Ok(())
+}
+
+/// What the reading thread tells the working one.
+#[derive(Default)]
+struct Signals {
+    /// The call at work.
+    working_on: AtomicU64,
+    cancelled: AtomicBool,
+}
+
+enum Line {
+    Call(Incoming),
+    Reply(Vec<u8>),
+}
+
+struct Reader<R> {
+    input: R,
+    lines: Sender<Line>,
+    signals: Arc<Signals>,
+}
+
+impl<R: BufRead> Reader<R> {
+    fn run(mut self) {
+        loop {
+            let mut line = Vec::new();
+            match self.input.read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let sent = match serde_json::from_slice::<Incoming>(&line) {
+                Ok(Incoming { cancel: Some(call), .. }) => {
+                    if self.signals.working_on.load(Ordering::SeqCst) == call {
+                        self.signals.cancelled.store(true, Ordering::Relaxed);
+                    }
+                    Ok(())
+                }
+                Ok(call @ Incoming { verb: Some(_), .. }) => self.lines.send(Line::Call(call)),
+                Ok(_) => self.lines.send(Line::Reply(line)),
+                // Without a verb it is answered by an error that says so.
+                Err(_) => self.lines.send(Line::Call(Incoming::default())),
+            };
+            if sent.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+struct Pipe<'a, W> {
+    lines: Receiver<Line>,
+    /// Calls that came while another was at work.
+    waiting: VecDeque<Incoming>,
+    output: &'a mut W,
+}
+
+impl<W: Write> Pipe<'_, W> {
+    /// Waits for a call. A reply that nobody waits for is passed over.
+    fn next_call(&mut self) -> Option<Incoming> {
+        if let Some(call) = self.waiting.pop_front() {
+            return Some(call);
+        }
+        loop {
+            match self.lines.recv() {
+                Ok(Line::Call(call)) => return Some(call),
+                Ok(Line::Reply(_)) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        let mut whole = Vec::with_capacity(line.len() + 1);
+        whole.extend_from_slice(line);
+        whole.push(b'\n');
+        self.output.write_all(&whole)?;
+        self.output.flush()
+    }
+}
+
+impl<W: Write> Carry for Pipe<'_, W> {
+    fn carry(&mut self, host_call: &[u8]) -> Result<Vec<u8>> {
+        let lost = |_| Error::failed("the host does not listen any more");
+        self.write(host_call).map_err(lost)?;
+        loop {
+            match self.lines.recv() {
+                Ok(Line::Reply(reply)) => return Ok(reply),
+                Ok(Line::Call(call)) => self.waiting.push_back(call),
+                Err(_) => return Err(Error::failed("the host does not listen any more")),
+            }
+        }
+    }
+}

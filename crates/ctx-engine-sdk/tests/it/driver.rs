@@ -1,0 +1,92 @@
+use std::sync::atomic::AtomicBool;
+
+use ctx_engine_sdk::Driver;
+use serde_json::{Value, json};
+
+use super::*;
+
+struct Driven(Driver<Told>);
+
+impl Driven {
+    fn ask(&mut self, call: &Value) -> Value {
+        self.ask_text(&call.to_string())
+    }
+
+    fn ask_text(&mut self, call: &str) -> Value {
+        let answer = self.0.answer(call.as_bytes(), &mut Sevens, &AtomicBool::new(false));
+        serde_json::from_slice(&answer).unwrap()
+    }
+
+    fn up() -> Self {
+        let mut driven = Self(Driver::default());
+        assert_eq!(driven.ask(&hello(json!({})))["ok"]["id"], "told");
+        driven
+    }
+}
+
+#[test]
+fn whatever_is_asked_there_is_an_answer_that_says_why() {
+    for (before, call, kind) in [
+        (false, r#"{"id":5,"verb":"assemble","params":{}}"#, "badRequest"),
+        (true, r#"{"id":5,"verb":"dance","params":{}}"#, "unsupported"),
+        (true, r#"{"id":5,"verb":"assemble","params":{"update":"x"}}"#, "badRequest"),
+        (true, r#"{"id":5,"verb":"assemble","params":{"update":{"rows":3}}}"#, "outOfStep"),
+        (
+            true,
+            r#"{"id":5,"verb":"assemble","params":{"update":{"rows":1,"added":[{"id":"a","message":{"role":"user","blocks":[{"type":"text","text":"panic"}]}}]}}}"#,
+            "panic",
+        ),
+        (true, r#"{"id":5,"verb":"hello","params":{"protocol":"2.0"}}"#, "protocol"),
+        (
+            true,
+            r#"{"id":5,"verb":"hello","params":{"protocol":"1.7","config":{"keep":"all"}}}"#,
+            "failed",
+        ),
+    ] {
+        let mut driven = if before { Driven::up() } else { Driven(Driver::default()) };
+        let answer = driven.ask_text(call);
+        assert_eq!((&answer["id"], &answer["error"]["kind"]), (&json!(5), &json!(kind)), "{call}");
+        assert!(answer["error"]["message"].as_str().is_some_and(|m| !m.is_empty()));
+    }
+    assert_eq!(Driven::up().ask_text("{")["error"]["kind"], "badRequest");
+}
+
+#[test]
+fn an_engine_that_panicked_can_go_on() {
+    let mut driven = Driven::up();
+    assert_eq!(driven.ask(&assemble(2, "panic", 1))["error"]["message"], "as told");
+    assert_eq!(driven.ask(&assemble(3, "hello", 2))["ok"]["keepLast"], 2);
+}
+
+#[test]
+fn a_message_is_given_to_the_engine_once() {
+    let mut driven = Driven::up();
+    let ingest =
+        json!({"id": 2, "verb": "ingest", "params": {"sessionId": "s", "row": row("a", "x")}});
+    assert_eq!(driven.ask(&ingest)["ok"]["ingested"], true);
+    assert_eq!(driven.ask(&ingest)["ok"]["ingested"], false);
+    let known = json!({"id": 3, "verb": "assemble", "params": {"sessionId": "s",
+        "update": {"added": [{"id": "a"}], "rows": 1}}});
+    assert_eq!(driven.ask(&known)["ok"]["keepLast"], 2);
+    assert_eq!(driven.ask(&ingest)["ok"]["ingested"], false);
+    assert_eq!(driven.ask(&assemble(4, "ingested", 2))["ok"]["estimatedTokens"], 1);
+}
+
+#[test]
+fn host_services_are_asked_from_inside_a_call() {
+    let mut driven = Driven::up();
+    assert_eq!(driven.ask(&assemble(2, "count", 1))["ok"]["estimatedTokens"], 7);
+    let mut poor = hello(json!({}));
+    poor["params"]["features"] = json!([]);
+    driven.ask(&poor);
+    assert_eq!(driven.ask(&assemble(2, "count", 1))["error"]["kind"], "unsupported");
+}
+
+#[test]
+fn what_is_disposed_of_has_to_say_hello_again() {
+    let mut driven = Driven::up();
+    assert!(driven.ask(&json!({"id": 2, "verb": "dispose"}))["ok"].is_object());
+    assert_eq!(driven.ask(&assemble(3, "x", 1))["error"]["kind"], "badRequest");
+    assert_eq!(driven.ask(&hello(json!({"keep": 9})))["ok"]["id"], "told");
+    assert_eq!(driven.ask(&assemble(3, "x", 1))["ok"]["keepLast"], 9);
+}

@@ -1,0 +1,81 @@
+//! The protocol, the ABI and the driver, as a host meets them.
+
+mod driver;
+mod header;
+mod serving;
+
+use ctx_engine_sdk::protocol::service;
+use ctx_engine_sdk::{
+    Assembled, Carry, Engine, Error, Hello, Host, Info, LogLevel, Plan, Result, Row, Session,
+};
+use serde_json::{Value, json};
+
+/// An engine that does what its configuration says.
+struct Told {
+    keep: usize,
+    ingested: usize,
+}
+
+impl Engine for Told {
+    fn hello(hello: &Hello, _: &mut Host<'_>) -> Result<(Self, Info)> {
+        let keep = hello.config.get("keep").map_or(Some(2), Value::as_u64);
+        let keep = keep.ok_or_else(|| Error::failed("'keep' must be a number of messages"))?;
+        Ok((Self { keep: keep as usize, ingested: 0 }, Info::new("told", "1.0.0")))
+    }
+
+    fn assemble(&mut self, session: &Session, host: &mut Host<'_>) -> Result<Assembled> {
+        let newest = session.rows().last().map(Row::text).unwrap_or_default();
+        match newest.as_str() {
+            "panic" => panic!("as told"),
+            "wait" => {
+                host.log(LogLevel::Debug, "at work");
+                while !host.is_cancelled() {
+                    std::thread::yield_now();
+                }
+                Err(Error::new(ctx_engine_sdk::ErrorKind::Cancelled, "as told"))
+            }
+            "count" => {
+                let tokens = host.count(vec!["a text".into()])?;
+                Ok(Assembled { estimated_tokens: tokens.first().copied(), ..Assembled::default() })
+            }
+            "ingested" => {
+                let estimated_tokens = Some(self.ingested as u64);
+                Ok(Assembled { estimated_tokens, ..Assembled::default() })
+            }
+            _ => Ok(Plan::keep_last(self.keep).into()),
+        }
+    }
+
+    fn ingest(&mut self, _: &Session, _: &Row, _: bool, _: &mut Host<'_>) -> Result<bool> {
+        self.ingested += 1;
+        Ok(true)
+    }
+}
+
+/// A host whose every text measures seven tokens.
+struct Sevens;
+
+impl Carry for Sevens {
+    fn carry(&mut self, host_call: &[u8]) -> Result<Vec<u8>> {
+        let call: Value = serde_json::from_slice(host_call)?;
+        assert_eq!(call["host"], service::COUNT);
+        Ok(json!({"id": call["id"], "reply": {"tokens": [7]}}).to_string().into_bytes())
+    }
+}
+
+fn hello(config: Value) -> Value {
+    json!({"id": 1, "verb": "hello", "params": {
+        "protocol": "1.0", "host": {"name": "test", "version": "0"},
+        "features": [service::COUNT, service::LOG], "config": config, "isNew": "and ignored"}})
+}
+
+fn row(id: &str, text: &str) -> Value {
+    json!({"id": id, "role": "user", "tokens": 3, "group": 1,
+        "message": {"role": "user", "blocks": [{"type": "text", "text": text}]}})
+}
+
+/// Tells of one more message of the session "s" and asks what shall go out.
+fn assemble(id: u64, text: &str, rows: usize) -> Value {
+    json!({"id": id, "verb": "assemble", "params": {"sessionId": "s", "update": {
+        "added": [row(&format!("e{id}"), text)], "rows": rows}}})
+}
