@@ -14,7 +14,7 @@ impl Driven {
 
     fn ask_text(&mut self, call: &str) -> Value {
         let answer = self.0.answer(call.as_bytes(), &mut Sevens, &AtomicBool::new(false));
-        serde_json::from_slice(&answer).unwrap()
+        serde_json::from_slice(&answer).expect("JSON")
     }
 
     fn up() -> Self {

@@ -14,8 +14,8 @@ struct Served {
 
 impl Served {
     fn start() -> Self {
-        let (engine_input, input) = pipe().unwrap();
-        let (output, engine_output) = pipe().unwrap();
+        let (engine_input, input) = pipe().expect("a pipe");
+        let (output, engine_output) = pipe().expect("a pipe");
         let server = thread::spawn(move || {
             ctx_engine_sdk::serve_on::<Told>(BufReader::new(engine_input), engine_output)
         });
@@ -23,18 +23,19 @@ impl Served {
     }
 
     fn tell(&mut self, line: &Value) {
-        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+        let input = self.input.as_mut().expect("it is open");
+        writeln!(input, "{line}").expect("the engine listens");
     }
 
     fn hear(&mut self) -> Value {
         let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap()
+        self.output.read_line(&mut line).expect("a line");
+        serde_json::from_str(&line).expect("JSON")
     }
 
     fn end(mut self) {
         self.input = None;
-        self.server.join().unwrap().unwrap();
+        self.server.join().expect("no panic").expect("no broken pipe");
     }
 }
 
