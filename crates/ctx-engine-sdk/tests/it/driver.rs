@@ -19,7 +19,7 @@ impl Driven {
 
     fn up() -> Self {
         let mut driven = Self(Driver::default());
-        assert_eq!(driven.ask(&hello(json!({})))["ok"]["id"], "told");
+        assert_eq!(driven.ask(&hello(&json!({})))["ok"]["id"], "told");
         driven
     }
 }
@@ -76,7 +76,7 @@ fn a_message_is_given_to_the_engine_once() {
 fn host_services_are_asked_from_inside_a_call() {
     let mut driven = Driven::up();
     assert_eq!(driven.ask(&assemble(2, "count", 1))["ok"]["estimatedTokens"], 7);
-    let mut poor = hello(json!({}));
+    let mut poor = hello(&json!({}));
     poor["params"]["features"] = json!([]);
     driven.ask(&poor);
     assert_eq!(driven.ask(&assemble(2, "count", 1))["error"]["kind"], "unsupported");
@@ -87,6 +87,6 @@ fn what_is_disposed_of_has_to_say_hello_again() {
     let mut driven = Driven::up();
     assert!(driven.ask(&json!({"id": 2, "verb": "dispose"}))["ok"].is_object());
     assert_eq!(driven.ask(&assemble(3, "x", 1))["error"]["kind"], "badRequest");
-    assert_eq!(driven.ask(&hello(json!({"keep": 9})))["ok"]["id"], "told");
+    assert_eq!(driven.ask(&hello(&json!({"keep": 9})))["ok"]["id"], "told");
     assert_eq!(driven.ask(&assemble(3, "x", 1))["ok"]["keepLast"], 9);
 }

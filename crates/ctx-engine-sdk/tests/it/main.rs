@@ -63,7 +63,7 @@ impl Carry for Sevens {
     }
 }
 
-fn hello(config: Value) -> Value {
+fn hello(config: &Value) -> Value {
     json!({"id": 1, "verb": "hello", "params": {
         "protocol": "1.0", "host": {"name": "test", "version": "0"},
         "features": [service::COUNT, service::LOG], "config": config, "isNew": "and ignored"}})

@@ -42,7 +42,7 @@ impl Served {
 #[test]
 fn calls_are_answered_line_by_line_until_the_pipe_ends() {
     let mut served = Served::start();
-    served.tell(&hello(json!({"keep": 4})));
+    served.tell(&hello(&json!({"keep": 4})));
     assert_eq!(served.hear()["ok"]["id"], "told");
     // Two at once, a blank line, and a line that is none of the protocol.
     served.tell(&assemble(2, "x", 1));
@@ -57,7 +57,7 @@ fn calls_are_answered_line_by_line_until_the_pipe_ends() {
 #[test]
 fn a_reply_finds_its_way_past_calls_that_wait() {
     let mut served = Served::start();
-    served.tell(&hello(json!({})));
+    served.tell(&hello(&json!({})));
     served.hear();
     served.tell(&assemble(2, "count", 1));
     let asked = served.hear();
@@ -72,7 +72,7 @@ fn a_reply_finds_its_way_past_calls_that_wait() {
 #[test]
 fn a_call_at_work_can_be_cancelled_and_the_next_one_is_not() {
     let mut served = Served::start();
-    served.tell(&hello(json!({})));
+    served.tell(&hello(&json!({})));
     served.hear();
     served.tell(&assemble(2, "count", 1));
     let asked = served.hear();
