@@ -1,0 +1,82 @@
+//! Keeps the newest messages: the smallest engine that is of use.
+//!
+//! When the session has outgrown its room (`above`, default 1.0 of it), it is cut down to the newest
+//! whole groups that fit into `share` (default 0.5). Until then the cut stays where it is, so that
+//! requests begin with the same messages and the provider's prompt cache holds.
+
+use std::collections::{HashMap, HashSet};
+
+use ctx_engine_sdk::{Assembled, Engine, Error, Hello, Host, Info, Plan, Result, Row, Session};
+
+/// The engine.
+#[derive(Debug)]
+pub struct SlidingWindow {
+    share: f64,
+    above: f64,
+    /// The first row kept, by session: a host may tell of the rows before it again.
+    cuts: HashMap<String, String>,
+}
+
+impl Engine for SlidingWindow {
+    fn hello(hello: &Hello, _: &mut Host<'_>) -> Result<(Self, Info)> {
+        let share = number(hello, "share", 0.5)?;
+        let above = number(hello, "above", 1.0)?.max(share);
+        let info = Info::new("sliding-window", env!("CARGO_PKG_VERSION")).without_contents();
+        Ok((Self { share, above, cuts: HashMap::new() }, info))
+    }
+
+    fn assemble(&mut self, session: &Session, _: &mut Host<'_>) -> Result<Assembled> {
+        let rows = session.rows();
+        let room = session.budget().messages as f64;
+        let known = self.cuts.get(session.id());
+        let mut cut = known.and_then(|id| rows.iter().position(|r| r.id == *id)).unwrap_or(0);
+        // What must stay goes out wherever the cut is.
+        let pinned: u64 = rows.iter().take(cut).filter(|row| row.keep).map(|row| row.tokens).sum();
+        let kept: u64 = rows.iter().skip(cut).map(|row| row.tokens).sum();
+        if (pinned + kept) as f64 > room * self.above {
+            cut = newest(rows, (room * self.share) as u64);
+            if let Some(row) = rows.get(cut) {
+                self.cuts.insert(session.id().to_owned(), row.id.clone());
+            }
+        }
+        Ok(Plan::keep_last(rows.len() - cut).because("older than the window").into())
+    }
+}
+
+/// Where to cut so that what is left fits, and no group is cut in two. The newest group stays.
+fn newest(rows: &[Row], room: u64) -> usize {
+    let mut firsts = HashMap::new();
+    for (at, row) in rows.iter().enumerate() {
+        firsts.entry(row.group).or_insert(at);
+    }
+    let mut room = room.saturating_sub(rows.iter().filter(|r| r.keep).map(|r| r.tokens).sum());
+    let (mut cut, mut open) = (rows.len(), HashSet::new());
+    for (at, row) in rows.iter().enumerate().rev() {
+        open.insert(row.group);
+        let fits = row.keep || row.tokens <= room;
+        if !fits && cut < rows.len() {
+            break;
+        }
+        if !row.keep {
+            room = room.saturating_sub(row.tokens);
+        }
+        if firsts.get(&row.group) == Some(&at) {
+            open.remove(&row.group);
+        }
+        // Between groups is where a cut may be.
+        if open.is_empty() {
+            cut = at;
+        }
+    }
+    cut
+}
+
+fn number(hello: &Hello, key: &str, default: f64) -> Result<f64> {
+    let number = hello.config.get(key).map_or(Some(default), |value| value.as_f64());
+    number.filter(|number| *number > 0.0 && *number <= 1.0).ok_or_else(|| {
+        Error::failed(format!("'{key}' must be a number above 0 and up to 1"))
+            .hint(format!("leave it out for {default}"))
+    })
+}
+
+ctx_engine_sdk::export_engine!(SlidingWindow);

@@ -1,0 +1,97 @@
+//! The engine behind its driver, as a host drives it.
+
+use std::sync::atomic::AtomicBool;
+
+use ctx_engine_sdk::{Carry, Driver, Error, Result};
+use serde_json::{Value, json};
+use sliding_window::SlidingWindow;
+
+struct NoServices;
+
+impl Carry for NoServices {
+    fn carry(&mut self, _: &[u8]) -> Result<Vec<u8>> {
+        Err(Error::failed("this engine asks for nothing"))
+    }
+}
+
+#[derive(Default)]
+struct Driven(Driver<SlidingWindow>);
+
+impl Driven {
+    fn up(config: &Value) -> Self {
+        let mut driven = Self::default();
+        let hello = json!({"protocol": "1.0", "config": config});
+        assert_eq!(driven.ask("hello", &hello)["ok"]["contents"], false);
+        driven
+    }
+
+    fn ask(&mut self, verb: &str, params: &Value) -> Value {
+        let call = json!({"id": 1, "verb": verb, "params": params}).to_string();
+        let answer = self.0.answer(call.as_bytes(), &mut NoServices, &AtomicBool::new(false));
+        serde_json::from_slice(&answer).unwrap()
+    }
+
+    /// How many rows are kept of all these, told anew.
+    fn kept(&mut self, rows: &[Value], budget: u64) -> usize {
+        let update = json!({"reset": true, "added": rows, "rows": rows.len()});
+        let params = json!({"sessionId": "s", "update": update, "budget": {"messages": budget}});
+        self.ask("assemble", &params)["ok"]["keepLast"].as_u64().unwrap() as usize
+    }
+}
+
+fn rows(groups: &[u64], tokens: u64) -> Vec<Value> {
+    let row = |(at, group): (usize, &u64)| json!({"id": format!("é{at}"), "role": "user", "tokens": tokens, "group": group});
+    groups.iter().enumerate().map(row).collect()
+}
+
+#[test]
+fn a_session_that_fits_stays_whole() {
+    let all = rows(&[1, 2, 3, 4], 25);
+    assert_eq!(Driven::up(&json!({})).kept(&all, 100), 4);
+    assert_eq!(Driven::up(&json!({})).kept(&[], 100), 0);
+}
+
+#[test]
+fn a_session_that_does_not_fit_is_cut_to_the_share_and_then_left_alone() {
+    let mut driven = Driven::up(&json!({}));
+    let groups: Vec<u64> = (0..40).collect();
+    let kept: Vec<usize> = (10..20).map(|n| driven.kept(&rows(&groups[..n], 10), 100)).collect();
+    // Ten fit; the eleventh cuts to five, and there is no other cut before ten stand there again.
+    assert_eq!(kept, [10, 5, 6, 7, 8, 9, 10, 5, 6, 7]);
+}
+
+#[test]
+fn no_group_is_cut_in_two_however_its_rows_stand() {
+    // Calls 2 and 3 are open at once: only before both or behind both may be cut.
+    let all = rows(&[0, 1, 2, 3, 2, 3, 4, 5], 10);
+    for (budget, kept) in [(70, 2), (79, 2), (60, 2), (20, 1), (1, 1)] {
+        assert_eq!(Driven::up(&json!({})).kept(&all, budget), kept, "{budget}");
+    }
+    let share = json!({"share": 0.9});
+    assert_eq!(Driven::up(&share).kept(&all, 70), 6);
+}
+
+#[test]
+fn what_must_stay_takes_its_part_of_the_room() {
+    let mut all = rows(&(0..12).collect::<Vec<_>>(), 10);
+    all[0]["keep"] = json!(true);
+    // Fifty, of which the pinned one takes ten.
+    assert_eq!(Driven::up(&json!({})).kept(&all, 100), 4);
+}
+
+#[test]
+fn ten_thousand_rows_are_cut_as_few_are() {
+    let groups: Vec<u64> = (0..10_000).map(|n| n / 2).collect();
+    assert_eq!(Driven::up(&json!({})).kept(&rows(&groups, 7), 700), 50);
+}
+
+#[test]
+fn a_share_that_is_none_is_refused_with_what_to_do() {
+    for share in [json!(0), json!(1.5), json!("half"), Value::Null] {
+        let mut driven = Driven::default();
+        let params = json!({"protocol": "1.0", "config": {"share": share}});
+        let answer = driven.ask("hello", &params);
+        assert!(answer["error"]["message"].as_str().unwrap().contains("'share'"), "{answer}");
+        assert_eq!(answer["error"]["hint"], "leave it out for 0.5");
+    }
+}
