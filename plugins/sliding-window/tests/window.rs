@@ -28,14 +28,14 @@ impl Driven {
     fn ask(&mut self, verb: &str, params: &Value) -> Value {
         let call = json!({"id": 1, "verb": verb, "params": params}).to_string();
         let answer = self.0.answer(call.as_bytes(), &mut NoServices, &AtomicBool::new(false));
-        serde_json::from_slice(&answer).unwrap()
+        serde_json::from_slice(&answer).expect("JSON")
     }
 
     /// How many rows are kept of all these, told anew.
     fn kept(&mut self, rows: &[Value], budget: u64) -> usize {
         let update = json!({"reset": true, "added": rows, "rows": rows.len()});
         let params = json!({"sessionId": "s", "update": update, "budget": {"messages": budget}});
-        self.ask("assemble", &params)["ok"]["keepLast"].as_u64().unwrap() as usize
+        self.ask("assemble", &params)["ok"]["keepLast"].as_u64().expect("a number") as usize
     }
 }
 

@@ -1,0 +1,140 @@
+//! What a user may set, and the sizes that follow from it.
+
+use ctx_engine_sdk::{Error, Result};
+use serde::Deserialize;
+
+/// The least a summary needs: its first line and something to say.
+const LEAST_SUMMARY: u64 = 160;
+
+/// `plugins.engines.lossless.config`.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Config {
+    /// The share of the room that the newest messages fill, which are never folded. Default 0.3.
+    pub(crate) fresh_tail: f64,
+    /// The share of the room from which on is folded. Default 0.75.
+    pub(crate) threshold: f64,
+    /// The share of the room that summaries may take together. Default 0.25.
+    pub(crate) summaries: f64,
+    /// How many tokens of messages a leaf stands for; fewer where the room is small. Default 8000.
+    pub(crate) leaf_tokens: u64,
+    /// How many summaries of a level may stand side by side, and how many are folded into one.
+    /// Default 4.
+    pub(crate) fanout: usize,
+    /// How often the host's model is asked in one call at most. Beyond that, and without a model,
+    /// summaries are excerpts. Default 4.
+    pub(crate) model_calls: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            fresh_tail: 0.3,
+            threshold: 0.75,
+            summaries: 0.25,
+            leaf_tokens: 8_000,
+            fanout: 4,
+            model_calls: 4,
+        }
+    }
+}
+
+impl Config {
+    /// Reads what the user's configuration says.
+    pub(crate) fn read(json: &serde_json::Value) -> Result<Self> {
+        if json.is_null() {
+            return Ok(Self::default());
+        }
+        let config = Self::deserialize(json)
+            .map_err(|error| Error::failed(format!("the configuration of lossless: {error}")))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<()> {
+        let refuse = |what: &str, hint: &str| Err(Error::failed(what).hint(hint));
+        let shares = [self.fresh_tail, self.threshold, self.summaries];
+        if shares.iter().any(|share| !(*share > 0.0 && *share <= 1.0)) {
+            return refuse(
+                "'freshTail', 'threshold' and 'summaries' are shares",
+                "give numbers above 0 and up to 1, such as 0.3, 0.75 and 0.25",
+            );
+        }
+        if self.fresh_tail + self.summaries >= self.threshold {
+            return refuse(
+                "'freshTail' and 'summaries' together must stay below 'threshold'",
+                "otherwise every request would be folded; try 0.3, 0.25 and 0.75",
+            );
+        }
+        if self.fanout < 2 {
+            return refuse("'fanout' must be at least 2", "leave it out for 4");
+        }
+        Ok(())
+    }
+
+    /// The sizes for a room of so many tokens.
+    pub(crate) fn sizes(&self, room: u64) -> Sizes {
+        let summary = (room / 64).clamp(LEAST_SUMMARY, 1_000);
+        Sizes {
+            threshold: part(room, self.threshold),
+            tail: part(room, self.fresh_tail),
+            summaries: part(room, self.summaries),
+            summary,
+            leaf: self.leaf_tokens.min(room / 12).max(summary.saturating_mul(4)),
+            root: (room / 16).clamp(2 * LEAST_SUMMARY, 4_000),
+        }
+    }
+}
+
+/// Sizes in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// From here on is folded.
+    pub(crate) threshold: u64,
+    /// What is never folded.
+    pub(crate) tail: u64,
+    /// All summaries together.
+    pub(crate) summaries: u64,
+    /// One summary.
+    pub(crate) summary: u64,
+    /// What a leaf stands for.
+    pub(crate) leaf: u64,
+    /// The summary of a compaction.
+    pub(crate) root: u64,
+}
+
+/// A share of a number of tokens.
+pub(crate) fn part(tokens: u64, share: f64) -> u64 {
+    (tokens as f64 * share) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_what_to_write_instead() {
+        for (json, named) in [
+            (json!({"freshtail": 0.3}), "freshtail"),
+            (json!({"threshold": 2}), "'threshold'"),
+            (json!({"freshTail": 0.6}), "'freshTail'"),
+            (json!({"fanout": 1}), "'fanout'"),
+            (json!("all"), "configuration of lossless"),
+        ] {
+            let error = Config::read(&json).unwrap_err();
+            assert!(error.message.contains(named), "{json}: {error}");
+        }
+        assert_eq!(Config::read(&json!({})), Ok(Config::default()));
+        assert_eq!(Config::read(&json!(null)), Ok(Config::default()));
+    }
+
+    #[test]
+    fn a_leaf_is_much_smaller_than_what_it_stands_for() {
+        for room in [0, 1, 500, 4_000, 32_000, 200_000, 2_000_000, u64::MAX] {
+            let sizes = Config::default().sizes(room);
+            assert!(sizes.leaf >= 4 * sizes.summary, "{room}: {sizes:?}");
+        }
+    }
+}

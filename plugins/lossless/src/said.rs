@@ -1,0 +1,146 @@
+//! A message as a summary is made of it.
+
+use ctx_engine_sdk::Row;
+use ctx_engine_sdk::protocol::Block;
+
+/// How much of a message is looked at, in bytes: of longer ones, beginning and end.
+const LOOKED_AT: usize = 16 * 1024;
+
+/// Arguments of tools that name a file.
+const FILE_ARGUMENTS: [&str; 5] = ["path", "file_path", "filePath", "file", "filename"];
+
+/// What one message says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// The entry, as it is cited.
+    pub(crate) cited: String,
+    /// Who speaks.
+    pub(crate) role: String,
+    /// The text.
+    pub(crate) text: String,
+    /// Tools that were called, with the file where there is one.
+    pub(crate) calls: Vec<(String, Option<String>)>,
+    /// Whether a tool failed.
+    pub(crate) failed: bool,
+}
+
+impl Said {
+    /// Reads a row. What cannot be read says nothing.
+    pub(crate) fn of(row: &Row) -> Self {
+        let mut said =
+            Self { cited: cite(&row.id), role: clean_line(&row.role), ..Self::default() };
+        let Ok(Some(message)) = row.parsed() else { return said };
+        said.text = ends(&message.plain_text(), LOOKED_AT);
+        for block in message.blocks {
+            match block {
+                Block::ToolCall { name, arguments, .. } => {
+                    let file = FILE_ARGUMENTS.iter().find_map(|key| arguments.get(key)?.as_str());
+                    let file = file.map(|file| clip(&clean_line(file), 200));
+                    said.calls.push((clip(&clean_line(&name), 60), file));
+                }
+                Block::ToolResult { is_error, .. } => said.failed |= is_error,
+                _ => {}
+            }
+        }
+        said
+    }
+}
+
+/// An id as it is cited. Random UUIDs by their first eight digits, which name an entry as well; in
+/// other ids the beginning may be the same for many.
+pub(crate) fn cite(id: &str) -> String {
+    let is_random = id.len() == 36 && id.as_bytes().get(14) == Some(&b'4');
+    let id = if is_random { id.get(..8).unwrap_or(id) } else { id };
+    id.chars().filter(|c| !c.is_control() && !c.is_whitespace() && !"[]".contains(*c)).collect()
+}
+
+/// All that is between `[e:` and `]`, with where it begins and ends.
+pub(crate) fn citations(text: &str) -> Vec<(usize, usize, &str)> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(start) = text.get(from..).and_then(|rest| rest.find("[e:")).map(|at| from + at) {
+        from = start + 3;
+        let Some(rest) = text.get(from..) else { break };
+        let Some(len) = rest.find([']', '[', '\n']) else { break };
+        if rest.as_bytes().get(len) == Some(&b']') {
+            found.push((start, from + len + 1, &rest[..len]));
+        }
+        from += len;
+    }
+    found
+}
+
+/// One line, without control characters and double spaces.
+pub(crate) fn clean_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len().min(512));
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {
+        if word.is_empty() {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
+}
+
+/// The beginning of a text, `bytes` long at most.
+pub(crate) fn clip(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let end = floor(text, bytes.saturating_sub('…'.len_utf8()));
+    format!("{}…", &text[..end])
+}
+
+/// Beginning and end of a text that is longer than `bytes`.
+pub(crate) fn ends(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let head = floor(text, bytes / 3 * 2);
+    let tail = floor(text, text.len() - bytes / 3);
+    format!("{}\n…\n{}", &text[..head], &text[tail..])
+}
+
+/// The last place up to `at` that is between two characters.
+pub(crate) fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        let text = "日本語のテキスト".repeat(40);
+        for bytes in 0..80 {
+            assert!(clip(&text, bytes).len() <= bytes.max('…'.len_utf8()));
+            assert!(ends(&text, bytes).len() <= bytes + "\n…\n".len() + 3);
+        }
+    }
+
+    #[test]
+    fn citations_are_found_and_nothing_else() {
+        let text = "a [e:1] b [e:] [e:é]\n[e:open\n[e:[e:2] [e:";
+        let found: Vec<&str> = citations(text).into_iter().map(|(_, _, id)| id).collect();
+        assert_eq!(found, ["1", "", "é", "2"]);
+        for (start, end, id) in citations(text) {
+            assert_eq!(&text[start..end], format!("[e:{id}]"));
+        }
+    }
+
+    #[test]
+    fn only_random_uuids_are_cited_by_their_beginning() {
+        assert_eq!(cite("6f9619ff-8b86-4011-b42d-00c04fc964ff"), "6f9619ff");
+        let ordered = "018f9619-8b86-7011-b42d-00c04fc964ff";
+        assert_eq!(cite(ordered), ordered);
+        assert_eq!(cite("a\n] b[ü"), "abü");
+    }
+}

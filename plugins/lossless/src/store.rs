@@ -1,0 +1,96 @@
+//! The tree in the host's store: a key for each summary, written once, and one for the session.
+//!
+//! Summaries are written before the head that names them. Who is killed in between finds the old
+//! head, folds again, and writes the same ids.
+
+use std::collections::VecDeque;
+
+use ctx_engine_sdk::protocol::service;
+use ctx_engine_sdk::{Host, LogLevel, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::tree::{Node, Tree};
+
+/// What is stored of a session beside its summaries.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Head {
+    top: Vec<String>,
+    committed: VecDeque<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<String>,
+}
+
+/// Reads a session's tree. Without a store, or with nothing in it, it is empty.
+pub(crate) fn load(session: &str, host: &mut Host<'_>) -> Result<Tree> {
+    let mut tree = Tree::default();
+    if !host.offers(service::GET) {
+        return Ok(tree);
+    }
+    let Some(head) = read::<Head>(&head_key(session), host)? else { return Ok(tree) };
+    let mut open = head.top.clone();
+    while let Some(id) = open.pop() {
+        if tree.nodes.contains_key(&id) {
+            continue;
+        }
+        // One that is missing is not on the way to anything; the rows below it are folded again.
+        if let Some(node) = read::<Node>(&node_key(session, &id), host)? {
+            open.extend(node.children.iter().cloned());
+            tree.nodes.insert(id, node);
+        }
+    }
+    (tree.top, tree.committed, tree.origin) = (head.top, head.committed, head.origin);
+    Ok(tree)
+}
+
+/// Writes a summary.
+pub(crate) fn save_node(session: &str, node: &Node, host: &mut Host<'_>) -> Result<()> {
+    if host.offers(service::PUT) {
+        host.put(&node_key(session, &node.id), serde_json::to_value(node)?)?;
+    }
+    Ok(())
+}
+
+/// Writes what names the summaries.
+pub(crate) fn save_head(session: &str, tree: &Tree, host: &mut Host<'_>) -> Result<()> {
+    if host.offers(service::PUT) {
+        let head = Head {
+            top: tree.top.clone(),
+            committed: tree.committed.clone(),
+            origin: tree.origin.clone(),
+        };
+        host.put(&head_key(session), serde_json::to_value(head)?)?;
+    }
+    Ok(())
+}
+
+/// Forgets a session. Its summaries stay, named by nobody.
+pub(crate) fn forget(session: &str, host: &mut Host<'_>) -> Result<()> {
+    if host.offers(service::PUT) {
+        host.put(&head_key(session), serde_json::Value::Null)?;
+    }
+    Ok(())
+}
+
+/// What cannot be read is as good as missing, but worth a line of the log.
+fn read<T: for<'de> Deserialize<'de>>(key: &str, host: &mut Host<'_>) -> Result<Option<T>> {
+    let value = host.get(key)?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    match serde_json::from_value(value) {
+        Ok(read) => Ok(Some(read)),
+        Err(error) => {
+            host.log(LogLevel::Warn, format!("'{key}' in the store is damaged: {error}"));
+            Ok(None)
+        }
+    }
+}
+
+fn head_key(session: &str) -> String {
+    format!("head/{session}")
+}
+
+fn node_key(session: &str, id: &str) -> String {
+    format!("node/{session}/{id}")
+}
