@@ -6,19 +6,29 @@
 //! default, `legacy`, is nothing but the linked layers in their order: a [`LayeredEngine`].
 
 mod config;
+#[cfg(feature = "plugins")]
+pub mod find;
 mod layered;
+#[cfg(feature = "plugins")]
+pub mod manifest;
+mod name;
 mod registration;
 mod registry;
+mod selection;
 
 pub use config::{
-    Config, ConfigSection, ContextTokens, ModelConfig, ModelCost, Models, Plugins, ProfileKey,
-    ProviderConfig, Running, SecretText, Section, Slots, wrong_value,
+    AgentConfig, AgentList, CompactionBy, Config, ConfigSection, ContextTokens, Deadlines,
+    EngineConfig, ModelConfig, ModelCost, Models, OnFailure, Plugins, ProfileKey, ProviderConfig,
+    Running, SecretText, Section, Slots, Trust, wrong_value,
 };
 pub use layered::LayeredEngine;
+pub use name::EngineName;
 pub use registration::{
     BuildContext, BuildLayer, EngineRegistration, LayerRegistration, ModelWindow, Slot,
 };
 pub use registry::{DEFAULT_ENGINE, EngineEntry, Registry};
+
+pub use selection::{SelectFor, SelectedBy, Selection, engines_named, selected_engine};
 
 /// For the registration macros of dependents.
 pub use inventory;

@@ -4,19 +4,24 @@ use std::fmt;
 use std::sync::Arc;
 
 use ctx_core::{ContextEngine, Layer, Result, Services, Tokens};
+use serde::{Deserialize, Serialize};
 
 use crate::{Config, Registry};
 
 /// A place that one plugin at a time can fill.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "camelCase")]
 pub enum Slot {
-    /// `plugins.slots.contextEngine`.
+    /// What the model sees: `plugins.slots.contextEngine`.
+    #[default]
     ContextEngine,
-    /// Long-term memory. Not configurable yet.
+    /// Long-term memory: `plugins.slots.memory`.
     Memory,
-    /// The model that writes summaries. Not configurable yet.
+    /// The model that writes summaries: `plugins.slots.summarizer`.
     Summarizer,
-    /// The model that makes vectors. Not configurable yet.
+    /// The model that makes vectors: `plugins.slots.embedder`.
     Embedder,
 }
 

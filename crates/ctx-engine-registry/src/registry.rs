@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ctx_core::{ContextEngine, Error, ErrorKind, Layer, Result};
 
 use crate::layered::LayeredEngine;
-use crate::{BuildContext, EngineRegistration, LayerRegistration, Plugins, Slot};
+use crate::{BuildContext, EngineRegistration, LayerRegistration, SelectFor, Slot};
 
 /// The engine that runs when the config names none.
 pub const DEFAULT_ENGINE: &str = "legacy";
@@ -180,7 +180,7 @@ impl Registry {
 }
 
 fn selected_engine(config: &crate::Config) -> Result<String> {
-    Ok(config.section::<Plugins>()?.slots.context_engine)
+    Ok(crate::selected_engine(config, SelectFor::default())?.id)
 }
 
 fn conflict(what: &str, id: &str, first: &str, second: &str) -> Error {

@@ -1,7 +1,9 @@
 //! `ctx.json5`: strict, and made of the sections that the linked crates bring.
 
+mod agents;
 mod document;
 mod expected;
+mod plugins;
 mod sections;
 mod strict;
 
@@ -14,9 +16,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+pub use agents::{AgentConfig, AgentList};
+pub use plugins::{CompactionBy, Deadlines, EngineConfig, OnFailure, Plugins, Slots, Trust};
 pub use sections::{
-    ContextTokens, ModelConfig, ModelCost, Models, Plugins, ProfileKey, ProviderConfig, Running,
-    SecretText, Slots,
+    ContextTokens, ModelConfig, ModelCost, Models, ProfileKey, ProviderConfig, Running, SecretText,
 };
 
 /// A typed part of the configuration.

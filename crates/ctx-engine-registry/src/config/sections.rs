@@ -23,35 +23,6 @@ impl Section for ProfileKey {
     }
 }
 
-/// `plugins`: which plugins fill the slots.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-pub struct Plugins {
-    /// The slots.
-    pub slots: Slots,
-}
-
-/// The slots, each filled by one plugin.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-pub struct Slots {
-    /// The engine that decides what the model sees. Default: `legacy`.
-    pub context_engine: String,
-}
-
-impl Default for Slots {
-    fn default() -> Self {
-        Self { context_engine: crate::DEFAULT_ENGINE.to_owned() }
-    }
-}
-
-impl Section for Plugins {
-    const PATH: &'static str = "plugins";
-    fn for_profile(_: Profile) -> Self {
-        Self::default()
-    }
-}
-
 /// `models`: providers and their models, beside the catalogue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -194,6 +165,9 @@ pub struct ModelConfig {
     /// Whether it thinks before it answers, so that its answers need more room. Default: as
     /// its name tells.
     pub reasoning: Option<bool>,
+    /// The engine that decides what this model sees. Default: that of the agent, else
+    /// `plugins.slots.contextEngine`.
+    pub context_engine: Option<String>,
 }
 
 /// Prices in USD per million tokens.
@@ -283,7 +257,6 @@ impl Section for Running {
 }
 
 inventory::submit! { ConfigSection::of::<ProfileKey>(env!("CARGO_PKG_NAME")) }
-inventory::submit! { ConfigSection::of::<Plugins>(env!("CARGO_PKG_NAME")) }
 inventory::submit! { ConfigSection::of::<Models>(env!("CARGO_PKG_NAME")) }
 inventory::submit! { ConfigSection::of::<ContextTokens>(env!("CARGO_PKG_NAME")) }
 inventory::submit! { ConfigSection::of::<Running>(env!("CARGO_PKG_NAME")) }

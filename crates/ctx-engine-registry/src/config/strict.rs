@@ -54,9 +54,13 @@ pub(super) fn check(value: &Value, schema: &Value) -> Result<()> {
     walk(value, schema, "")
 }
 
-/// The path of a key below another.
+/// The path of a key below another, or of an item of a list: `[0].id`.
 pub(super) fn below(path: &str, key: &str) -> String {
-    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+    if path.is_empty() || key.starts_with('[') {
+        format!("{path}{key}")
+    } else {
+        format!("{path}.{key}")
+    }
 }
 
 /// A value as an error repeats it.

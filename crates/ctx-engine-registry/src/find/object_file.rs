@@ -1,0 +1,168 @@
+//! What a file is: read only, nothing of it runs.
+
+use std::env::consts::{ARCH, OS};
+
+use ctx_core::{Error, ErrorKind, Result};
+use ctx_engine_sdk::abi::ENTRY;
+use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
+use object::{Architecture, BinaryFormat, NameOrOrdinal, Object, ObjectKind, ObjectSegment};
+use serde::{Deserialize, Serialize};
+
+/// What a file that holds an engine is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FileKind {
+    /// A library with the entry of an engine.
+    Library,
+    /// A program of this platform.
+    Program,
+    /// A script that says what runs it.
+    Script,
+}
+
+/// What a file is, by its bytes: a library that can be loaded here and exports the entry of an
+/// engine, or something that can be run here. A library without the entry is told from a program
+/// by its `name`.
+///
+/// # Errors
+///
+/// `Corrupt`, for a file that is neither, or is not all there; `Capability`, for one of another
+/// platform; `Contract`, for a library without the entry.
+pub fn kind_of(name: &str, bytes: &[u8]) -> Result<FileKind> {
+    let named_library = [".so", ".dylib", ".dll"].iter().any(|ending| name.ends_with(ending));
+    if bytes.starts_with(b"#!") && !named_library {
+        return Ok(FileKind::Script);
+    }
+    if named_library {
+        return library(bytes).map(|()| FileKind::Library);
+    }
+    let file = of_this_platform(bytes)?;
+    Ok(if exports_entry(&file) { FileKind::Library } else { FileKind::Program })
+}
+
+/// Refuses what is no library of an engine that could be loaded here.
+pub(super) fn library(bytes: &[u8]) -> Result<()> {
+    let file = of_this_platform(bytes)?;
+    if file.kind() != ObjectKind::Dynamic {
+        return Err(Error::new(ErrorKind::Corrupt, "this is no dynamic library")
+            .with("is", format!("{:?}", file.kind()).to_lowercase())
+            .hint("build it as one: crate-type = [\"cdylib\"], or cc -shared"));
+    }
+    if !exports_entry(&file) {
+        return Err(Error::new(ErrorKind::Contract, format!("the library exports no {ENTRY}"))
+            .hint("it is no ctx engine, or the symbol is hidden: see ctx_engine.h"));
+    }
+    Ok(())
+}
+
+/// Refuses what could not be run here by itself.
+pub(super) fn program(bytes: &[u8]) -> Result<()> {
+    if bytes.starts_with(b"#!") {
+        return Ok(());
+    }
+    let file = of_this_platform(bytes)?;
+    match file.kind() {
+        ObjectKind::Executable | ObjectKind::Dynamic => Ok(()),
+        kind => Err(Error::new(ErrorKind::Corrupt, "this is no program")
+            .with("is", format!("{kind:?}").to_lowercase())
+            .hint("name the linked program, not a part of it")),
+    }
+}
+
+fn of_this_platform(bytes: &[u8]) -> Result<object::File<'_>> {
+    let file = parse(bytes)?;
+    let system = system_of(file.format());
+    let architecture = architecture_of(file.architecture());
+    if (system, architecture.as_str()) != (system_of_host(), ARCH) {
+        return Err(other_platform(&format!("{system}-{architecture}")));
+    }
+    // Headers come first: of a file that was cut off they may well be there.
+    if file.segments().any(|segment| segment.data().is_err()) {
+        return Err(damaged("it ends before its last segment"));
+    }
+    Ok(file)
+}
+
+/// The object file, or the one for this machine of those that a macOS file may hold.
+fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
+    let of = |bytes| object::File::parse(bytes).map_err(|e| damaged(&e.to_string()));
+    match object::FileKind::parse(bytes) {
+        Ok(object::FileKind::MachOFat32) => {
+            let fat = MachOFatFile32::parse(bytes).map_err(|e| damaged(&e.to_string()))?;
+            of(slice_for_host(fat.arches(), bytes)?)
+        }
+        Ok(object::FileKind::MachOFat64) => {
+            let fat = MachOFatFile64::parse(bytes).map_err(|e| damaged(&e.to_string()))?;
+            of(slice_for_host(fat.arches(), bytes)?)
+        }
+        Ok(_) => of(bytes),
+        Err(_) => Err(Error::new(ErrorKind::Corrupt, "this is no library and no program")
+            .with("begins with", beginning(bytes))
+            .hint("a script needs a line `#!` at its top, or `interpreter` in the manifest")),
+    }
+}
+
+fn slice_for_host<'d, A: FatArch>(arches: &[A], bytes: &'d [u8]) -> Result<&'d [u8]> {
+    let Some(arch) = arches.iter().find(|a| architecture_of(a.architecture()) == ARCH) else {
+        let all: Vec<_> =
+            arches.iter().map(|a| format!("macos-{}", architecture_of(a.architecture()))).collect();
+        return Err(other_platform(&all.join(", ")));
+    };
+    arch.data(bytes).map_err(|e| damaged(&e.to_string()))
+}
+
+fn exports_entry(file: &object::File<'_>) -> bool {
+    // Names of C have an underscore before them on macOS.
+    let underscored = file.format() == BinaryFormat::MachO;
+    let is_entry = |name: NameOrOrdinal<&[u8]>| {
+        let NameOrOrdinal::Name(name) = name else { return false };
+        name == ENTRY.as_bytes()
+            || (underscored && name.strip_prefix(b"_") == Some(ENTRY.as_bytes()))
+    };
+    let Ok(exports) = file.exports() else { return false };
+    exports.map_while(object::Result::ok).any(|export| is_entry(export.name()))
+}
+
+/// The system whose files are of a format. The many Unixes that have ELF are not told apart.
+fn system_of(format: BinaryFormat) -> &'static str {
+    match format {
+        BinaryFormat::Elf if !matches!(OS, "macos" | "ios" | "windows") => OS,
+        BinaryFormat::Elf => "linux",
+        BinaryFormat::MachO => "macos",
+        BinaryFormat::Pe => "windows",
+        _ => "unknown",
+    }
+}
+
+fn system_of_host() -> &'static str {
+    if OS == "ios" { "macos" } else { OS }
+}
+
+fn architecture_of(architecture: Architecture) -> String {
+    match architecture {
+        Architecture::X86_64 => "x86_64".to_owned(),
+        Architecture::Aarch64 => "aarch64".to_owned(),
+        Architecture::I386 => "x86".to_owned(),
+        Architecture::PowerPc64 => "powerpc64".to_owned(),
+        other => format!("{other:?}").to_lowercase(),
+    }
+}
+
+fn other_platform(is_for: &str) -> Error {
+    Error::new(ErrorKind::Capability, "the file is for another platform")
+        .with("is for", is_for)
+        .with("this is", format!("{OS}-{ARCH}"))
+        .hint("take a release of the engine for this platform, or build it here")
+}
+
+fn damaged(why: &str) -> Error {
+    Error::new(ErrorKind::Corrupt, "the file is damaged")
+        .with("because", why)
+        .hint("it may be cut off: install the engine anew")
+}
+
+/// The first bytes, for people.
+fn beginning(bytes: &[u8]) -> String {
+    const SHOWN: usize = 16;
+    format!("\"{}\"", bytes[..bytes.len().min(SHOWN)].escape_ascii())
+}

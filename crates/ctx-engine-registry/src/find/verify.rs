@@ -1,0 +1,131 @@
+//! From a manifest that is there to an engine that may be loaded.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use ctx_core::{Error, ErrorKind, Result};
+
+use super::files::{check_rights, inside, read_engine, read_manifest, sha256_of, unreadable};
+use super::{EngineFile, Found, PlaceKind, object_file};
+use crate::manifest::{Manifest, PlatformFile};
+
+/// Runs every check over the manifest at an absolute path.
+pub(super) fn verify(place: PlaceKind, manifest_path: &Path) -> Result<Found> {
+    check(place, manifest_path).map_err(|error| match names_a_path(&error) {
+        true => error,
+        false => error.with("path", manifest_path.display()),
+    })
+}
+
+fn names_a_path(error: &Error) -> bool {
+    error.context().iter().any(|(key, _)| *key == "path")
+}
+
+fn check(place: PlaceKind, manifest_path: &Path) -> Result<Found> {
+    let (Some(folder), Some(name)) =
+        (manifest_path.parent(), manifest_path.file_name().and_then(|name| name.to_str()))
+    else {
+        return Err(Error::new(ErrorKind::InvalidInput, "this is no path of a manifest"));
+    };
+    let folder = folder.canonicalize().map_err(|e| unreadable(folder, e))?;
+    check_folder(&folder)?;
+    let text = read_manifest(&inside(&folder, name)?)?;
+    let manifest = Manifest::parse(&text)?;
+    if name.strip_suffix(".toml") != Some(manifest.name.as_str()) {
+        return Err(Error::new(
+            ErrorKind::Config,
+            format!("the manifest says that its name is '{}'", manifest.name),
+        )
+        .hint(format!("a manifest has the name of its engine: {}.toml", manifest.name)));
+    }
+    manifest.check_contract()?;
+    let entry = manifest.file()?.clone();
+    let path = inside(&folder, entry.name())?;
+    let (bytes, stamp) = read_engine(&path)?;
+    let at = |error: Error| error.with("path", path.display());
+    check_hash(&entry, &bytes).map_err(at)?;
+    let file = match &entry.library {
+        Some(_) => {
+            object_file::library(&bytes).map_err(at)?;
+            EngineFile::Library(path.clone())
+        }
+        None => command(&entry, &path, &bytes).map_err(at)?,
+    };
+    Ok(Found { manifest, manifest_path: manifest_path.to_owned(), place, file, stamp })
+}
+
+/// The folder itself, and that nobody can put another in its place further up.
+fn check_folder(folder: &Path) -> Result<()> {
+    let metadata = folder.metadata().map_err(|e| unreadable(folder, e))?;
+    check_rights(folder, &metadata)?;
+    #[cfg(unix)]
+    for above in folder.ancestors().skip(1) {
+        use std::os::unix::fs::PermissionsExt;
+        const STICKY: u32 = 0o1000;
+        let metadata = above.metadata().map_err(|e| unreadable(above, e))?;
+        let mode = metadata.permissions().mode();
+        // In a sticky folder, such as /tmp, only its owner can move what is in it.
+        if mode & 0o002 != 0 && mode & STICKY == 0 {
+            check_rights(above, &metadata)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_hash(entry: &PlatformFile, bytes: &[u8]) -> Result<()> {
+    let found = sha256_of(bytes);
+    if found.eq_ignore_ascii_case(&entry.sha256) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Corrupt, "the file is not the one that its manifest was made for")
+        .with("expected", format!("sha256 {}", entry.sha256.to_ascii_lowercase()))
+        .with("found", found)
+        .hint("install the engine anew; if you built this file yourself, `ctx engines add` it"))
+}
+
+fn command(entry: &PlatformFile, path: &Path, bytes: &[u8]) -> Result<EngineFile> {
+    let args = entry.args.iter().map(OsString::from);
+    let Some(interpreter) = &entry.interpreter else {
+        object_file::program(bytes)?;
+        check_executable(path)?;
+        return Ok(EngineFile::Command { program: path.to_owned(), args: args.collect() });
+    };
+    let program = in_path(interpreter).ok_or_else(|| {
+        Error::new(ErrorKind::NotFound, format!("the engine is run by {interpreter}"))
+            .with("missing", interpreter)
+            .hint(format!("install {interpreter}, so that it is found in PATH"))
+    })?;
+    let args = std::iter::once(path.as_os_str().to_owned()).chain(args).collect();
+    Ok(EngineFile::Command { program, args })
+}
+
+fn check_executable(path: &Path) -> Result<()> {
+    if is_executable(path) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::InvalidInput, "the program may not be run")
+        .hint(format!("chmod +x {}, or name an `interpreter` in the manifest", path.display())))
+}
+
+/// A program of that name in one of the absolute folders of `PATH`.
+fn in_path(name: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    let name = if cfg!(windows) { format!("{name}.exe") } else { name.to_owned() };
+    std::env::split_paths(&folders)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join(&name))
+        .find(|path| is_executable(path))
+}
+
+fn is_executable(path: &Path) -> bool {
+    let Ok(metadata) = path.metadata() else { return false };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
+    }
+    #[cfg(not(unix))]
+    {
+        metadata.is_file()
+    }
+}

@@ -1,0 +1,145 @@
+//! What can be told from a manifest alone.
+
+use ctx_core::{Error, ErrorKind, Result};
+use ctx_engine_sdk::protocol::PROTOCOL;
+
+use super::{Manifest, PlatformFile};
+use crate::EngineName;
+
+/// The platform of files that run everywhere.
+const ANY: &str = "any";
+
+const MAX_ARGS: usize = 64;
+
+/// Longer lines for people are no lines for people.
+const MAX_ABOUT_CHARS: usize = 200;
+
+pub(super) fn values(manifest: &Manifest) -> Result<()> {
+    one_line("version", &manifest.version, 64)?;
+    if manifest.version.trim().is_empty() {
+        return Err(wrong("version", &manifest.version, "the engine's version, such as 0.1.0"));
+    }
+    one_line("license", &manifest.license, 128)?;
+    one_line("about", &manifest.about, MAX_ABOUT_CHARS)?;
+    if manifest.contract.is_empty() {
+        return Err(wrong("contract", "[]", "the versions of the protocol, such as [\"1.0\"]"));
+    }
+    if let Some(version) = manifest.contract.iter().find(|version| numbers(version).is_none()) {
+        return Err(wrong("contract", version, "versions such as \"1.0\""));
+    }
+    if let Some(base) = &manifest.base
+        && (EngineName::new(base).is_err() || base == manifest.name.as_str())
+    {
+        return Err(wrong("base", base, "the id of another engine, such as \"legacy\""));
+    }
+    if manifest.platform.is_empty() {
+        return Err(wrong("platform", "{}", "a table such as [platform.linux-x86_64]"));
+    }
+    manifest.platform.iter().try_for_each(|(platform, file)| platform_file(platform, file))
+}
+
+fn platform_file(platform: &str, file: &PlatformFile) -> Result<()> {
+    let key = |key: &str| format!("platform.{platform}.{key}");
+    if platform != ANY && !is_platform(platform) {
+        let expected = "<os>-<arch> such as linux-x86_64, or any";
+        return Err(wrong("platform", platform, expected));
+    }
+    match (&file.library, &file.command) {
+        (Some(name), None) => {
+            file_name(&key("library"), name)?;
+            if file.interpreter.is_some() || !file.args.is_empty() {
+                return Err(wrong(&key("library"), name, "no interpreter and no args beside it"));
+            }
+        }
+        (None, Some(name)) => file_name(&key("command"), name)?,
+        _ => return Err(wrong(&key("library"), "", "either a library or a command")),
+    }
+    if let Some(name) = &file.interpreter {
+        file_name(&key("interpreter"), name)?;
+    }
+    if file.args.len() > MAX_ARGS || file.args.iter().any(|arg| arg.contains('\0')) {
+        return Err(wrong(
+            &key("args"),
+            &format!("{} of them", file.args.len()),
+            "at most 64 texts",
+        ));
+    }
+    if file.sha256.len() != 64 || !file.sha256.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Err(wrong(&key("sha256"), &file.sha256, "64 hexadecimal digits"));
+    }
+    Ok(())
+}
+
+/// A plain name leads nowhere but to a file beside the manifest.
+fn file_name(key: &str, name: &str) -> Result<()> {
+    let plain = !name.is_empty()
+        && name != "."
+        && name != ".."
+        && name.len() <= 255
+        // A colon is a drive or a stream on Windows; a name that begins with a dash, an option.
+        && !name.contains(['/', '\\', ':', '\0'])
+        && !name.contains(char::is_control)
+        && !name.starts_with('-');
+    if plain {
+        return Ok(());
+    }
+    Err(wrong(key, name, "the plain name of a file beside the manifest, without any path"))
+}
+
+fn is_platform(name: &str) -> bool {
+    let part = |part: &str| {
+        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        !part.is_empty() && part.chars().all(allowed)
+    };
+    name.split_once('-').is_some_and(|(os, arch)| part(os) && part(arch))
+}
+
+fn one_line(key: &str, text: &str, most: usize) -> Result<()> {
+    if text.chars().count() <= most && !text.contains(char::is_control) {
+        return Ok(());
+    }
+    Err(wrong(key, text, &format!("one line of at most {most} characters")))
+}
+
+fn wrong(key: &str, value: &str, expected: &str) -> Error {
+    let value: String = value.chars().take(80).collect();
+    Error::new(
+        ErrorKind::Config,
+        format!("the manifest is wrong: '{key}' takes {expected}, not {value:?}"),
+    )
+    .hint("correct the manifest, or ask who made the engine to")
+}
+
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let (major, minor) = version.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+pub(super) fn contract(manifest: &Manifest) -> Result<()> {
+    let major = |version: &str| numbers(version).map(|(major, _)| major);
+    let ours = major(PROTOCOL);
+    let theirs: Vec<_> = manifest.contract.iter().map(|version| major(version)).collect();
+    if theirs.contains(&ours) {
+        return Ok(());
+    }
+    let hint = if theirs.iter().any(|version| *version > ours) {
+        "take a newer ctx, or a release of the engine that is for this one"
+    } else {
+        "take a newer release of the engine"
+    };
+    let spoken = manifest.contract.join(", ");
+    Err(Error::new(
+        ErrorKind::Contract,
+        format!("the engine speaks version {spoken} of the engine protocol, this ctx {PROTOCOL}"),
+    )
+    .hint(hint))
+}
+
+pub(super) fn file_for<'m>(manifest: &'m Manifest, platform: &str) -> Result<&'m PlatformFile> {
+    manifest.platform.get(platform).or_else(|| manifest.platform.get(ANY)).ok_or_else(|| {
+        let there: Vec<_> = manifest.platform.keys().map(String::as_str).collect();
+        Error::new(ErrorKind::NotFound, format!("the engine has no file for {platform}"))
+            .with("has", there.join(", "))
+            .hint("take a release of the engine for this platform, or build it here")
+    })
+}

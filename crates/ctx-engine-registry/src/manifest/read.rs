@@ -1,0 +1,52 @@
+//! TOML to a manifest and back.
+
+use ctx_core::{Error, ErrorKind, Result};
+use serde::Deserialize;
+
+use super::{MANIFEST_VERSION, Manifest, check};
+
+/// The one key that every version of the format has.
+#[derive(Deserialize)]
+struct Versioned {
+    manifest_version: u32,
+}
+
+pub(super) fn parse(text: &str) -> Result<Manifest> {
+    // The version first: of a newer format, neither keys nor values mean anything here.
+    let Versioned { manifest_version } = toml::from_str(text).map_err(|e| fault(text, &e))?;
+    if manifest_version != MANIFEST_VERSION {
+        return Err(Error::new(
+            ErrorKind::Config,
+            format!("the manifest is of version {manifest_version}, which this ctx cannot read"),
+        )
+        .with("known", MANIFEST_VERSION)
+        .hint("take a newer ctx, or a release of the engine that is for this one"));
+    }
+    let manifest: Manifest = toml::from_str(text).map_err(|e| fault(text, &e))?;
+    check::values(&manifest)?;
+    Ok(manifest)
+}
+
+pub(super) fn write(manifest: &Manifest) -> Result<String> {
+    check::values(manifest)?;
+    toml::to_string_pretty(manifest).map_err(|e| {
+        Error::new(ErrorKind::Config, "the manifest cannot be written as TOML").source(e)
+    })
+}
+
+fn fault(text: &str, error: &toml::de::Error) -> Error {
+    // What follows the first line of a message repeats the text.
+    let what = error.message().lines().next().unwrap_or_default().to_owned();
+    let fault = Error::new(ErrorKind::Config, format!("the manifest is wrong: {what}"));
+    let fault = match error.span() {
+        Some(span) => {
+            let before = text.get(..span.start).unwrap_or_default();
+            fault.with("line", before.matches('\n').count() + 1)
+        }
+        None => fault,
+    };
+    fault.hint(
+        "it has manifest_version, name, version, license, about, slot, contract, base, and for \
+         each platform [platform.<os>-<arch>] with library or command, and sha256",
+    )
+}
