@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ContextView, EntryId, Message, Projection, Result, SummaryModels, Tokens, TurnContext,
+    ContextView, EngineHealth, EntryId, Message, Projection, Result, SummaryModels, Tokens,
+    TurnContext,
 };
 
 /// Who an engine is.
@@ -81,6 +82,16 @@ pub struct Assembled {
     pub view: ContextView,
     /// Text to be added to the system prompt.
     pub system_prompt_addition: Option<String>,
+}
+
+impl Assembled {
+    /// The view, with the addition to the system prompt counted in its budget. The host finds it in
+    /// [`ContextView::system_addition`].
+    #[must_use]
+    pub fn into_view(mut self) -> ContextView {
+        self.view.set_system_addition(self.system_prompt_addition);
+        self.view
+    }
 }
 
 /// Why a compaction runs.
@@ -310,6 +321,16 @@ pub trait ContextEngine: Send + Sync {
     async fn on_subagent_ended(&self, child_session_key: &str, reason: SubagentEnd) -> Result<()> {
         let _ = (child_session_key, reason);
         Ok(())
+    }
+
+    /// How it fares. `None` for an engine that is built in: it cannot fail apart from its host.
+    fn health(&self) -> Option<EngineHealth> {
+        None
+    }
+
+    /// What a person should be told of it, each thing once.
+    fn take_warnings(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// The engine is not needed any more.

@@ -45,6 +45,7 @@ pub struct TokenLedger {
     window: Tokens,
     reserve: Tokens,
     system: Tokens,
+    addition: Tokens,
     tools: Tokens,
     pending: Tokens,
     calibration: Calibration,
@@ -61,6 +62,7 @@ impl TokenLedger {
             window,
             reserve,
             system: Tokens::ZERO,
+            addition: Tokens::ZERO,
             tools: Tokens::ZERO,
             pending: Tokens::ZERO,
             calibration: Calibration::NONE,
@@ -79,6 +81,11 @@ impl TokenLedger {
     pub fn with_tools(mut self, tools: Tokens) -> Self {
         self.tools = tools;
         self
+    }
+
+    /// Sets the size of what an engine adds to the system prompt.
+    pub(crate) fn set_addition(&mut self, addition: Tokens) {
+        self.addition = addition;
     }
 
     /// Sets the size of input that will be added after the view is finished.
@@ -110,10 +117,10 @@ impl TokenLedger {
         self.reserve
     }
 
-    /// The system prompt.
+    /// The system prompt, with what an engine adds to it.
     #[must_use]
     pub fn system(&self) -> Tokens {
-        self.system
+        self.system + self.addition
     }
 
     /// The tool schemas.
@@ -143,7 +150,7 @@ impl TokenLedger {
     /// What is in every request whatever its messages: system prompt, tool schemas, pending input.
     #[must_use]
     pub fn fixed(&self) -> Tokens {
-        self.system + self.tools + self.pending
+        self.system() + self.tools + self.pending
     }
 
     /// What the messages may measure, in counted (uncorrected) tokens.
@@ -179,7 +186,7 @@ impl TokenLedger {
     /// Refuses a system prompt or pending input that leaves no room for messages.
     pub fn check(&self) -> Result<()> {
         let leaves_room = |fixed| self.corrected(fixed) + MIN_MESSAGE_TOKENS <= self.limit();
-        let error = if !leaves_room(self.system + self.tools) {
+        let error = if !leaves_room(self.system() + self.tools) {
             Error::new(
                 ErrorKind::SystemPromptTooLarge,
                 "system prompt and tool schemas leave no room for messages",
@@ -192,7 +199,7 @@ impl TokenLedger {
             return Ok(());
         };
         Err(error
-            .with("system", self.system)
+            .with("system", self.system())
             .with("tools", self.tools)
             .with("pending", self.pending)
             .with("window", self.window)

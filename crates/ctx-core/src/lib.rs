@@ -14,6 +14,7 @@ mod count;
 mod engine;
 mod entry;
 mod error;
+mod health;
 mod hooks;
 mod json;
 mod layer;
@@ -38,6 +39,7 @@ pub use engine::{
 };
 pub use entry::{Entry, EntryId, Facts, LoadMessage};
 pub use error::{Error, ErrorKind, Result};
+pub use health::{EngineFailure, EngineHealth, EngineNote, EngineState, LeaseState};
 pub use hooks::{Installed, ToolHooks, ToolResultHook};
 pub use json::RawJson;
 pub use layer::{Layer, Pending, PendingCompaction, Prepared, TurnContext};
@@ -57,5 +59,5 @@ pub use tokens::{Chars, Tokens};
 pub use tool::{CallId, CallSpelling, ToolCall, ToolResult};
 pub use view::{
     CONTEXT_LIMIT_TRUNCATION_NOTICE, ContextView, Finished, MIDDLE_OMITTED_NOTICE,
-    MISSING_RESULT_NOTICE, Node, NodeState, check_pairs, common_cap, shortened,
+    MISSING_RESULT_NOTICE, Node, NodeState, Place, ViewId, check_pairs, common_cap, shortened,
 };

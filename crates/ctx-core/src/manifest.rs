@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{EntryId, NodeState, Tokens};
+use crate::{EngineNote, EntryId, NodeState, Tokens};
 
 /// What an edit did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -93,4 +93,7 @@ pub struct Manifest {
     pub entries: Vec<ManifestEntry>,
     /// Edits by layer.
     pub layers: BTreeMap<Cow<'static, str>, u32>,
+    /// The engine that was to make it, where that is not built in, and whether it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineNote>,
 }

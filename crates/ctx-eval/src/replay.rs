@@ -147,7 +147,7 @@ impl<'a> Run<'a> {
             profile: self.setup.profile,
         };
         let request = AssembleRequest { session_id: self.session.path.clone(), view, turn };
-        let mut view = self.setup.engine.assemble(request).await?.view;
+        let mut view = self.setup.engine.assemble(request).await?.into_view();
         let compacted = view.take_compactions();
         let finished = view.finish()?;
         for compacted in compacted {

@@ -24,8 +24,12 @@ use crate::setup;
 use crate::words::{counted, shortened, thousands};
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Assembled {
     engine: String,
+    /// To be added to the system prompt; counted in the manifest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_prompt_addition: Option<String>,
     messages: Box<RawValue>,
     manifest: Manifest,
 }
@@ -55,7 +59,10 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     let turn = TurnContext { now, last_request: last, ids, profile: fitted.profile };
     let session_id = transcript.header().id.clone().unwrap_or_default();
     let request = AssembleRequest { session_id, view, turn };
-    let mut view = setup::block_on(fitted.engine.assemble(request))?.view;
+    let mut view = setup::block_on(fitted.engine.assemble(request))?.into_view();
+    for warning in fitted.engine.take_warnings() {
+        out.warn(warning);
+    }
     view.finish()?;
     let compactions = view.take_compactions();
     let forms = view.take_projections();
@@ -77,7 +84,9 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     let manifest = view.manifest();
     if args.json {
         let engine = fitted.engine.info().id.to_string();
-        out.json(&Assembled { engine, messages: messages(&view, args.to)?, manifest })?;
+        let system_prompt_addition = view.system_addition().map(str::to_owned);
+        let messages = messages(&view, args.to)?;
+        out.json(&Assembled { engine, system_prompt_addition, messages, manifest })?;
     } else {
         print(&manifest, &ShortIds::of(&transcript), out)?;
     }

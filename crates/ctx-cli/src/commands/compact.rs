@@ -98,6 +98,9 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
     let waiting = out.waiting("compacting");
     let result = setup::block_on(fitted.engine.compact(request))?;
     waiting.finish_and_clear();
+    for warning in fitted.engine.take_warnings() {
+        out.warn(warning);
+    }
     let mut entry_id = None;
     if let Some(compacted) = result.result.as_ref().filter(|_| !args.dry_run) {
         let id = store_compaction(&home, &args.session, leaf.as_ref(), compacted, now)?;

@@ -32,6 +32,9 @@ pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<E
         bar.set_position(done as u64);
     }))?;
     bar.finish_and_clear();
+    for warning in replay.engine.take_warnings() {
+        out.warn(warning);
+    }
     if report.requests.is_empty() {
         out.warn("the transcript holds no answer of a model, so there is no request to replay");
     }

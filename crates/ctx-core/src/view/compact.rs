@@ -31,7 +31,7 @@ impl ContextView {
         layer: impl Into<Cow<'static, str>>,
         reason: impl Into<Cow<'static, str>>,
     ) -> Result<Tokens> {
-        let first_kept = self.cut_at(&compacted)?;
+        let first_kept = self.cut_at(&compacted.first_kept_entry_id)?;
         let forms = self.forms_of(&compacted)?;
         let why = Why::new(layer, reason);
         let before = self.total();
@@ -73,9 +73,13 @@ impl ContextView {
         std::mem::take(&mut self.compactions)
     }
 
-    /// Where the kept part begins.
-    fn cut_at(&self, compacted: &Compacted) -> Result<usize> {
-        let id = &compacted.first_kept_entry_id;
+    /// The position of the first entry that a compaction keeps.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Contract`] if the entry is not in the request, or if the cut before it lies
+    /// between a tool call and its results.
+    pub fn cut_at(&self, id: &EntryId) -> Result<usize> {
         let refused = |message| {
             Error::new(ErrorKind::Contract, message)
                 .with("firstKeptEntryId", id)

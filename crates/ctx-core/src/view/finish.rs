@@ -28,6 +28,8 @@ pub(super) struct Sent {
     total: u64,
     /// System prompt and tool schemas.
     fixed: (Tokens, Tokens),
+    /// What an engine added to the system prompt.
+    addition: Option<String>,
     /// What [`Finished::unchanged_prefix`] said.
     unchanged_prefix: Tokens,
     edits: usize,
@@ -70,7 +72,8 @@ impl ContextView {
     fn prefix(&self) -> Tokens {
         let sent = &self.sent;
         let fixed = (self.ledger.system(), self.ledger.tools());
-        if sent.nodes == 0 || fixed != sent.fixed {
+        let same_system = fixed == sent.fixed && self.system_addition == sent.addition;
+        if sent.nodes == 0 || !same_system {
             return Tokens::ZERO;
         }
         let messages = if sent.dirty >= sent.nodes {
@@ -120,5 +123,6 @@ impl ContextView {
         self.sent.dirty = self.sent.nodes;
         self.sent.total = self.total;
         self.sent.fixed = (self.ledger.system(), self.ledger.tools());
+        self.sent.addition.clone_from(&self.system_addition);
     }
 }

@@ -4,10 +4,12 @@ use crate::CallId;
 
 use super::ContextView;
 
-/// Where a node stands. Nodes are sorted by `seq`; `key` tells apart those that share one, and
-/// stays with its node for good.
+/// Where a node stands, for as long as it is not moved: see [`ContextView::position`]. Unlike a
+/// position it holds when other nodes come and go.
+// Nodes are sorted by `seq`; `key` tells apart those that share one, and stays with its node for
+// good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub struct Place {
     pub(super) seq: u64,
     pub(super) key: u64,
 }
@@ -53,11 +55,19 @@ impl ContextView {
         group
     }
 
-    /// The position of a node, unless it was swept away.
-    pub(super) fn position(&self, place: Place) -> Option<usize> {
+    /// The position of a node, unless it was moved or swept away.
+    #[must_use]
+    pub fn position(&self, place: Place) -> Option<usize> {
         let from = self.nodes.partition_point(|n| n.seq < place.seq);
         let same_seq = self.nodes[from..].iter().take_while(|n| n.seq == place.seq);
         same_seq.zip(from..).find(|(n, _)| n.key == place.key).map(|(_, at)| at)
+    }
+
+    /// The positions of all nodes of the group that holds position `at`, in order: a tool call and
+    /// its results, or one message on its own.
+    #[must_use]
+    pub fn group_at(&self, at: usize) -> Vec<usize> {
+        self.nodes.get(at).map(|node| self.positions_of(node.group)).unwrap_or_default()
     }
 
     /// The positions of all nodes of a group, in order.

@@ -4,6 +4,7 @@ mod append;
 mod arrange;
 mod compact;
 mod edit;
+mod engine;
 mod finish;
 mod forms;
 mod group;
@@ -13,10 +14,12 @@ mod protected;
 mod report;
 mod shrink;
 
-use crate::{Compacted, Edit, TokenLedger, Tokens};
+use crate::{Compacted, Edit, EngineNote, TokenLedger, Tokens};
 
 pub use arrange::MISSING_RESULT_NOTICE;
+pub use engine::ViewId;
 pub use finish::Finished;
+pub use group::Place;
 pub use node::{Node, NodeState};
 pub use pairs::check_pairs;
 pub use protected::common_cap;
@@ -57,6 +60,7 @@ const SEQ_STEP: u64 = 1 << 20;
 /// ```
 #[derive(Debug)]
 pub struct ContextView {
+    id: ViewId,
     ledger: TokenLedger,
     /// In the order of the request. Dropped ones stay until the next `finish`.
     nodes: Vec<Node>,
@@ -80,6 +84,8 @@ pub struct ContextView {
     forms: forms::Forms,
     compactions: Vec<Compacted>,
     sent: finish::Sent,
+    system_addition: Option<String>,
+    engine: Option<EngineNote>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +106,7 @@ impl ContextView {
     #[must_use]
     pub fn new(ledger: TokenLedger) -> Self {
         Self {
+            id: ViewId::default(),
             ledger,
             nodes: Vec::new(),
             gone: Vec::new(),
@@ -118,6 +125,8 @@ impl ContextView {
             forms: forms::Forms::default(),
             compactions: Vec::new(),
             sent: finish::Sent::default(),
+            system_addition: None,
+            engine: None,
         }
     }
 

@@ -150,6 +150,12 @@ impl Node {
         self.group
     }
 
+    /// Where it stands.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place { seq: self.seq, key: self.key }
+    }
+
     /// In which form it goes out.
     #[must_use]
     pub fn state(&self) -> NodeState {

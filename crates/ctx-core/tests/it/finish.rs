@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctx_core::{
-    Block, ContextView, Entry, Finished, Manifest, Message, NodeState, Projection, Role,
+    Block, ContextView, Counter, Entry, Finished, Manifest, Message, NodeState, Projection, Role,
     TokenLedger, Tokens, check_pairs,
 };
 use proptest::prelude::*;
@@ -230,4 +230,23 @@ proptest! {
         run.append(Message::text(Role::User, "thanks"));
         run.finish();
     }
+}
+
+#[test]
+fn what_an_engine_adds_to_the_system_prompt_is_counted_and_ends_the_cached_prefix() {
+    let ledger = TokenLedger::new(Counter::default(), Tokens(16_000), Tokens(4_000));
+    let mut view = ContextView::new(ledger);
+    view.append(Arc::new(Entry::held("a", Message::text(Role::User, "hello")))).unwrap();
+    let plain = view.finish().unwrap().tokens;
+    let room = view.ledger().budget();
+    let mut assemble = |addition: Option<&str>| {
+        view.set_system_addition(addition.map(str::to_owned));
+        let finished = view.finish().unwrap();
+        (finished.tokens, finished.unchanged_prefix > Tokens::ZERO, view.ledger().budget())
+    };
+    let added = Counter::default().text("remember this");
+    assert_eq!(assemble(Some("remember this")), (plain + added, false, room - added));
+    assert_eq!(assemble(Some("remember this")), (plain + added, true, room - added));
+    assert_eq!(assemble(Some("remember thus")), (plain + added, false, room - added));
+    assert_eq!(assemble(None), (plain, false, room));
 }

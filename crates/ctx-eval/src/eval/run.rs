@@ -137,7 +137,7 @@ impl<'a> Run<'a> {
                 };
                 let session_id = self.setup.session.path.clone();
                 let request = AssembleRequest { session_id, view, turn };
-                view = contender.engine.assemble(request).await?.view;
+                view = contender.engine.assemble(request).await?.into_view();
                 for compacted in view.take_compactions() {
                     let receipt = receipt_of(&compacted);
                     self.sums.calls += receipt.as_ref().map_or(0, |r| r.calls.len() as u64);
