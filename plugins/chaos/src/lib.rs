@@ -1,19 +1,23 @@
-//! Under way.
+//! An engine that misbehaves on command, to test hosts with.
+//!
+//! Without a fault it keeps all messages and leaves compaction to its host. What it can be told is in
+//! [`Fault`].
+//!
+//! | file | what it does |
+//! |---|---|
+//! | fault | the faults, and when one strikes |
+//! | engine | faults of an engine that answers |
+//! | bytes | faults of the bytes it answers with |
+//! | library | both behind the C ABI |
+//! | process | both behind a pipe |
 
-use ctx_engine_sdk::{Assembled, Engine, Hello, Host, Info, Result, Session};
+mod bytes;
+mod engine;
+mod fault;
+mod library;
+mod process;
 
-/// The engine.
-#[derive(Debug)]
-pub struct Chaos;
-
-impl Engine for Chaos {
-    fn hello(_: &Hello, _: &mut Host<'_>) -> Result<(Self, Info)> {
-        Ok((Self, Info::new("chaos", env!("CARGO_PKG_VERSION"))))
-    }
-
-    fn assemble(&mut self, _: &Session, _: &mut Host<'_>) -> Result<Assembled> {
-        Ok(Assembled::default())
-    }
-}
-
-ctx_engine_sdk::export_engine!(Chaos);
+pub use engine::Chaos;
+pub use fault::{Fault, Orders};
+pub use library::ctx_engine_v1;
+pub use process::{serve, serve_on};

@@ -1,5 +1,5 @@
 //! The engine as a process.
 
 fn main() -> std::io::Result<()> {
-    ctx_engine_sdk::serve::<chaos::Chaos>()
+    chaos::serve()
 }

@@ -1,0 +1,143 @@
+/* A context engine in plain C: keeps the newest messages, `KEEP` of them.
+ *
+ * It needs no JSON library. Of a call it looks for two members of the outermost object, "id" and
+ * "verb", and it answers with constant text. The host knows sizes and groups, keeps what must stay
+ * and does not split tool calls from their results, so an engine can be as small as this.
+ */
+#include "ctx_engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEEP 64
+
+/* A place in the bytes of a call. */
+typedef struct cursor {
+    const char *at, *end;
+} cursor;
+
+static void skip_space(cursor *c) {
+    while (c->at < c->end && strchr(" \t\r\n", *c->at) && *c->at) c->at++;
+}
+
+/* Steps over a string, and gives what is between its quotes. */
+static int read_string(cursor *c, const char **text, size_t *len) {
+    if (c->at >= c->end || *c->at != '"') return 0;
+    *text = ++c->at;
+    while (c->at < c->end && *c->at != '"') c->at += *c->at == '\\' ? 2 : 1;
+    if (c->at >= c->end) return 0;
+    *len = (size_t)(c->at++ - *text);
+    return 1;
+}
+
+/* Steps over any value: up to the comma or bracket behind it. Nothing recurses, so deep nesting
+ * costs no stack. */
+static int skip_value(cursor *c) {
+    const char *text;
+    size_t len, depth = 0;
+    while (c->at < c->end) {
+        char byte = *c->at;
+        if (byte == '"') {
+            if (!read_string(c, &text, &len)) return 0;
+            continue;
+        }
+        if (depth == 0 && (byte == ',' || byte == '}')) return 1;
+        if (byte == '{' || byte == '[') depth++;
+        if (byte == '}' || byte == ']') depth--;
+        c->at++;
+    }
+    return 0;
+}
+
+/* Finds "id" and "verb" of the outermost object, wherever they stand in it. */
+static int read_call(ctx_bytes call, unsigned long long *id, const char **verb, size_t *verb_len) {
+    cursor c = {(const char *)call.data, (const char *)call.data + call.len};
+    int found = 0;
+    skip_space(&c);
+    if (c.at >= c.end || *c.at++ != '{') return 0;
+    while (found != 3) {
+        const char *name;
+        size_t len;
+        skip_space(&c);
+        if (!read_string(&c, &name, &len)) return 0;
+        skip_space(&c);
+        if (c.at >= c.end || *c.at++ != ':') return 0;
+        skip_space(&c);
+        if (len == 2 && memcmp(name, "id", 2) == 0) {
+            for (*id = 0; c.at < c.end && *c.at >= '0' && *c.at <= '9'; c.at++)
+                *id = *id * 10 + (unsigned long long)(*c.at - '0');
+            found |= 1;
+        } else if (len == 4 && memcmp(name, "verb", 4) == 0) {
+            if (!read_string(&c, verb, verb_len)) return 0;
+            found |= 2;
+        } else if (!skip_value(&c)) {
+            return 0;
+        }
+        skip_space(&c);
+        if (found != 3 && (c.at >= c.end || *c.at++ != ',')) return 0;
+    }
+    return 1;
+}
+
+static int is(const char *verb, size_t len, const char *name) {
+    return len == strlen(name) && memcmp(verb, name, len) == 0;
+}
+
+#define TEXT(x) #x
+#define NUMBER(x) TEXT(x)
+
+static const char *answer_to(const char *verb, size_t len) {
+    if (is(verb, len, "hello"))
+        return "\"ok\":{\"protocol\":\"1.0\",\"id\":\"c-minimal\",\"name\":\"c-minimal\","
+               "\"version\":\"0.1.0\",\"contents\":false,\"ownsCompaction\":false,\"verbs\":[]}";
+    if (is(verb, len, "assemble")) return "\"ok\":{\"keepLast\":" NUMBER(KEEP) "}";
+    if (is(verb, len, "ingest")) return "\"ok\":{\"ingested\":true}";
+    if (is(verb, len, "compact"))
+        return "\"ok\":{\"ok\":false,\"compacted\":false,"
+               "\"reason\":\"c-minimal leaves compaction to its host\"}";
+    if (is(verb, len, "dispose")) return "\"ok\":{}";
+    return "\"error\":{\"kind\":\"unsupported\",\"message\":\"c-minimal does not know this verb\"}";
+}
+
+/* The engine keeps nothing, but a host needs an address. */
+static char nothing;
+
+static int32_t create(const ctx_host_v1 *host, void **engine) {
+    if (!host || !engine) return CTX_MISUSED;
+    *engine = &nothing;
+    return CTX_OK;
+}
+
+static int32_t call(void *engine, ctx_bytes bytes, ctx_buffer *answer) {
+    unsigned long long id = 0;
+    const char *verb = NULL, *said = NULL;
+    size_t verb_len = 0;
+    if (!engine || !answer || (!bytes.data && bytes.len)) return CTX_MISUSED;
+    if (bytes.len && read_call(bytes, &id, &verb, &verb_len))
+        said = answer_to(verb, verb_len);
+    else
+        said = "\"error\":{\"kind\":\"badRequest\",\"message\":\"a call has an id and a verb\"}";
+    /* Twenty digits, braces, "id": and an end. */
+    size_t capacity = strlen(said) + 40;
+    char *text = malloc(capacity);
+    if (!text) return CTX_PANICKED;
+    int len = snprintf(text, capacity, "{\"id\":%llu,%s}", id, said);
+    answer->data = (uint8_t *)text;
+    answer->len = (size_t)len;
+    answer->capacity = capacity;
+    return CTX_OK;
+}
+
+static void release(ctx_buffer answer) { free(answer.data); }
+
+/* Calls take no time: there is nothing to stop. */
+static void cancel(void *engine) { (void)engine; }
+
+static void destroy(void *engine) { (void)engine; }
+
+const ctx_engine_table_v1 *ctx_engine_v1(void) {
+    static const ctx_engine_table_v1 table = {sizeof(ctx_engine_table_v1), CTX_ENGINE_ABI, create,
+                                              call, release, cancel, destroy};
+    return &table;
+}

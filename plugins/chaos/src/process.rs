@@ -1,0 +1,64 @@
+//! The engine behind a pipe: its own loop, because the SDK's would not send what is no answer.
+
+use std::io::{self, BufRead, Write};
+use std::sync::atomic::AtomicBool;
+
+use ctx_engine_sdk::protocol::Incoming;
+use ctx_engine_sdk::{Carry, Driver, Error, Result};
+
+use crate::bytes::Spoiler;
+use crate::engine::Chaos;
+
+/// Serves on stdin and stdout.
+///
+/// # Errors
+///
+/// If a pipe breaks.
+pub fn serve() -> io::Result<()> {
+    serve_on(io::stdin().lock(), io::stdout())
+}
+
+/// As [`serve`], on any pair of pipes.
+///
+/// # Errors
+///
+/// If a pipe breaks.
+pub fn serve_on(input: impl BufRead, output: impl Write) -> io::Result<()> {
+    let mut pipe = Pipe { input, output };
+    let (mut driver, mut spoiler) = (Driver::<Chaos>::default(), Spoiler::default());
+    while let Some(line) = pipe.read()? {
+        let incoming = serde_json::from_slice::<Incoming>(&line);
+        // A cancel comes too late here: the call was answered before it was read.
+        if incoming.is_ok_and(|incoming| incoming.verb.is_none()) {
+            continue;
+        }
+        let answer = driver.answer(&line, &mut pipe, &AtomicBool::new(false));
+        let answer = spoiler.spoil(&line, &answer).unwrap_or(answer);
+        pipe.write(&answer)?;
+    }
+    Ok(())
+}
+
+struct Pipe<R, W> {
+    input: R,
+    output: W,
+}
+
+impl<R: BufRead, W: Write> Pipe<R, W> {
+    fn read(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        Ok((self.input.read_until(b'\n', &mut line)? > 0).then_some(line))
+    }
+
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        self.output.write_all(line)?;
+        self.output.write_all(b"\n")?;
+        self.output.flush()
+    }
+}
+
+impl<R: BufRead, W: Write> Carry for Pipe<R, W> {
+    fn carry(&mut self, _: &[u8]) -> Result<Vec<u8>> {
+        Err(Error::failed("chaos asks its host for nothing"))
+    }
+}
