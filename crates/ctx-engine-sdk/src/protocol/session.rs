@@ -70,7 +70,8 @@ pub struct Turn {
     pub last_request: Option<i64>,
 }
 
-/// What is new in a session since the engine was last told.
+/// What is new in a session since the engine was last told, to be taken in in the order of the
+/// fields: a row that is gone may come again at the end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Update {
@@ -79,7 +80,8 @@ pub struct Update {
     /// Rows that go out no more.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gone: Vec<String>,
-    /// Rows that go out in another form, or whose `keep` changed.
+    /// Rows that go out in another form, or whose `keep` or `group` changed. One that comes without
+    /// its message has the one it had.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<Row>,
     /// Rows at the end, oldest first. One that was ingested comes without its message.
