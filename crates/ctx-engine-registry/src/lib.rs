@@ -8,6 +8,8 @@
 mod config;
 #[cfg(feature = "plugins")]
 pub mod find;
+#[cfg(feature = "plugins")]
+pub mod foreign;
 mod layered;
 #[cfg(feature = "plugins")]
 pub mod manifest;

@@ -1,0 +1,302 @@
+//! Whether an answer can be carried out. Nothing is changed here.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use ctx_core::{ContextView, Entry, MIN_MESSAGE_TOKENS, Message, Tokens};
+use ctx_engine_sdk::protocol::{Assembled, Outgoing, Plan};
+
+use super::form;
+use super::{Rejection, Told};
+
+/// Where an engine gives no reason.
+const NO_REASON: &str = "planned by the engine";
+
+/// An estimate is remarked upon when it is off by this factor and by this many tokens.
+const OFF: (f64, u64) = (1.5, 2_000);
+
+/// What was there before the engine was asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground<'a> {
+    /// The session, without what was added to the system prompt in an earlier turn.
+    pub view: &'a ContextView,
+    /// What the engine was told of it.
+    pub told: &'a Told,
+    /// Whether the engine runs after another one, and need not make room where that did not.
+    pub adds_only: bool,
+}
+
+/// Something odd in an answer that is carried out all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remark {
+    /// The engine counts otherwise than the host.
+    EstimateOff {
+        /// What the engine takes the messages for.
+        estimated: u64,
+        /// What they measure.
+        counted: Tokens,
+    },
+}
+
+/// A message to be added.
+#[derive(Debug)]
+pub(super) struct Addition {
+    /// The position it shall stand before.
+    pub(super) before: usize,
+    pub(super) entry: Arc<Entry>,
+    pub(super) pinned: bool,
+}
+
+/// An answer that can be carried out on the view it was checked against.
+#[derive(Debug)]
+pub struct Checked {
+    /// A position of each group that goes.
+    pub(super) drops: Vec<usize>,
+    pub(super) forms: Vec<(usize, Message)>,
+    pub(super) pins: Vec<usize>,
+    /// In the order of the request.
+    pub(super) additions: Vec<Addition>,
+    pub(super) reason: String,
+    /// Text to be added to the system prompt.
+    pub system_prompt_addition: Option<String>,
+    /// What the messages measure then.
+    pub tokens: Tokens,
+    /// Oddities.
+    pub remarks: Vec<Remark>,
+}
+
+/// Checks an answer against the view it is about.
+///
+/// # Errors
+///
+/// Why it cannot be carried out.
+pub fn check(answer: Assembled, ground: Ground<'_>) -> Result<Checked, Rejection> {
+    let Assembled { plan, messages, system_prompt_addition, estimated_tokens } = answer;
+    let reason = plan.reason.as_deref().map_or_else(|| NO_REASON.into(), super::rejection::tidy);
+    let edits = match messages {
+        None => Edits::of_plan(&plan, ground)?,
+        Some(_) if !(Plan { reason: None, ..plan.clone() }).is_empty() => {
+            let why = "it has both 'messages' and a plan".to_owned();
+            return Err(Rejection::Malformed { why });
+        }
+        Some(messages) => Edits::of_messages(&messages, ground)?,
+    };
+    let (drops, freed) = edits.groups(ground)?;
+    let view = ground.view;
+    let grown: u64 = edits.forms.values().map(|form| view.ledger().count(form).get()).sum();
+    let shrunk: u64 = edits.forms.keys().map(|&at| view.node(at).tokens().get()).sum();
+    let mut added = 0;
+    for addition in &edits.additions {
+        let tokens = addition.entry.tokens(view.ledger().counter());
+        added += tokens.map_or(u64::from(u32::MAX), Tokens::get);
+    }
+    let tokens = (view.total().get() + grown + added).saturating_sub(freed + shrunk);
+    let checked = Checked {
+        drops,
+        forms: edits.forms.into_iter().collect(),
+        pins: edits.pins,
+        additions: edits.additions,
+        reason,
+        system_prompt_addition: system_prompt_addition.filter(|text| !text.is_empty()),
+        tokens: Tokens::saturating_from(tokens),
+        remarks: remarks(estimated_tokens, tokens),
+    };
+    check_budget(&checked, &edits.dropped, ground)?;
+    Ok(checked)
+}
+
+/// What has to stay may be too large for any plan: then `finish` trims it. But nothing may be added
+/// to what does not fit.
+fn check_budget(
+    checked: &Checked,
+    dropped: &HashSet<usize>,
+    ground: Ground<'_>,
+) -> Result<(), Rejection> {
+    let view = ground.view;
+    let addition = checked.system_prompt_addition.as_deref();
+    let addition = addition.map_or(Tokens::ZERO, |text| view.system_tokens(text));
+    let budget = view.ledger().budget() - addition;
+    let refused = Rejection::OverBudget { tokens: checked.tokens, budget };
+    if addition > Tokens::ZERO && budget < MIN_MESSAGE_TOKENS {
+        return Err(refused);
+    }
+    if checked.tokens <= budget {
+        return Ok(());
+    }
+    let grew = addition > Tokens::ZERO || checked.tokens > view.total();
+    let may_go =
+        |at: usize| view.node(at).is_live() && !dropped.contains(&at) && !view.is_protected(at);
+    let could_go = !checked.additions.is_empty() || (0..view.len()).any(may_go);
+    if grew || (could_go && !ground.adds_only) { Err(refused) } else { Ok(()) }
+}
+
+fn remarks(estimated: Option<u64>, counted: u64) -> Vec<Remark> {
+    let Some(estimated) = estimated else { return Vec::new() };
+    let (least, most) = (estimated.min(counted), estimated.max(counted));
+    let is_off = most - least > OFF.1 && most as f64 > least as f64 * OFF.0;
+    let counted = Tokens::saturating_from(counted);
+    is_off.then_some(Remark::EstimateOff { estimated, counted }).into_iter().collect()
+}
+
+/// An answer by positions.
+#[derive(Default)]
+struct Edits {
+    dropped: HashSet<usize>,
+    forms: HashMap<usize, Message>,
+    pins: Vec<usize>,
+    additions: Vec<Addition>,
+}
+
+impl Edits {
+    fn of_plan(plan: &Plan, ground: Ground<'_>) -> Result<Self, Rejection> {
+        let view = ground.view;
+        let row = |id: &str| ground.told.position(view, id).ok_or_else(|| Rejection::unknown(id));
+        let mut edits = Self::default();
+        for id in &plan.drop {
+            let at = row(id)?;
+            if view.is_protected(at) {
+                return Err(Rejection::ProtectedDropped { id: super::rejection::tidy(id) });
+            }
+            if !edits.dropped.insert(at) {
+                return Err(Rejection::twice(id));
+            }
+        }
+        let mut named = edits.dropped.clone();
+        if let Some(keep) = plan.keep_last {
+            edits.keep_last(keep, view);
+        }
+        for replacement in &plan.replace {
+            let at = row(&replacement.id)?;
+            if !named.insert(at) {
+                return Err(Rejection::twice(&replacement.id));
+            }
+            let form = form::replacement(view.node(at), replacement)?;
+            // What is older than the last rows goes, in whatever form.
+            if !edits.dropped.contains(&at) {
+                edits.forms.insert(at, form);
+            }
+        }
+        let mut new: HashMap<&str, bool> = HashMap::new();
+        for insertion in &plan.insert {
+            let taken = ground.told.position(view, &insertion.id);
+            if taken.is_some_and(|at| !edits.dropped.contains(&at)) {
+                return Err(Rejection::TakenId { id: super::rejection::tidy(&insertion.id) });
+            }
+            if new.insert(&insertion.id, false).is_some() {
+                return Err(Rejection::twice(&insertion.id));
+            }
+            let before = insertion.before.as_deref().map(row).transpose()?;
+            let message = form::insertion(insertion)?;
+            edits.add(&insertion.id, message, before.unwrap_or(view.len()));
+        }
+        for id in &plan.pin {
+            if let Some(pinned) = new.get_mut(id.as_str()) {
+                *pinned = true;
+                continue;
+            }
+            let at = row(id)?;
+            if plan.drop.iter().any(|dropped| dropped == id) {
+                return Err(Rejection::twice(id));
+            }
+            edits.pins.push(at);
+        }
+        for addition in &mut edits.additions {
+            addition.pinned = new.get(&**addition.entry.id()).is_some_and(|pinned| *pinned);
+        }
+        edits.additions.sort_by_key(|addition| addition.before);
+        Ok(edits)
+    }
+
+    /// All that shall go out, named one by one.
+    fn of_messages(messages: &[Outgoing], ground: Ground<'_>) -> Result<Self, Rejection> {
+        let view = ground.view;
+        let mut edits = Self::default();
+        let (mut next, mut new) = (0, Vec::new());
+        let (mut named, mut names) = (HashSet::new(), HashSet::new());
+        for Outgoing { id, message } in messages {
+            if !names.insert(id.as_str()) {
+                return Err(Rejection::twice(id));
+            }
+            match (ground.told.position(view, id), message) {
+                (Some(at), _) if at < next => {
+                    return Err(Rejection::OutOfOrder { id: super::rejection::tidy(id) });
+                }
+                (Some(at), message) => {
+                    for (id, message) in new.drain(..) {
+                        edits.add(id, message, at);
+                    }
+                    next = at + 1;
+                    named.insert(at);
+                    if let Some(message) = message {
+                        let node = view.node(at);
+                        let form = form::form(node, id, message.get())?;
+                        // Who sends everything back has changed only what differs.
+                        if !node.message().is_ok_and(|own| form::same(&own, &form)) {
+                            edits.forms.insert(at, form);
+                        }
+                    }
+                }
+                (None, Some(message)) => {
+                    new.push((id.as_str(), form::addable(id, form::read(message.get())?)?));
+                }
+                (None, None) => return Err(Rejection::unknown(id)),
+            }
+        }
+        for (id, message) in new {
+            edits.add(id, message, view.len());
+        }
+        for (at, node) in view.nodes().iter().enumerate() {
+            if node.is_live() && !named.contains(&at) {
+                if view.is_protected(at) {
+                    let id = super::rejection::tidy(node.entry().id());
+                    return Err(Rejection::ProtectedDropped { id });
+                }
+                edits.dropped.insert(at);
+            }
+        }
+        Ok(edits)
+    }
+
+    fn add(&mut self, id: &str, message: Message, before: usize) {
+        let entry = Arc::new(Entry::held(id, message));
+        self.additions.push(Addition { before, entry, pinned: false });
+    }
+
+    /// Drops what is older than the last rows, but for what must stay and for groups of which a
+    /// part is kept.
+    fn keep_last(&mut self, rows: usize, view: &ContextView) {
+        let mut kept = HashSet::new();
+        let live = (0..view.len()).rev().filter(|&at| view.node(at).is_live());
+        let mut older = Vec::new();
+        for (nth, at) in live.enumerate() {
+            if nth < rows {
+                kept.insert(view.node(at).group());
+            } else {
+                older.push(at);
+            }
+        }
+        let goes = |&at: &usize| !view.is_protected(at) && !kept.contains(&view.node(at).group());
+        self.dropped.extend(older.into_iter().filter(goes));
+    }
+
+    /// A position of each group that is dropped, and the tokens that frees.
+    fn groups(&self, ground: Ground<'_>) -> Result<(Vec<usize>, u64), Rejection> {
+        let view = ground.view;
+        let mut positions: Vec<usize> = self.dropped.iter().copied().collect();
+        positions.sort_unstable();
+        let (mut seen, mut drops, mut freed) = (HashSet::new(), Vec::new(), 0);
+        for at in positions {
+            freed += view.node(at).tokens().get();
+            if !seen.insert(view.node(at).group()) {
+                continue;
+            }
+            drops.push(at);
+            let is_left = |&at: &usize| view.node(at).is_live() && !self.dropped.contains(&at);
+            if let Some(left) = view.group_at(at).into_iter().find(is_left) {
+                let id = super::rejection::tidy(view.node(left).entry().id());
+                return Err(Rejection::GroupSplit { id });
+            }
+        }
+        Ok((drops, freed))
+    }
+}
