@@ -10,6 +10,8 @@ mod config;
 pub mod find;
 #[cfg(feature = "plugins")]
 pub mod foreign;
+#[cfg(feature = "plugins")]
+mod installed;
 mod layered;
 #[cfg(feature = "plugins")]
 pub mod manifest;
@@ -28,7 +30,7 @@ pub use name::EngineName;
 pub use registration::{
     BuildContext, BuildLayer, EngineRegistration, LayerRegistration, ModelWindow, Slot,
 };
-pub use registry::{DEFAULT_ENGINE, EngineEntry, Registry};
+pub use registry::{DEFAULT_ENGINE, EngineEntry, EngineState, Registry};
 
 pub use selection::{SelectFor, SelectedBy, Selection, engines_named, selected_engine};
 

@@ -32,15 +32,35 @@ pub struct EngineEntry {
     /// The id the config selects it by.
     pub id: String,
     /// The slot it fills.
-    pub slot: String,
-    /// The crate that brings it.
+    pub slot: Slot,
+    /// The crate that brings it, or the manifest.
     pub source: String,
-    /// How it is carried: `builtin`.
+    /// How it is carried: `builtin`, `dylib` or `process`.
     pub carrier: String,
+    /// Its version, where that is known.
+    pub version: Option<String>,
+    /// Whether it may be used: `ok`, or `refused`.
+    pub state: EngineState,
+    /// Why it is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What to do about that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
     /// One line for people.
     pub about: String,
-    /// Whether the config selects it.
+    /// Whether the config selects it, where no agent and no model has another.
     pub selected: bool,
+}
+
+/// Whether an engine may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum EngineState {
+    /// It is built in, or was found sound.
+    Ok,
+    /// It is installed, and something is wrong with it.
+    Refused,
 }
 
 /// Layers and engines by id.
@@ -48,22 +68,29 @@ pub struct EngineEntry {
 pub struct Registry {
     layers: Vec<LayerRegistration>,
     engines: BTreeMap<(Slot, &'static str), EngineRegistration>,
+    #[cfg(feature = "plugins")]
+    pub(crate) search: crate::find::Search,
 }
 
 impl Registry {
-    /// Gathers everything that is linked into this program.
+    /// Gathers everything that is linked into this program. With the feature `plugins`, engines
+    /// are looked for in the places that the environment names, once one is asked for that is not
+    /// linked.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Conflict`] when two crates claim one id; it names both.
     pub fn collect() -> Result<Self> {
-        Self::from_parts(
+        let registry = Self::from_parts(
             inventory::iter::<LayerRegistration>.into_iter().copied(),
             inventory::iter::<EngineRegistration>.into_iter().copied(),
-        )
+        )?;
+        #[cfg(feature = "plugins")]
+        let registry = registry.with_search(crate::find::Search::from_env());
+        Ok(registry)
     }
 
-    /// A registry of the given parts, for hosts that choose by hand.
+    /// A registry of the given parts, for hosts that choose by hand. Nothing else is looked for.
     ///
     /// # Errors
     ///
@@ -99,39 +126,57 @@ impl Registry {
         self.engines.values()
     }
 
-    /// The engines, as a list for people; `selected` is what the config names.
+    /// The engines, as a list for people: those that are linked, then those that are installed.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`].
     pub fn engine_list(&self, config: &crate::Config) -> Result<Vec<EngineEntry>> {
         let selected = selected_engine(config)?;
-        Ok(self
-            .engines()
-            .map(|engine| EngineEntry {
-                id: engine.id.to_owned(),
-                slot: engine.slot.key().to_owned(),
-                source: engine.source.to_owned(),
-                carrier: "builtin".to_owned(),
-                about: engine.about.to_owned(),
-                selected: engine.slot == Slot::ContextEngine && engine.id == selected,
-            })
-            .collect())
+        let list = self.engines().map(|engine| EngineEntry {
+            id: engine.id.to_owned(),
+            slot: engine.slot,
+            source: engine.source.to_owned(),
+            carrier: "builtin".to_owned(),
+            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            state: EngineState::Ok,
+            reason: None,
+            hint: None,
+            about: engine.about.to_owned(),
+            selected: engine.slot == Slot::ContextEngine && engine.id == selected,
+        });
+        #[cfg(feature = "plugins")]
+        let list = list.chain(self.installed(config, &selected)?);
+        Ok(list.collect())
     }
 
-    /// Checks what only a list of what is linked can tell of a configuration: that the engine it
-    /// selects is there.
+    /// Checks what only a list of engines can tell of a configuration: that each engine it selects,
+    /// for everything or for an agent or a model, is there and may be used.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] for an engine nobody registered; it lists the known ones.
+    /// [`ErrorKind::NotFound`] for an engine nobody has; it lists the known ones. For one that is
+    /// installed and refused, the reason.
     pub fn check(&self, config: &crate::Config) -> Result<()> {
-        self.check_engine(&selected_engine(config)?)
+        let named = crate::engines_named(config)?;
+        named.iter().try_for_each(|(key, id)| self.check_engine(id).map_err(|e| e.with("key", key)))
     }
 
-    /// Refuses an engine id nobody registered.
+    /// Refuses an engine id that is neither linked nor installed, or that may not be used.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`]; it lists the known ones.
+    /// As [`Registry::check`].
     pub fn check_engine(&self, id: &str) -> Result<()> {
-        self.engine(id).map(drop)
+        match self.linked(id) {
+            Some(_) => Ok(()),
+            None => self.check_installed(id),
+        }
+    }
+
+    #[cfg(not(feature = "plugins"))]
+    fn check_installed(&self, id: &str) -> Result<()> {
+        Err(self.unknown_engine(id))
     }
 
     /// Builds the layers that the configuration leaves on, in their order.
@@ -161,18 +206,20 @@ impl Registry {
     }
 
     fn engine(&self, id: &str) -> Result<&EngineRegistration> {
-        self.engines
-            .values()
-            .find(|engine| engine.slot == Slot::ContextEngine && engine.id == id)
-            .ok_or_else(|| self.unknown_engine(id))
+        self.linked(id).ok_or_else(|| self.unknown_engine(id))
     }
 
-    fn unknown_engine(&self, id: &str) -> Error {
-        let known: Vec<_> = self
-            .engines()
-            .filter(|engine| engine.slot == Slot::ContextEngine)
-            .map(|engine| engine.id)
-            .collect();
+    /// The engine of that id that is linked. Nothing that is installed can take its place.
+    pub(crate) fn linked(&self, id: &str) -> Option<&EngineRegistration> {
+        self.engines.values().find(|e| e.slot == Slot::ContextEngine && e.id == id)
+    }
+
+    pub(crate) fn unknown_engine(&self, id: &str) -> Error {
+        let linked = self.engines().filter(|engine| engine.slot == Slot::ContextEngine);
+        let known = linked.map(|engine| engine.id.to_owned());
+        #[cfg(feature = "plugins")]
+        let known = known.chain(self.search.list().engines.into_iter().map(|e| e.name.into()));
+        let known: Vec<String> = known.collect();
         Error::new(ErrorKind::NotFound, format!("no context engine '{id}'"))
             .with("known", known.join(", "))
             .hint("set plugins.slots.contextEngine, or --engine, to one of the known ids")

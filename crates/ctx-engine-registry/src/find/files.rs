@@ -67,6 +67,7 @@ pub(super) fn read_manifest(path: &Path) -> Result<String> {
     String::from_utf8(bytes).map_err(|e| {
         Error::new(ErrorKind::Config, "the manifest is no text")
             .with("path", path.display())
+            .hint("a manifest is TOML, in UTF-8")
             .source(e)
     })
 }

@@ -1,1 +1,348 @@
+//! Engines that are found, and those that are refused before any of their code runs.
+#![cfg(unix)]
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+
+use ctx_core::ErrorKind;
+use tempfile::TempDir;
+
+use super::*;
+use crate::manifest::this_platform;
+
+/// A folder to be searched, with `demo` in it: a script, found and sound.
+struct Room {
+    folder: TempDir,
+}
+
+const SCRIPT: &[u8] = b"#!/bin/sh\nexit 0\n";
+
+impl Room {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        let room = Self { folder };
+        room.put("demo", SCRIPT, 0o755);
+        room.describe("demo.toml", "demo", "command = \"demo\"", SCRIPT);
+        room
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn put(&self, name: &str, bytes: &[u8], mode: u32) {
+        let path = self.path(name);
+        let folder = path.parent().unwrap();
+        if !folder.exists() {
+            fs::create_dir_all(folder).unwrap();
+            fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap();
+        }
+        fs::write(&path, bytes).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// Writes a manifest whose platform table says `file`, with the hash of `bytes`.
+    fn describe(&self, at: &str, name: &str, file: &str, bytes: &[u8]) {
+        let hash = sha256_of(bytes);
+        let text = format!(
+            "manifest_version = 1\nname = \"{name}\"\nversion = \"0.1.0\"\ncontract = [\"1.0\"]\n\
+             [platform.{}]\n{file}\nsha256 = \"{hash}\"\n",
+            this_platform()
+        );
+        self.put(at, text.as_bytes(), 0o644);
+    }
+
+    /// Puts a library of those bytes in the place of the script.
+    fn library(&self, bytes: &[u8]) {
+        self.put("libdemo.so", bytes, 0o644);
+        self.describe("demo.toml", "demo", "library = \"libdemo.so\"", bytes);
+    }
+
+    fn search(&self) -> Search {
+        Search::default().with_list(self.folder.path().as_os_str())
+    }
+
+    fn refused(&self) -> ctx_core::Error {
+        let error = self.search().find("demo").unwrap_err();
+        assert!(error.hint_text().is_some(), "{error}");
+        error
+    }
+}
+
+/// A library made by the system's C compiler.
+fn compiled(source: &str) -> Vec<u8> {
+    let folder = TempDir::new().unwrap();
+    let (from, to) = (folder.path().join("a.c"), folder.path().join("a.so"));
+    fs::write(&from, source).unwrap();
+    let status = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&to).arg(&from).status();
+    assert!(status.unwrap().success());
+    fs::read(to).unwrap()
+}
+
+const WITH_ENTRY: &str = "const void *ctx_engine_v1(void) { return 0; }";
+
+/// The header of an ELF library for 64-bit machines, and nothing behind it.
+fn elf_header(machine: u16, bits: u8) -> Vec<u8> {
+    let mut header = vec![0; 64];
+    header[..7].copy_from_slice(&[0x7f, b'E', b'L', b'F', bits, 1, 1]);
+    header[16..18].copy_from_slice(&3u16.to_le_bytes());
+    header[18..20].copy_from_slice(&machine.to_le_bytes());
+    header[20..24].copy_from_slice(&1u32.to_le_bytes());
+    let (size_at, size) = if bits == 2 { (52, 64u16) } else { (40, 52) };
+    header[size_at..size_at + 2].copy_from_slice(&size.to_le_bytes());
+    header
+}
+
+#[test]
+fn a_script_with_its_manifest_is_found() {
+    let room = Room::new();
+    let found = room.search().find("demo").unwrap();
+    let program = room.path("demo").canonicalize().unwrap();
+    assert_eq!(found.path(), program);
+    assert_eq!(found.file, EngineFile::Command { program, args: Vec::new() });
+    assert_eq!(found.carried_by(Trust::InProcess), CarriedBy::Process);
+    assert_eq!(found.place, PlaceKind::Variable);
+}
+
+#[test]
+fn a_library_is_found_and_runs_apart_unless_it_is_trusted() {
+    let room = Room::new();
+    room.library(&compiled(WITH_ENTRY));
+    let found = room.search().find("demo").unwrap();
+    assert!(matches!(&found.file, EngineFile::Library(path) if path.ends_with("libdemo.so")));
+    assert_eq!(found.carried_by(Trust::default()), CarriedBy::Process);
+    assert_eq!(found.carried_by(Trust::InProcess), CarriedBy::Dylib);
+}
+
+#[test]
+fn an_interpreter_is_looked_for_in_path_and_gets_the_script_first() {
+    let room = Room::new();
+    let by = |name: &str| {
+        let file = format!("command = \"demo\"\ninterpreter = \"{name}\"\nargs = [\"-q\"]");
+        room.describe("demo.toml", "demo", &file, SCRIPT);
+    };
+    by("sh");
+    // What an interpreter reads need not be executable.
+    fs::set_permissions(room.path("demo"), Permissions::from_mode(0o644)).unwrap();
+    let EngineFile::Command { program, args } = room.search().find("demo").unwrap().file else {
+        panic!("it is a command")
+    };
+    assert!(program.is_absolute() && program.ends_with("sh"), "{program:?}");
+    assert_eq!(args, [room.path("demo").canonicalize().unwrap().into_os_string(), "-q".into()]);
+    by("no-such-interpreter");
+    assert!(room.refused().to_string().contains("no-such-interpreter"));
+}
+
+#[test]
+fn a_bad_library_is_refused_with_the_reason() {
+    let whole = compiled(WITH_ENTRY);
+    let other = if std::env::consts::ARCH == "aarch64" { 62 } else { 183 };
+    for (bytes, kind, words) in [
+        (b"int main() {}\n".to_vec(), ErrorKind::Corrupt, "no library and no program"),
+        (SCRIPT.to_vec(), ErrorKind::Corrupt, "no library and no program"),
+        (Vec::new(), ErrorKind::Corrupt, "no library and no program"),
+        (elf_header(other, 2), ErrorKind::Capability, "for another platform"),
+        (elf_header(3, 1), ErrorKind::Capability, "for another platform"),
+        (whole[..whole.len() / 2].to_vec(), ErrorKind::Corrupt, "damaged"),
+        (whole[..40].to_vec(), ErrorKind::Corrupt, "damaged"),
+        (compiled("int other(void) { return 0; }"), ErrorKind::Contract, "no ctx_engine_v1"),
+        (
+            compiled(
+                "static int ctx_engine_v1(void) { return 0; } void *f(void) { return ctx_engine_v1; }",
+            ),
+            ErrorKind::Contract,
+            "no ctx_engine_v1",
+        ),
+        // Undefined, as in a library that only calls it.
+        (
+            compiled("extern int ctx_engine_v1(void); int f(void) { return ctx_engine_v1(); }"),
+            ErrorKind::Contract,
+            "no ctx_engine_v1",
+        ),
+    ] {
+        let room = Room::new();
+        room.library(&bytes);
+        let error = room.refused();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(words), "{words}: {error}");
+        assert!(error.to_string().contains("libdemo.so"), "{error}");
+    }
+}
+
+#[test]
+fn no_cut_and_no_flipped_byte_of_a_library_does_any_harm() {
+    let whole = compiled(WITH_ENTRY);
+    for at in (0..whole.len()).step_by(97) {
+        let cut = kind_of("a.so", &whole[..at]);
+        assert!(cut.is_err() || at > whole.len() / 2, "cut at {at}: {cut:?}");
+        let mut flipped = whole.clone();
+        flipped[at] ^= 0xff;
+        // Some bytes do not matter; what counts is that looking at them ends.
+        drop(kind_of("a.so", &flipped));
+    }
+}
+
+#[test]
+fn a_file_that_is_not_the_one_described_is_refused() {
+    let room = Room::new();
+    room.put("demo", b"#!/bin/sh\nexit 1\n", 0o755);
+    let error = room.refused();
+    assert!(error.to_string().contains(&sha256_of(SCRIPT)), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn what_others_can_write_to_is_refused() {
+    for name in ["demo", "demo.toml", ""] {
+        for (mode, who) in [(0o757, "everybody"), (0o775, "group"), (0o777, "everybody")] {
+            let room = Room::new();
+            fs::set_permissions(room.path(name), Permissions::from_mode(mode)).unwrap();
+            let error = room.refused();
+            assert!(error.to_string().contains(who), "{name:?} {mode:o}: {error}");
+            assert!(error.hint_text().unwrap().contains("chmod go-w"));
+        }
+    }
+    // Somebody could put another folder in its place.
+    let room = Room::new();
+    room.put("inner/demo", SCRIPT, 0o755);
+    room.describe("inner/demo.toml", "demo", "command = \"demo\"", SCRIPT);
+    fs::set_permissions(room.folder.path(), Permissions::from_mode(0o777)).unwrap();
+    let search = Search::default().with_list(room.path("inner").as_os_str());
+    assert!(search.find("demo").unwrap_err().to_string().contains("everybody"));
+    fs::set_permissions(room.folder.path(), Permissions::from_mode(0o1777)).unwrap();
+    assert!(search.find("demo").is_ok());
+}
+
+#[test]
+fn links_out_of_the_folder_are_refused_and_those_inside_are_followed() {
+    let room = Room::new();
+    let elsewhere = Room::new();
+    fs::remove_file(room.path("demo")).unwrap();
+    symlink(elsewhere.path("demo"), room.path("demo")).unwrap();
+    assert!(room.refused().to_string().contains("out of the engine's folder"));
+    fs::remove_file(room.path("demo")).unwrap();
+    room.put("demo-1", SCRIPT, 0o755);
+    symlink("demo-1", room.path("demo")).unwrap();
+    assert!(room.search().find("demo").is_ok());
+    fs::remove_file(room.path("demo.toml")).unwrap();
+    symlink(elsewhere.path("demo.toml"), room.path("demo.toml")).unwrap();
+    assert!(room.refused().to_string().contains("out of the engine's folder"));
+}
+
+#[test]
+fn only_a_regular_file_with_the_right_name_and_rights_is_taken() {
+    let room = Room::new();
+    fs::set_permissions(room.path("demo"), Permissions::from_mode(0o644)).unwrap();
+    assert!(room.refused().to_string().contains("may not be run"));
+    fs::remove_file(room.path("demo")).unwrap();
+    assert_eq!(room.refused().kind(), ErrorKind::NotFound);
+    fs::create_dir(room.path("demo")).unwrap();
+    assert!(room.refused().to_string().contains("no regular file"));
+    // Opening a pipe would wait for ever.
+    fs::remove_file(room.path("demo.toml")).unwrap();
+    assert!(Command::new("mkfifo").arg(room.path("demo.toml")).status().unwrap().success());
+    assert!(room.refused().to_string().contains("no regular file"));
+    fs::remove_file(room.path("demo.toml")).unwrap();
+    room.describe("demo.toml", "other", "command = \"demo\"", SCRIPT);
+    assert!(room.refused().to_string().contains("'other'"));
+    room.put("demo.toml", &[b'#'; 70_000], 0o644);
+    assert!(room.refused().to_string().contains("too large"));
+    room.put("demo.toml", b"\xff\xfe", 0o644);
+    assert!(room.refused().to_string().contains("no text"));
+}
+
+#[test]
+fn a_file_that_changes_after_the_check_is_noticed() {
+    let room = Room::new();
+    let found = room.search().find("demo").unwrap();
+    assert!(found.check_unchanged().is_ok());
+    // As an attacker would: other content of the same size, moved into place.
+    room.put("new", b"#!/bin/sh\nexit 9\n", 0o755);
+    fs::rename(room.path("new"), room.path("demo")).unwrap();
+    assert_eq!(found.check_unchanged().unwrap_err().kind(), ErrorKind::Conflict);
+    fs::remove_file(room.path("demo")).unwrap();
+    assert_eq!(found.check_unchanged().unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn the_first_that_is_there_decides_and_the_trace_tells_the_way() {
+    let (first, second) = (Room::new(), Room::new());
+    fs::remove_file(first.path("demo.toml")).unwrap();
+    let list = std::env::join_paths([
+        Path::new("relative"),
+        Path::new(""),
+        &first.path("absent"),
+        first.folder.path(),
+        second.folder.path(),
+    ]);
+    let search = Search::default().with_list(&list.unwrap()).with_user("relative-home");
+    let outcomes = |trace: &Trace| trace.steps.iter().map(|s| s.outcome).collect::<Vec<_>>();
+    use Outcome::*;
+    let (found, trace) = search.find_traced("demo");
+    assert_eq!(found.unwrap().manifest_path, second.path("demo.toml"));
+    assert_eq!(outcomes(&trace), [PassedOver, Absent, Absent, Absent, Absent, Found]);
+    assert!(trace.steps[0].reason.as_deref().unwrap().contains("working directory"));
+    // A broken one is not passed over for a sound one further on.
+    fs::remove_file(first.path("demo")).unwrap();
+    first.put("demo/demo.toml", b"name = ", 0o644);
+    let (found, trace) = search.find_traced("demo");
+    assert!(found.unwrap_err().to_string().contains("demo/demo.toml"));
+    assert_eq!(outcomes(&trace), [PassedOver, Absent, Absent, Absent, Refused]);
+    let last = trace.steps.last().unwrap();
+    assert!(last.reason.is_some() && last.hint.is_some());
+    // Nothing at all: every place is named, the relative home as well.
+    let (found, trace) = search.find_traced("nobody");
+    assert_eq!(found.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(trace.steps.len(), 8);
+    assert_eq!(trace.steps[7].outcome, PassedOver);
+    assert!(search.find("../demo").unwrap_err().hint_text().is_some());
+}
+
+#[test]
+fn everything_installed_is_listed_once_with_what_it_hides() {
+    let (first, second) = (Room::new(), Room::new());
+    first.put("broken.toml", b"?", 0o644);
+    first.put("Not A Name.toml", b"?", 0o644);
+    first.put("unrelated/file", b"", 0o644);
+    second.put("nested/x", SCRIPT, 0o755);
+    second.describe("nested/nested.toml", "nested", "command = \"x\"", SCRIPT);
+    let list = std::env::join_paths([first.folder.path(), second.folder.path()]).unwrap();
+    let listing = Search::default().with_list(&list).list();
+    let engines: Vec<_> =
+        listing.engines.iter().map(|e| (e.name.as_str(), e.found.is_ok())).collect();
+    assert_eq!(engines, [("broken", false), ("demo", true), ("nested", true)]);
+    let steps: Vec<_> = listing
+        .trace
+        .steps
+        .iter()
+        .map(|s| (s.outcome, s.path.file_name().unwrap().to_str().unwrap()))
+        .collect();
+    use Outcome::*;
+    let folder = |room: &Room| room.folder.path().file_name().unwrap().to_owned();
+    let (one, two) = (folder(&first), folder(&second));
+    assert_eq!(
+        steps,
+        [
+            (Searched, one.to_str().unwrap()),
+            (Absent, "unrelated.toml"),
+            (PassedOver, "Not A Name.toml"),
+            (Refused, "broken.toml"),
+            (Found, "demo.toml"),
+            (Searched, two.to_str().unwrap()),
+            (PassedOver, "demo.toml"),
+            (Found, "nested.toml"),
+        ]
+    );
+}
+
+#[test]
+fn an_engine_for_another_slot_does_not_fill_this_one() {
+    let room = Room::new();
+    let path = room.path("demo.toml");
+    let text = fs::read_to_string(&path).unwrap().replacen("name", "slot = \"memory\"\nname", 1);
+    fs::write(path, text).unwrap();
+    let error = room.refused();
+    assert!(error.to_string().contains("memory"), "{error}");
+}
