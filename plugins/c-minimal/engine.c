@@ -25,7 +25,8 @@ static void skip_space(cursor *c) {
 static int read_string(cursor *c, const char **text, size_t *len) {
     if (c->at >= c->end || *c->at != '"') return 0;
     *text = ++c->at;
-    while (c->at < c->end && *c->at != '"') c->at += *c->at == '\\' ? 2 : 1;
+    while (c->at < c->end && *c->at != '"')
+        c->at += *c->at == '\\' && c->at + 1 < c->end ? 2 : 1;
     if (c->at >= c->end) return 0;
     *len = (size_t)(c->at++ - *text);
     return 1;

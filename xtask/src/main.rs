@@ -1,23 +1,34 @@
-//! Chores of the workspace. `cargo run -p xtask -- sample` writes the sessions in `examples/`.
+//! Chores of the workspace.
+//!
+//! - `cargo xtask sample` writes the sessions in `examples/`.
+//! - `cargo xtask plugins [--release] [--only NAME]` builds the engines in `plugins/` and lays each
+//!   with its manifest into `target/plugins/NAME/`.
 
+mod plugins;
 mod sample;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 fn main() -> Result<()> {
-    match std::env::args().nth(1).as_deref() {
+    let mut args = std::env::args().skip(1);
+    match args.next().as_deref() {
         Some("sample") => write_samples(),
-        Some(other) => bail!("unknown chore '{other}' (known: sample)"),
-        None => bail!("usage: cargo run -p xtask -- sample"),
+        Some("plugins") => plugins::run(args),
+        Some(other) => bail!("unknown chore '{other}' (known: sample, plugins)"),
+        None => bail!("usage: cargo xtask sample|plugins"),
     }
 }
 
+/// The workspace.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
 fn write_samples() -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for (path, text) in sample::files() {
-        let target = root.join(path);
+        let target = root().join(path);
         if let Some(folder) = target.parent() {
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("cannot make {path}'s folder"))?;

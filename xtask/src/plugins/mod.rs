@@ -1,0 +1,104 @@
+//! Builds the engines in `plugins/`, and lays each into a folder of its own with its manifest, ready
+//! for `CTX_ENGINE_PATH`.
+
+mod build;
+mod lay;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use cargo_metadata::MetadataCommand;
+
+/// An engine in `plugins/`.
+#[derive(Clone, Copy, Debug)]
+struct Plugin {
+    name: &'static str,
+    about: &'static str,
+    language: Language,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Language {
+    /// A package of the workspace: a library, and a process of the same source.
+    Rust,
+    /// `engine.c`: a library.
+    C,
+    /// `engine.py`: a process.
+    Python,
+}
+
+const PLUGINS: [Plugin; 5] = [
+    Plugin {
+        name: "c-minimal",
+        about: "keeps the newest messages; plain C",
+        language: Language::C,
+    },
+    Plugin { name: "chaos", about: "misbehaves on command", language: Language::Rust },
+    Plugin {
+        name: "lossless",
+        about: "folds old messages into a tree of summaries",
+        language: Language::Rust,
+    },
+    Plugin {
+        name: "python-echo",
+        about: "keeps the newest messages; a process in Python",
+        language: Language::Python,
+    },
+    Plugin { name: "sliding-window", about: "keeps the newest messages", language: Language::Rust },
+];
+
+/// What to build.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    release: bool,
+    only: Option<String>,
+}
+
+impl Wanted {
+    fn read(mut args: impl Iterator<Item = String>) -> Result<Self> {
+        let mut wanted = Self::default();
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--release" => wanted.release = true,
+                "--only" => wanted.only = Some(args.next().context("--only: which one?")?),
+                other => bail!("unknown argument '{other}' (known: --release, --only NAME)"),
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn plugins(&self) -> Result<Vec<Plugin>> {
+        let Some(only) = &self.only else { return Ok(PLUGINS.to_vec()) };
+        let found = PLUGINS.iter().find(|plugin| plugin.name == only);
+        let names = || PLUGINS.map(|plugin| plugin.name).join(", ");
+        Ok(vec![*found.with_context(|| format!("no plugin '{only}' (there are: {})", names()))?])
+    }
+}
+
+/// `cargo xtask plugins`.
+pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
+    let wanted = Wanted::read(args)?;
+    let plugins = wanted.plugins()?;
+    let folder = target()?.join("plugins");
+    for file in build::build(&plugins, wanted.release)? {
+        lay::lay(&folder, &file)?;
+    }
+    let names: Vec<&str> = plugins.iter().map(|plugin| plugin.name).collect();
+    eprint(&format!("{}: to use them, set CTX_ENGINE_PATH={}", names.join(", "), folder.display()));
+    Ok(())
+}
+
+/// Where cargo puts what it builds.
+fn target() -> Result<PathBuf> {
+    let manifest = crate::root().join("Cargo.toml");
+    let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec()?;
+    Ok(metadata.target_directory.into_std_path_buf())
+}
+
+#[allow(clippy::print_stderr)] // a chore says what it did
+fn eprint(line: &str) {
+    eprintln!("{line}");
+}
+
+#[cfg(test)]
+mod tests;
