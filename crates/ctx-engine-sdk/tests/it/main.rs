@@ -1,6 +1,7 @@
 //! The protocol, the ABI and the driver, as a host meets them.
 
 mod driver;
+mod golden;
 mod header;
 mod serving;
 

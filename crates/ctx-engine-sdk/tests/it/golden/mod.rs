@@ -1,0 +1,155 @@
+//! The protocol as it stands on the wire: a file for each verb and each service, with every field
+//! set. A field that is renamed or lost fails here; so does one that is new and not in its file.
+//!
+//! `CTX_BLESS=1 cargo test -p ctx-engine-sdk` writes the files anew.
+
+mod every;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use ctx_engine_sdk::protocol::{Answer, Call, HostCall, Reply, verb};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::*;
+use every::{others, services, verbs};
+
+/// A call or a host call, and what is said to it.
+struct Exchange {
+    name: String,
+    asked: Value,
+    said: Value,
+    /// Reads both with fields that nobody knows in every object, and writes them again.
+    again: fn(&Value, &Value) -> (Value, Value),
+}
+
+fn reread<T: Serialize + DeserializeOwned>(value: &Value) -> Value {
+    let read: T =
+        serde_json::from_value(with_strangers(value)).expect("unknown fields are ignored");
+    serde_json::to_value(read).expect("JSON")
+}
+
+/// A field that nobody knows, in every object that is the protocol's.
+fn with_strangers(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            // Contents of others: their fields are theirs.
+            let is_opaque =
+                |name: &str| matches!(name, "config" | "message" | "details" | "value" | "blocks");
+            let mut fields: serde_json::Map<String, Value> = fields
+                .iter()
+                .map(|(name, value)| match is_opaque(name) {
+                    true => (name.clone(), value.clone()),
+                    false => (name.clone(), with_strangers(value)),
+                })
+                .collect();
+            fields.insert("fromTheFuture".into(), json!({"x": [1, null]}));
+            Value::Object(fields)
+        }
+        Value::Array(items) => items.iter().map(with_strangers).collect(),
+        other => other.clone(),
+    }
+}
+
+fn answered<P, T>(name: &str, params: P, ok: T) -> Exchange
+where
+    P: Serialize + DeserializeOwned,
+    T: Serialize + DeserializeOwned,
+{
+    let call = Call { id: 7, verb: name.to_owned(), params };
+    let answer = Answer { id: 7, ok: Some(ok), error: None };
+    Exchange {
+        name: name.to_owned(),
+        asked: serde_json::to_value(call).expect("JSON"),
+        said: serde_json::to_value(answer).expect("JSON"),
+        again: |asked, said| (reread::<Call<P>>(asked), reread::<Answer<T>>(said)),
+    }
+}
+
+fn replied<P, T>(name: &str, params: P, reply: T) -> Exchange
+where
+    P: Serialize + DeserializeOwned,
+    T: Serialize + DeserializeOwned,
+{
+    let call = HostCall { id: 3, host: name.to_owned(), params };
+    let reply = Reply { id: 3, reply: Some(reply), error: None };
+    Exchange {
+        name: name.to_owned(),
+        asked: serde_json::to_value(call).expect("JSON"),
+        said: serde_json::to_value(reply).expect("JSON"),
+        again: |asked, said| (reread::<HostCall<P>>(asked), reread::<Reply<T>>(said)),
+    }
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden"))
+}
+
+/// What the files should be, by name.
+fn wanted() -> Vec<(String, String)> {
+    let pretty = |value: &Value| serde_json::to_string_pretty(value).expect("JSON") + "\n";
+    let both = |exchange: Exchange| {
+        (exchange.name, json!({"asked": exchange.asked, "said": exchange.said}))
+    };
+    let exchanges = verbs().into_iter().chain(services()).map(both);
+    exchanges
+        .chain(others())
+        .map(|(name, value)| (format!("{name}.json"), pretty(&value)))
+        .collect()
+}
+
+#[test]
+fn every_message_stands_on_the_wire_as_its_golden_file_has_it() {
+    let bless = std::env::var_os("CTX_BLESS").is_some();
+    for (name, text) in wanted() {
+        let path = folder().join(&name);
+        if bless {
+            std::fs::write(&path, &text).unwrap();
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(golden == text, "{name} has it otherwise (CTX_BLESS=1 writes it anew):\n{text}");
+    }
+}
+
+#[test]
+fn each_verb_and_service_has_its_golden_file_and_there_are_no_others() {
+    let on_disk: BTreeSet<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let names = verb::ALL.iter().chain(&service::ALL).chain(&["errors", "cancel"]);
+    let wanted: BTreeSet<String> = names.map(|name| format!("{name}.json")).collect();
+    assert_eq!(on_disk, wanted);
+}
+
+#[test]
+fn fields_that_nobody_knows_are_ignored_everywhere() {
+    for exchange in verbs().into_iter().chain(services()) {
+        let (asked, said) = (exchange.again)(&exchange.asked, &exchange.said);
+        assert_eq!(asked, exchange.asked, "{}", exchange.name);
+        assert_eq!(said, exchange.said, "{}", exchange.name);
+    }
+}
+
+#[test]
+fn no_field_of_a_golden_file_is_left_at_nothing() {
+    fn nothings(at: &str, value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Null | Value::Bool(false) => found.push(at.to_owned()),
+            Value::Array(items) if items.is_empty() => found.push(at.to_owned()),
+            Value::String(text) if text.is_empty() => found.push(at.to_owned()),
+            Value::Array(items) => items.iter().for_each(|item| nothings(at, item, found)),
+            Value::Object(fields) => {
+                fields.iter().for_each(|(name, v)| nothings(&format!("{at}.{name}"), v, found));
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    for exchange in verbs().into_iter().chain(services()) {
+        nothings(&exchange.name, &exchange.asked, &mut found);
+        nothings(&exchange.name, &exchange.said, &mut found);
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
