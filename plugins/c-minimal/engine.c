@@ -1,7 +1,8 @@
-/* A context engine in plain C: keeps the newest messages, `KEEP` of them.
+/* A context engine in plain C: keeps all messages while they fit, else the newest that fit into half
+ * of the room.
  *
  * It needs no JSON library. Of a call it looks for two members of the outermost object, "id" and
- * "verb", and it answers with constant text. The host knows sizes and groups, keeps what must stay
+ * "verb", and for the sizes of the rows and of the room. The host knows sizes and groups, keeps what must stay
  * and does not split tool calls from their results, so an engine can be as small as this.
  */
 #include "ctx_engine.h"
@@ -9,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define KEEP 64
 
 /* A place in the bytes of a call. */
 typedef struct cursor {
@@ -85,14 +84,38 @@ static int is(const char *verb, size_t len, const char *name) {
     return len == strlen(name) && memcmp(verb, name, len) == 0;
 }
 
-#define TEXT(x) #x
-#define NUMBER(x) TEXT(x)
+/* The number behind the next `"name":`, or 0 where there is none. Inside of a string the quotes of a
+ * name would be escaped, so nothing that a user says can be taken for one. */
+static int next_number(cursor *c, const char *name, unsigned long long *number) {
+    size_t len = strlen(name);
+    for (; (size_t)(c->end - c->at) > len; c->at++) {
+        if (*c->at != '"' || memcmp(c->at, name, len) != 0) continue;
+        c->at += len;
+        skip_space(c);
+        for (*number = 0; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++)
+            *number = *number * 10 + (unsigned long long)(*c->at - '0');
+        return 1;
+    }
+    return 0;
+}
+
+/* How many of the newest rows to keep. This engine is sent all rows each time, without contents. */
+static unsigned long long keep_last(ctx_bytes call) {
+    const cursor whole = {(const char *)call.data, (const char *)call.data + call.len};
+    unsigned long long tokens, room = 0, total = 0, rows = 0;
+    cursor c = whole;
+    next_number(&c, "\"messages\":", &room);
+    for (c = whole; next_number(&c, "\"tokens\":", &tokens); rows++) total += tokens;
+    if (total > room)
+        for (c = whole; total > room / 2 && next_number(&c, "\"tokens\":", &tokens); rows--)
+            total -= tokens;
+    return rows;
+}
 
 static const char *answer_to(const char *verb, size_t len) {
     if (is(verb, len, "hello"))
         return "\"ok\":{\"protocol\":\"1.0\",\"id\":\"c-minimal\",\"name\":\"c-minimal\","
                "\"version\":\"0.1.0\",\"contents\":false,\"ownsCompaction\":false,\"verbs\":[]}";
-    if (is(verb, len, "assemble")) return "\"ok\":{\"keepLast\":" NUMBER(KEEP) "}";
     if (is(verb, len, "ingest")) return "\"ok\":{\"ingested\":true}";
     if (is(verb, len, "compact"))
         return "\"ok\":{\"ok\":false,\"compacted\":false,"
@@ -116,14 +139,16 @@ static int32_t call(void *engine, ctx_bytes bytes, ctx_buffer *answer) {
     size_t verb_len = 0;
     if (!engine || !answer || (!bytes.data && bytes.len)) return CTX_MISUSED;
     if (bytes.len && read_call(bytes, &id, &verb, &verb_len))
-        said = answer_to(verb, verb_len);
+        said = is(verb, verb_len, "assemble") ? NULL : answer_to(verb, verb_len);
     else
         said = "\"error\":{\"kind\":\"badRequest\",\"message\":\"a call has an id and a verb\"}";
-    /* Twenty digits, braces, "id": and an end. */
-    size_t capacity = strlen(said) + 40;
+    /* Two numbers of twenty digits at most, names, braces and an end. */
+    size_t capacity = (said ? strlen(said) : 0) + 80;
     char *text = malloc(capacity);
     if (!text) return CTX_PANICKED;
-    int len = snprintf(text, capacity, "{\"id\":%llu,%s}", id, said);
+    int len = said ? snprintf(text, capacity, "{\"id\":%llu,%s}", id, said)
+                   : snprintf(text, capacity, "{\"id\":%llu,\"ok\":{\"keepLast\":%llu}}", id,
+                              keep_last(bytes));
     answer->data = (uint8_t *)text;
     answer->len = (size_t)len;
     answer->capacity = capacity;

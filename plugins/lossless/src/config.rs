@@ -76,6 +76,7 @@ impl Config {
     pub(crate) fn sizes(&self, room: u64) -> Sizes {
         let summary = (room / 64).clamp(LEAST_SUMMARY, 1_000);
         Sizes {
+            room,
             threshold: part(room, self.threshold),
             tail: part(room, self.fresh_tail),
             summaries: part(room, self.summaries),
@@ -89,6 +90,8 @@ impl Config {
 /// Sizes in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sizes {
+    /// All there is.
+    pub(crate) room: u64,
     /// From here on is folded.
     pub(crate) threshold: u64,
     /// What is never folded.

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use ctx_engine_sdk::protocol::{SubagentReason, verb};
 use ctx_engine_sdk::{
-    Assembled, Bootstrap, Bootstrapped, Compact, CompactResult, Engine, Hello, Host, Info, Result,
-    Session, SubagentEnded, SubagentSpawn, TurnStatus,
+    Assembled, Bootstrap, Bootstrapped, Compact, CompactResult, Engine, Error, Hello, Host, Info,
+    Result, Session, SubagentEnded, SubagentSpawn, TurnStatus,
 };
 
 use crate::compact::compact;
@@ -72,10 +72,11 @@ impl Engine for Lossless {
             store::save_head(session.id(), tree, host)?;
         }
         result?;
+        let inherited = usize::try_from(sizes.room / 8 * 3).unwrap_or(usize::MAX);
         Ok(Assembled {
             plan: fold.plan(tree),
             estimated_tokens: Some(fold.tokens(tree)),
-            system_prompt_addition: tree.origin.clone(),
+            system_prompt_addition: tree.origin.as_deref().map(|origin| clip(origin, inherited)),
             ..Assembled::default()
         })
     }
@@ -177,5 +178,19 @@ fn fold_what_is_over(
     }
     let until = fold.tail(sizes.tail);
     fold.fold(tree, until, Rest::Stays, sizes, fanout, writer)?;
-    fold.merge_until(tree, sizes.summaries, sizes, fanout, writer)
+    fold.merge_until(tree, sizes.summaries, sizes, fanout, writer)?;
+    if fold.tokens(tree) <= sizes.room {
+        return Ok(());
+    }
+    // The tail alone is too large: it is folded as well, but for what must stay.
+    fold.fold(tree, usize::MAX, Rest::Leaf, sizes, fanout, writer)?;
+    let over = fold.tokens(tree).saturating_sub(sizes.room);
+    let left = fold.summaries(tree).saturating_sub(over);
+    fold.merge_until(tree, left, sizes, fanout, writer)?;
+    if fold.tokens(tree) > sizes.room {
+        // To drop what nothing stands for is not for this engine.
+        return Err(Error::failed("what must stay leaves no room for summaries")
+            .hint("unpin messages, or choose a model with a larger window"));
+    }
+    Ok(())
 }

@@ -13,6 +13,8 @@ use crate::write::{Writer, parent_id};
 pub(crate) enum Rest {
     /// They stay until there are more of them.
     Stays,
+    /// They become a leaf, if that makes them smaller.
+    Leaf,
     /// They become a leaf, and so do the session's own summaries: nothing before the cut stays.
     Folded,
 }
@@ -58,6 +60,12 @@ impl<'r> Fold<'r> {
         let rows: u64 = rows.map(|(row, _)| row.tokens).fold(0, u64::saturating_add);
         let new = self.placed.iter().filter(|placed| placed.standing == Standing::Originals);
         rows.saturating_add(new.map(|placed| tokens_of(tree, &placed.id)).sum())
+    }
+
+    /// What the summaries measure that this engine can fold further.
+    pub(crate) fn summaries(&self, tree: &Tree) -> u64 {
+        let free = self.placed.iter().filter(|placed| placed.standing != Standing::Compacted);
+        free.map(|placed| tokens_of(tree, &placed.id)).sum()
     }
 
     /// Where the newest rows begin that measure `tokens` together; at least one.
@@ -109,7 +117,7 @@ impl<'r> Fold<'r> {
                 (leaf, tokens) = (Vec::new(), 0);
             }
         }
-        if !leaf.is_empty() && (rest == Rest::Folded || tokens >= sizes.leaf / 2) {
+        if !leaf.is_empty() && (rest != Rest::Stays || tokens >= sizes.leaf / 2) {
             self.add_leaf(tree, &leaf, tokens, rest, sizes, writer)?;
             self.merge_levels(tree, sizes, fanout, writer)?;
         }
@@ -128,12 +136,11 @@ impl<'r> Fold<'r> {
     ) -> Result<()> {
         loop {
             let first = self.placed.partition_point(|p| p.standing == Standing::Compacted);
-            let free = &self.placed[first..];
-            let all: u64 = free.iter().map(|placed| tokens_of(tree, &placed.id)).sum();
-            if all <= tokens || free.len() < 2 {
+            let free = self.placed.len() - first;
+            if self.summaries(tree) <= tokens || free < 2 {
                 return Ok(());
             }
-            let count = fanout.min(free.len());
+            let count = fanout.min(free);
             self.merge(tree, first, count, sizes.summary, writer)?;
         }
     }
@@ -217,7 +224,7 @@ impl<'r> Fold<'r> {
         writer.go_on()?;
         let rows: Vec<&Row> = leaf.iter().map(|at| &self.rows[*at]).collect();
         let node = writer.leaf(&rows, sizes.summary, usize::from(rest == Rest::Folded))?;
-        if node.tokens >= tokens && rest == Rest::Stays {
+        if node.tokens >= tokens && rest != Rest::Folded {
             return Ok(());
         }
         for at in leaf {

@@ -35,6 +35,10 @@ impl Engine for SlidingWindow {
         let kept: u64 = rows.iter().skip(cut).map(|row| row.tokens).sum();
         if (pinned + kept) as f64 > room * self.above {
             cut = newest(rows, (room * self.share) as u64);
+            if cut == rows.len() {
+                // The newest group alone is larger than the share: at least that one, if it fits.
+                cut = newest(rows, room as u64);
+            }
             if let Some(row) = rows.get(cut) {
                 self.cuts.insert(session.id().to_owned(), row.id.clone());
             }
@@ -43,7 +47,7 @@ impl Engine for SlidingWindow {
     }
 }
 
-/// Where to cut so that what is left fits, and no group is cut in two. The newest group stays.
+/// Where to cut so that what is left fits, and no group is cut in two.
 fn newest(rows: &[Row], room: u64) -> usize {
     let mut firsts = HashMap::new();
     for (at, row) in rows.iter().enumerate() {
@@ -53,12 +57,9 @@ fn newest(rows: &[Row], room: u64) -> usize {
     let (mut cut, mut open) = (rows.len(), HashSet::new());
     for (at, row) in rows.iter().enumerate().rev() {
         open.insert(row.group);
-        let fits = row.keep || row.tokens <= room;
-        if !fits && cut < rows.len() {
-            break;
-        }
         if !row.keep {
-            room = room.saturating_sub(row.tokens);
+            let Some(left) = room.checked_sub(row.tokens) else { break };
+            room = left;
         }
         if firsts.get(&row.group) == Some(&at) {
             open.remove(&row.group);

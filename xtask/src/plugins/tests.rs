@@ -63,7 +63,7 @@ fn call_library(found: &Found, folder: &Path, calls: &[String]) -> Vec<Value> {
 fn the_engine_in_c_answers_every_call_through_its_table() {
     let room = tempfile::tempdir().unwrap();
     let found = laid("c-minimal", room.path());
-    let swapped = r#" {"params":{"a":"}\"]","b":[{"id":3,"verb":"x"}]}, "verb" : "assemble", "id":18446744073709551615 }"#;
+    let swapped = r#" {"params":{"a":"}\"]","b":[{"id":3,"verb":"x"}],"update":{"added":[{"id":"\\"tokens\\":9","tokens":30},{"tokens":20},{"tokens": 25}]},"budget":{"window":90,"messages":74}}, "verb" : "assemble", "id":18446744073709551615 }"#;
     let said = call_library(
         &found,
         room.path(),
@@ -83,7 +83,7 @@ fn the_engine_in_c_answers_every_call_through_its_table() {
     let info = &said[0]["ok"];
     assert_eq!((&info["id"], &info["contents"]), (&json!("c-minimal"), &json!(false)));
     assert!(info["remembers"].is_null(), "it is sent all rows each time");
-    assert_eq!((&said[1]["id"], &said[1]["ok"]["keepLast"]), (&json!(u64::MAX), &json!(64)));
+    assert_eq!((&said[1]["id"], &said[1]["ok"]["keepLast"]), (&json!(u64::MAX), &json!(1)));
     assert_eq!((&said[2]["ok"]["ok"], &said[2]["ok"]["compacted"]), (&json!(false), &json!(false)));
     assert_eq!(said[3]["error"]["kind"], "unsupported");
     assert!(said[4..9].iter().all(|said| said["error"]["kind"] == "badRequest"), "{said:?}");

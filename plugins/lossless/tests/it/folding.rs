@@ -121,3 +121,26 @@ fn a_model_writes_where_there_is_one_and_its_inventions_are_left_out() {
     assert!(stored.iter().all(|node| !node.contains("[e:ffffffff]") && !node.contains("Sure")));
     assert!(answer["insert"].is_array());
 }
+
+#[test]
+fn a_newest_group_that_is_too_large_is_folded_and_what_is_pinned_over_and_over_is_told() {
+    let mut driven = Driven::up(&json!({}));
+    driven.rows = session(400);
+    let large = "a line of a log\n".repeat(4_000);
+    driven.rows[399]["tokens"] = json!(measure(&large));
+    driven.rows[399]["message"] = message("assistant", &large);
+    let answer = driven.assemble(8_000);
+    driven.carry_out(&answer);
+    assert!(driven.tokens() <= 8_000, "{} tokens", driven.tokens());
+    let reached = driven.in_reach();
+    assert!(session(400).iter().all(|row| reached.contains(id(row))));
+
+    driven.rows = session(400);
+    driven.rows.iter_mut().for_each(|row| row["keep"] = json!(true));
+    let params = driven.told(8_000);
+    let call = json!({"id": 9, "verb": "assemble", "params": params}).to_string();
+    let never = AtomicBool::new(false);
+    let answer = driven.driver.answer(call.as_bytes(), &mut driven.services, &never);
+    let answer: Value = serde_json::from_slice(&answer).unwrap();
+    assert!(answer["error"]["message"].as_str().unwrap().contains("must stay"), "{answer}");
+}
