@@ -5,6 +5,8 @@
 //! duplicates, and builds the engine that the config key `plugins.slots.contextEngine` names. The
 //! default, `legacy`, is nothing but the linked layers in their order: a [`LayeredEngine`].
 
+#[cfg(feature = "plugins")]
+pub mod carrier;
 mod config;
 #[cfg(feature = "plugins")]
 pub mod find;

@@ -1,0 +1,231 @@
+//! What a foreign engine may do instead of answering.
+
+use std::fmt;
+use std::time::Duration;
+
+use ctx_core::{Error, ErrorKind};
+use ctx_engine_sdk::protocol;
+
+/// How much is kept of what an engine says of its troubles, in characters.
+const MAX_WORDS: usize = 2_000;
+
+/// Why a call to a foreign engine has no answer. What the engine said of it is untrusted: it is cut
+/// and freed of control characters here.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The engine could not be loaded or run.
+    Unopened(Box<Error>),
+    /// The process ended.
+    Crashed {
+        /// Its exit status, for people.
+        status: String,
+        /// The last lines that it wrote to stderr.
+        stderr: Vec<String>,
+    },
+    /// The engine did not answer in time. A process was killed, unless it gave the call up when it
+    /// was told to; a library that goes on was abandoned.
+    Deadline {
+        /// The call.
+        verb: String,
+        /// The time it had.
+        after: Duration,
+        /// The last lines that a killed process wrote to stderr.
+        stderr: Vec<String>,
+    },
+    /// The engine was at work on other calls for as long as this one may take. It is not to blame.
+    Busy {
+        /// The call.
+        verb: String,
+        /// The time it waited.
+        after: Duration,
+    },
+    /// The answer was larger than may be.
+    TooLarge {
+        /// The most bytes.
+        limit: usize,
+    },
+    /// What came was none of the protocol.
+    Garbage {
+        /// What is wrong with it.
+        why: String,
+        /// How it begins.
+        excerpt: String,
+    },
+    /// The engine panicked.
+    Panicked {
+        /// What it panicked with.
+        message: String,
+    },
+    /// The engine answered with an error.
+    Refused(protocol::Error),
+    /// The engine is not there any more, since an earlier fault.
+    Lost {
+        /// Of that fault.
+        why: String,
+    },
+}
+
+impl Fault {
+    /// A stable name, for programs and logs.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Unopened(_) => "unopened",
+            Self::Crashed { .. } => "crashed",
+            Self::Deadline { .. } => "deadline",
+            Self::Busy { .. } => "busy",
+            Self::TooLarge { .. } => "too-large",
+            Self::Garbage { .. } => "garbage",
+            Self::Panicked { .. } => "panicked",
+            Self::Refused(_) => "refused",
+            Self::Lost { .. } => "lost",
+        }
+    }
+
+    pub(super) fn garbage(why: impl Into<String>, bytes: &[u8]) -> Self {
+        let beginning = &bytes[..bytes.len().min(400)];
+        Self::Garbage { why: why.into(), excerpt: tidy(&String::from_utf8_lossy(beginning), 100) }
+    }
+
+    /// Of an error that an engine answered with.
+    pub(super) fn refused(error: protocol::Error) -> Self {
+        let message = tidy(&error.message, MAX_WORDS);
+        match error.kind {
+            protocol::ErrorKind::Panic => Self::Panicked { message },
+            kind => {
+                let hint = error.hint.map(|hint| tidy(&hint, MAX_WORDS));
+                Self::Refused(protocol::Error { kind, message, hint })
+            }
+        }
+    }
+
+    fn hint(&self) -> String {
+        match self {
+            Self::Unopened(error) => error.hint_text().unwrap_or_default().to_owned(),
+            Self::Crashed { stderr, .. } if stderr.is_empty() => {
+                "it wrote nothing to stderr; run its command by hand to see what it does".into()
+            }
+            Self::Deadline { stderr, .. } if stderr.is_empty() => {
+                "give it more time by plugins.engines.<id>.deadlinesMs, or take another engine"
+                    .into()
+            }
+            Self::Crashed { stderr, .. } | Self::Deadline { stderr, .. } => {
+                format!("the last it wrote to stderr:\n{}", stderr.join("\n"))
+            }
+            Self::Busy { .. } => "fewer sessions at once, or an engine that is faster".into(),
+            Self::TooLarge { .. } => {
+                "an engine should answer with a plan: the ids of rows, not their contents".into()
+            }
+            Self::Garbage { .. } => {
+                "the engine must print one JSON object a line to stdout and nothing else; what is \
+                 for people goes to stderr"
+                    .into()
+            }
+            Self::Panicked { .. } => "a fault of the engine: tell its author".into(),
+            Self::Refused(error) => error.hint.clone().unwrap_or_default(),
+            Self::Lost { .. } => "it has to be started again".into(),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unopened(error) => write!(f, "the engine could not be started: {error}"),
+            Self::Crashed { status, .. } => write!(f, "the engine's process ended ({status})"),
+            Self::Deadline { verb, after, .. } => {
+                write!(f, "the engine did not answer '{verb}' within {after:?}")
+            }
+            Self::Busy { verb, after } => {
+                write!(f, "'{verb}' waited {after:?} for the engine, which was at other calls")
+            }
+            Self::TooLarge { limit } => {
+                write!(f, "the engine's answer is larger than {limit} bytes")
+            }
+            Self::Garbage { why, excerpt } if excerpt.is_empty() => {
+                write!(f, "the engine broke the protocol: {why}")
+            }
+            Self::Garbage { why, excerpt } => {
+                write!(f, "the engine broke the protocol: {why}; it said: {excerpt}")
+            }
+            Self::Panicked { message } => write!(f, "the engine panicked: {message}"),
+            Self::Refused(error) => write!(f, "the engine refused: {}", error.message),
+            Self::Lost { why } => write!(f, "the engine is gone: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Unopened(Box::new(error))
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Self {
+        if let Fault::Unopened(error) = fault {
+            return *error;
+        }
+        let kind = match &fault {
+            Fault::Deadline { .. } | Fault::Busy { .. } => ErrorKind::Timeout,
+            Fault::Refused(error) => match error.kind {
+                protocol::ErrorKind::Cancelled => ErrorKind::Cancelled,
+                protocol::ErrorKind::Unsupported => ErrorKind::Capability,
+                _ => ErrorKind::Contract,
+            },
+            _ => ErrorKind::Contract,
+        };
+        let error = Self::new(kind, fault.to_string());
+        match fault.hint() {
+            hint if hint.is_empty() => error,
+            hint => error.hint(hint),
+        }
+    }
+}
+
+/// At most `limit` characters, and none that a terminal obeys.
+pub(super) fn tidy(text: &str, limit: usize) -> String {
+    let plain = |c: char| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c };
+    let mut tidied: String = text.chars().take(limit).map(plain).collect();
+    if text.chars().nth(limit).is_some() {
+        tidied.push('…');
+    }
+    tidied.truncate(tidied.trim_end().len());
+    tidied
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_an_engine_are_cut_and_cannot_steer_a_terminal() {
+        assert_eq!(tidy("a\u{1b}[2Jb\tc\n", 100), "a\u{fffd}[2Jb\tc");
+        assert_eq!(tidy("äöüß", 3), "äöü…");
+        assert_eq!(tidy("äöü", 3), "äöü");
+    }
+
+    #[test]
+    fn an_error_says_what_happened_and_what_to_do() {
+        let stderr = vec!["Traceback".to_owned(), "KeyError".to_owned()];
+        let error = Error::from(Fault::Crashed { status: "exit status: 1".into(), stderr });
+        assert_eq!(error.kind(), ErrorKind::Contract);
+        assert_eq!(error.to_string(), "the engine's process ended (exit status: 1)");
+        assert!(error.hint_text().is_some_and(|hint| hint.ends_with("Traceback\nKeyError")));
+        let after = Duration::from_millis(1500);
+        let late = Fault::Deadline { verb: "compact".into(), after, stderr: Vec::new() };
+        let error = Error::from(late);
+        assert_eq!(error.kind(), ErrorKind::Timeout);
+        assert_eq!(error.to_string(), "the engine did not answer 'compact' within 1.5s");
+    }
+
+    #[test]
+    fn a_panic_that_is_answered_is_told_from_a_refusal() {
+        let error = protocol::Error::new(protocol::ErrorKind::Panic, "index out of bounds");
+        assert_eq!(Fault::refused(error).name(), "panicked");
+        assert_eq!(Fault::refused(protocol::Error::failed("no")).name(), "refused");
+    }
+}

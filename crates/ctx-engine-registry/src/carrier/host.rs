@@ -1,0 +1,173 @@
+//! A library in a process of its own, served on stdin and stdout: what `ctx engine-host` does.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use ctx_engine_sdk::protocol::{Answer, Done, Error, ErrorKind, Incoming};
+
+use super::{Canceller, Carrier, Dylib, Fault, envelope};
+
+/// How long the call at work may take when stdin has ended: nobody reads its answer.
+const ENDING: Duration = Duration::from_millis(250);
+
+/// Loads a library and serves its engine on stdin and stdout until stdin ends: a line in for a line
+/// out, with host calls and their replies in between. To be called from `main`, which should return
+/// soon after, as an engine that hangs ends with the process only.
+///
+/// On Unix what the library itself prints to stdout goes to stderr.
+///
+/// # Errors
+///
+/// If the library cannot be loaded (see [`Dylib::open`]), a pipe breaks, or the engine can no longer
+/// be used.
+pub fn host_library(path: &Path) -> io::Result<()> {
+    let output = own_stdout()?;
+    let library = Dylib::open(path).map_err(|error| match error.hint_text() {
+        Some(hint) => io::Error::other(format!("{error} ({hint})")),
+        None => io::Error::other(error.to_string()),
+    })?;
+    let working_on = Arc::<AtomicU64>::default();
+    let (ended, end) = channel();
+    let (calls, calling) = channel();
+    let (replies, replying) = channel();
+
+    let canceller = library.canceller();
+    let listener = Listener { calls, replies, canceller, working_on: working_on.clone() };
+    let input_ended = ended.clone();
+    thread::Builder::new().name("ctx-engine-input".into()).spawn(move || {
+        listener.listen(BufReader::new(io::stdin()));
+        let _ = input_ended.send(Ended::Input);
+    })?;
+    let mut served = Served { library, output, replies: replying, working_on };
+    thread::Builder::new().name("ctx-engine-hosted".into()).spawn(move || {
+        let _ = ended.send(Ended::Work(served.work(&calling)));
+    })?;
+    match end.recv() {
+        Ok(Ended::Work(result)) => result,
+        // The call at work may end well, or end with the process.
+        _ => match end.recv_timeout(ENDING) {
+            Ok(Ended::Work(result)) => result,
+            _ => Ok(()),
+        },
+    }
+}
+
+enum Ended {
+    Input,
+    Work(io::Result<()>),
+}
+
+/// Sorts what comes in.
+struct Listener {
+    calls: Sender<(u64, Vec<u8>)>,
+    replies: Sender<Vec<u8>>,
+    canceller: Arc<dyn Canceller>,
+    working_on: Arc<AtomicU64>,
+}
+
+impl Listener {
+    fn listen(self, mut input: impl BufRead) {
+        loop {
+            let mut line = Vec::new();
+            match input.read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let sent = match serde_json::from_slice::<Incoming>(&line) {
+                Ok(Incoming { cancel: Some(id), .. }) => {
+                    if self.working_on.load(Ordering::SeqCst) == id {
+                        self.canceller.cancel(id);
+                    }
+                    true
+                }
+                Ok(Incoming { verb: None, reply, error, .. })
+                    if reply.is_some() || error.is_some() =>
+                {
+                    self.replies.send(line).is_ok()
+                }
+                Ok(Incoming { id, .. }) => self.calls.send((id, line)).is_ok(),
+                // The engine says what is wrong with it.
+                Err(_) => self.calls.send((0, line)).is_ok(),
+            };
+            if !sent {
+                return;
+            }
+        }
+    }
+}
+
+/// The engine, and who it answers to.
+struct Served {
+    library: Dylib,
+    output: File,
+    replies: Receiver<Vec<u8>>,
+    working_on: Arc<AtomicU64>,
+}
+
+impl Served {
+    fn work(&mut self, calls: &Receiver<(u64, Vec<u8>)>) -> io::Result<()> {
+        while let Ok((id, call)) = calls.recv() {
+            self.working_on.store(id, Ordering::SeqCst);
+            let (output, replies) = (&mut self.output, &self.replies);
+            let mut services = |host_call: &[u8]| match write(output, host_call.to_vec()) {
+                Ok(()) => replies.recv().unwrap_or_else(|_| nobody_listens()),
+                Err(_) => nobody_listens(),
+            };
+            let answered = self.library.answer(&call, &mut services);
+            self.working_on.store(0, Ordering::SeqCst);
+            match answered {
+                Ok(answer) => write(&mut self.output, answer)?,
+                Err(fault) => {
+                    let message = fault.to_string();
+                    write(&mut self.output, refusal(id, fault))?;
+                    if !self.library.is_usable() {
+                        return Err(io::Error::other(message));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write(output: &mut File, json: Vec<u8>) -> io::Result<()> {
+    output.write_all(&envelope::line(json))
+}
+
+fn nobody_listens() -> Vec<u8> {
+    envelope::reply(0, Err::<Done, _>(Error::failed("the host does not listen any more")))
+}
+
+/// The answer in the place of one that the library failed to give.
+fn refusal(id: u64, fault: Fault) -> Vec<u8> {
+    let error = match fault {
+        Fault::Panicked { message } => Error::new(ErrorKind::Panic, message),
+        Fault::Refused(error) => error,
+        fault => Error::failed(fault.to_string()),
+    };
+    let answer = Answer::<Done> { id, ok: None, error: Some(error) };
+    serde_json::to_vec(&answer).unwrap_or_default()
+}
+
+/// Stdout, where only answers go. The library's own prints go to stderr from now on.
+#[cfg(unix)]
+fn own_stdout() -> io::Result<File> {
+    let own = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+    Ok(File::from(own))
+}
+
+#[cfg(not(unix))]
+fn own_stdout() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    Ok(File::from(io::stdout().as_handle().try_clone_to_owned()?))
+}

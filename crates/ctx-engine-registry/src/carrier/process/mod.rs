@@ -1,0 +1,164 @@
+//! An engine as a process: one JSON object a line, on its stdin and stdout.
+
+mod child;
+mod pipes;
+mod program;
+
+use std::fmt;
+use std::sync::Arc;
+
+use ctx_core::{Error, ErrorKind, Result};
+use ctx_engine_sdk::protocol::Cancel;
+
+use super::envelope::{self, Message, Said};
+use super::{Answering, Canceller, Carrier, Fault, Request};
+use child::Group;
+use pipes::{Heard, Input, Output, Stderr};
+pub use program::Program;
+
+/// How many bytes of replies may wait for a program that does not read them, in largest answers.
+const MAX_UNREAD: usize = 2;
+
+/// An engine that runs as a program. It is killed, with all that it started and that did not leave
+/// its process group, when it is dropped at the latest.
+pub struct Process {
+    child: Arc<Child>,
+    output: Output,
+    max_answer_bytes: usize,
+    is_usable: bool,
+}
+
+/// What the thread of the engine and its canceller share.
+struct Child {
+    group: Group,
+    input: Input,
+    stderr: Stderr,
+    killed: pipes::Killed,
+}
+
+impl Process {
+    /// Runs a program.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not run it.
+    pub fn open(program: &Program) -> Result<Self> {
+        let mut child = program.command().spawn().map_err(|error| {
+            Error::new(ErrorKind::Io, "the engine's program cannot be run")
+                .with("program", program.command.display())
+                .with("reason", &error)
+                .source(error)
+                .hint("it must be there and be executable; a script must begin with #!")
+        })?;
+        let streams = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        // From here on it is killed if anything fails.
+        let group = Group::of(child);
+        group.limit(program.memory_limit)?;
+        let (Some(stdin), Some(stdout), Some(stderr)) = streams else {
+            return Err(Error::new(ErrorKind::Io, "the engine's program has no pipes"));
+        };
+        let limit = program.max_answer_bytes;
+        let (output, killed) = Output::listen(stdout, limit)?;
+        let child =
+            Child { group, input: Input::write(stdin)?, stderr: Stderr::keep(stderr)?, killed };
+        Ok(Self { child: Arc::new(child), output, max_answer_bytes: limit, is_usable: true })
+    }
+
+    /// Listens until the call is answered.
+    fn listen(&mut self, id: u64, services: &mut Answering<'_>) -> Result<Vec<u8>, Fault> {
+        loop {
+            let line = match self.output.hear() {
+                Heard::Line(line) if line.trim_ascii().is_empty() => continue,
+                Heard::Line(line) => line,
+                Heard::TooLarge => {
+                    self.end();
+                    return Err(Fault::TooLarge { limit: self.max_answer_bytes });
+                }
+                Heard::End => return Err(self.crashed()),
+            };
+            match Message::read(&line)?.is() {
+                Said::HostCall => {
+                    let reply = envelope::line(services(&line));
+                    if self.child.input.unread() > MAX_UNREAD.saturating_mul(self.max_answer_bytes)
+                    {
+                        self.end();
+                        let why = "it asks its host for more and more, and reads no replies";
+                        return Err(Fault::garbage(why, &[]));
+                    }
+                    self.child.input.send(reply);
+                }
+                // Of a call before, that went wrong by a line that was none.
+                Said::Answer(earlier) if earlier != 0 && earlier < id => {}
+                Said::Answer(_) => return envelope::answer(id, line),
+            }
+        }
+    }
+
+    fn crashed(&mut self) -> Fault {
+        // Its own status, before what is left of its group is killed.
+        self.child.group.wait();
+        let status = self.end();
+        Fault::Crashed { status, stderr: self.child.stderr.all() }
+    }
+
+    /// Kills what is left, and says how it ended.
+    fn end(&mut self) -> String {
+        self.is_usable = false;
+        self.child.input.close();
+        self.child.group.end()
+    }
+}
+
+impl Carrier for Process {
+    fn call(
+        &mut self,
+        request: Request<'_>,
+        services: &mut Answering<'_>,
+    ) -> Result<Vec<u8>, Fault> {
+        if !self.is_usable {
+            return Err(Fault::Lost { why: "its process has ended".into() });
+        }
+        self.child.input.send(envelope::line(request.json.to_vec()));
+        self.listen(request.id, services)
+    }
+
+    fn is_usable(&self) -> bool {
+        self.is_usable
+    }
+
+    fn canceller(&self) -> Arc<dyn Canceller> {
+        self.child.clone()
+    }
+}
+
+impl Canceller for Child {
+    fn cancel(&self, id: u64) {
+        if let Ok(cancel) = serde_json::to_vec(&Cancel { cancel: id }) {
+            self.input.send(envelope::line(cancel));
+        }
+    }
+
+    fn kill(&self) -> Option<Vec<String>> {
+        self.group.kill();
+        // Who left the group may hold the pipe open: its end is not waited for.
+        self.killed.say();
+        Some(self.stderr.so_far())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if self.is_usable {
+            // It ends with its stdin, if it is well-behaved: it may have something to put away.
+            self.child.input.close();
+            self.output.wait_for_end();
+        }
+        self.end();
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").field("is_usable", &self.is_usable).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,84 @@
+//! What is run, and within which bounds.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::carrier::MAX_ANSWER_BYTES;
+
+/// The environment variables that a program is given, where they are set. No key and no token of
+/// the user is among them: a model is asked through the host.
+const ENVIRONMENT: [&str; 5] = ["PATH", "HOME", "LANG", "TMPDIR", "SYSTEMROOT"];
+
+/// The memory that a program may take unless the host says otherwise, in bytes: 1 GiB.
+const MEMORY_LIMIT: u64 = 1 << 30;
+
+/// A program that is an engine.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub(super) command: PathBuf,
+    pub(super) args: Vec<OsString>,
+    folder: Option<PathBuf>,
+    pub(super) memory_limit: Option<u64>,
+    pub(super) max_answer_bytes: usize,
+}
+
+impl Program {
+    /// A program by its path.
+    #[must_use]
+    pub fn new(command: impl Into<PathBuf>) -> Self {
+        Self {
+            command: command.into(),
+            args: Vec::new(),
+            folder: None,
+            memory_limit: Some(MEMORY_LIMIT),
+            max_answer_bytes: MAX_ANSWER_BYTES,
+        }
+    }
+
+    /// What it is run with.
+    #[must_use]
+    pub fn with_args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// The folder that it runs in; the host's own unless this says otherwise.
+    #[must_use]
+    pub fn in_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// How much memory it may take, in bytes; `None` for any amount. Default: 1 GiB.
+    ///
+    /// Enforced on Linux: what a process writes to (`RLIMIT_DATA`), from just after its start. The
+    /// address space is not bounded, as Node.js and other runtimes reserve far more than they use.
+    /// A process that it starts has the same bound for itself. Elsewhere there is no bound.
+    #[must_use]
+    pub fn with_memory_limit(mut self, bytes: Option<u64>) -> Self {
+        self.memory_limit = bytes;
+        self
+    }
+
+    /// Kills it for an answer that is larger. Default: 32 MiB.
+    #[must_use]
+    pub fn with_max_answer_bytes(mut self, bytes: usize) -> Self {
+        self.max_answer_bytes = bytes;
+        self
+    }
+
+    /// Ready to be run, at the head of a process group of its own.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.command);
+        command.args(&self.args).env_clear();
+        command.envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        command
+    }
+}

@@ -1,0 +1,1 @@
+//! The carriers, as a host meets them.
