@@ -100,7 +100,9 @@ impl Fault {
         }
     }
 
-    fn hint(&self) -> String {
+    /// What to do about it; empty where nothing is known.
+    #[must_use]
+    pub fn hint(&self) -> String {
         match self {
             Self::Unopened(error) => error.hint_text().unwrap_or_default().to_owned(),
             Self::Crashed { stderr, .. } if stderr.is_empty() => {

@@ -75,7 +75,7 @@ pub fn check(answer: Assembled, ground: Ground<'_>) -> Result<Checked, Rejection
     let reason = plan.reason.as_deref().map_or_else(|| NO_REASON.into(), super::rejection::tidy);
     let edits = match messages {
         None => Edits::of_plan(&plan, ground)?,
-        Some(_) if !(Plan { reason: None, ..plan.clone() }).is_empty() => {
+        Some(_) if !plan.is_empty() => {
             let why = "it has both 'messages' and a plan".to_owned();
             return Err(Rejection::Malformed { why });
         }

@@ -126,10 +126,12 @@ impl Told {
         edits: &Edits<'_>,
     ) -> Vec<EntryId> {
         let mut ids = std::mem::take(&mut self.kept_for_now);
-        ids.extend(edits.replaced.iter().chain(&edits.pinned).map(|&id| id.clone()));
-        // Results join the groups of earlier rows, and bring groups together.
+        ids.extend(edits.replaced.iter().map(|&id| id.clone()));
+        // Who is pinned keeps its group. And results join the groups of earlier rows, and bring
+        // groups together.
+        let pinned = edits.pinned.iter().filter_map(|id| self.position(view, id));
         let mut groups = HashSet::new();
-        for at in from..view.len() {
+        for at in pinned.chain(from..view.len()) {
             if view.node(at).is_live() && groups.insert(view.node(at).group()) {
                 let earlier = view.group_at(at).into_iter().filter(|&at| at < from);
                 ids.extend(earlier.map(|at| view.node(at).entry().id().clone()));

@@ -1,0 +1,41 @@
+//! The way to an engine, as far as its supervisor cares.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use crate::carrier::Fault;
+
+/// Carries calls to one engine that is up.
+#[async_trait]
+pub trait Channel: Send + Sync {
+    /// Calls a verb with parameters that are JSON, and returns the JSON of what was answered.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no answer.
+    async fn call(&self, verb: &str, params: Vec<u8>, deadline: Duration)
+    -> Result<Vec<u8>, Fault>;
+
+    /// Whether the engine is gone for good.
+    fn is_lost(&self) -> bool;
+}
+
+/// Starts an engine, as often as it is needed.
+pub trait Open: Send + Sync {
+    /// A way to an engine that was just started. It has not said hello yet.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be started.
+    fn open(&self) -> Result<Box<dyn Channel>, Fault>;
+
+    /// How it is carried: `dylib` or `process`.
+    fn carrier(&self) -> &'static str;
+
+    /// Whether it can be started again. A library cannot: what is left of it is still in memory.
+    fn can_reopen(&self) -> bool;
+
+    /// The [services](ctx_engine_sdk::protocol::service) it may ask for.
+    fn features(&self) -> Vec<String>;
+}

@@ -1,0 +1,136 @@
+//! Compaction by an engine, and what is checked of it.
+
+use ctx_core::{
+    CompactRequest, Compacted, CompactionTrigger, ContextView, EntryId, Message, NodeState, Role,
+    Tokens,
+};
+use ctx_engine_sdk::protocol::{self, CompactResult, IdentifierPolicy, Trigger, verb};
+
+use super::engine::{budget, decode, turn_of};
+use super::rejection::tidy;
+use super::{Foreign, Rejection, Told, Trouble};
+
+/// What an engine made of a compaction.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The session is to be compacted so.
+    Compacted(Compacted),
+    /// Nothing had to be done.
+    Nothing(String),
+    /// It leaves it to the host.
+    Declined(String),
+}
+
+impl Foreign {
+    /// Has it compact a session, and checks the answer.
+    ///
+    /// # Errors
+    ///
+    /// What it does instead.
+    pub async fn compact(&mut self, request: &CompactRequest) -> Result<Outcome, Trouble> {
+        let view = &request.view;
+        let ask = |update| protocol::Compact { update, ..params(request) };
+        let (answer, told) = self.ask_of(&request.session_id, view, verb::COMPACT, ask).await?;
+        let outcome =
+            decode(&answer).and_then(|result| outcome(result, view, &told, &self.info().id));
+        self.remember(&request.session_id, told);
+        Ok(outcome?)
+    }
+}
+
+fn params(request: &CompactRequest) -> protocol::Compact {
+    let instructions = &request.summary_instructions;
+    protocol::Compact {
+        session_id: request.session_id.clone(),
+        update: protocol::Update::default(),
+        budget: budget(&request.view),
+        turn: turn_of(&request.turn),
+        token_budget: request.token_budget.map(Tokens::get),
+        force: request.force,
+        trigger: match request.trigger {
+            CompactionTrigger::Overflow => Trigger::Overflow,
+            CompactionTrigger::Manual => Trigger::Manual,
+            CompactionTrigger::Threshold => Trigger::Threshold,
+        },
+        attempt: request.attempt,
+        max_attempts: request.max_attempts,
+        custom_instructions: request.custom_instructions.clone(),
+        identifier_policy: instructions.identifier_policy.map(|policy| match policy {
+            ctx_core::IdentifierPolicy::Preserve => IdentifierPolicy::Preserve,
+            ctx_core::IdentifierPolicy::Anonymize => IdentifierPolicy::Anonymize,
+            ctx_core::IdentifierPolicy::Off => IdentifierPolicy::Off,
+            ctx_core::IdentifierPolicy::Custom => IdentifierPolicy::Custom,
+        }),
+        identifier_instructions: instructions.identifier_instructions.clone(),
+    }
+}
+
+fn outcome(
+    answer: CompactResult,
+    view: &ContextView,
+    told: &Told,
+    engine: &str,
+) -> Result<Outcome, Rejection> {
+    let reason = answer.reason.as_deref().map_or_else(|| "no reason given".into(), tidy);
+    match (answer.compacted, answer.result) {
+        (true, Some(result)) => Ok(Outcome::Compacted(checked(result, view, told, engine)?)),
+        (true, None) => Err(Rejection::Malformed { why: "it compacted, without a result".into() }),
+        (false, _) if answer.ok => Ok(Outcome::Nothing(reason)),
+        (false, _) => Ok(Outcome::Declined(reason)),
+    }
+}
+
+/// The compaction with the host's own counts, if it can be carried out and makes the session
+/// smaller.
+fn checked(
+    answer: protocol::Compacted,
+    view: &ContextView,
+    told: &Told,
+    engine: &str,
+) -> Result<Compacted, Rejection> {
+    if answer.summary.trim().is_empty() {
+        return Err(Rejection::EmptySummary);
+    }
+    let id = &answer.first_kept_entry_id;
+    let at = told.position(view, id).ok_or_else(|| Rejection::unknown(id))?;
+    let first_kept: EntryId = view.node(at).entry().id().clone();
+    // What stands in no transcript is not there when the session is read again.
+    if view.node(at).state() == NodeState::Inserted {
+        return Err(Rejection::unknown(id));
+    }
+    let cut = view.cut_at(&first_kept);
+    let cut = cut.map_err(|_| Rejection::GroupSplit { id: tidy(id) })?;
+    let (mut freed, mut staying) = (0, Vec::new());
+    for at in 0..cut {
+        let node = view.node(at);
+        if !node.is_live() {
+            continue;
+        }
+        // As the view does it: earlier summaries go, whatever else must stay does.
+        if *node.role() == Role::CompactionSummary || !view.is_protected(at) {
+            freed += node.tokens().get();
+        } else if node.state() != NodeState::Inserted && *node.role() != Role::System {
+            staying.push(node.entry().id().clone());
+        }
+    }
+    let summary = Message::text(Role::CompactionSummary, answer.summary.clone());
+    let added = view.ledger().count(&summary).get();
+    let ledger = view.ledger();
+    let before = view.total().get();
+    let after = (before + added).saturating_sub(freed);
+    let whole = |messages| ledger.corrected(Tokens::saturating_from(messages) + ledger.fixed());
+    let (tokens_before, tokens_after) = (whole(before), whole(after));
+    if added >= freed {
+        return Err(Rejection::NotSmaller { before: tokens_before, after: tokens_after });
+    }
+    let details = answer.details.unwrap_or_default();
+    Ok(Compacted {
+        summary: answer.summary,
+        first_kept_entry_id: first_kept,
+        tokens_before,
+        tokens_after: Some(tokens_after),
+        details: Some(serde_json::json!({ "engine": engine, "details": details })),
+        staying,
+        projections: Vec::new(),
+    })
+}

@@ -1,0 +1,245 @@
+//! An engine that is up, as the host speaks to it.
+
+use std::fmt;
+
+use ctx_core::{ContextView, IngestRequest, TurnContext};
+use ctx_engine_sdk::protocol::{
+    self, Budget, CommitTurn, Committed, Done, Hello, Info, Ingest, Ingested, OfSession, PROTOCOL,
+    Row, Turn, Update, verb,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::rejection::tidy;
+use super::sessions::Sessions;
+use super::{Channel, Checked, Ground, Rejection, Told, Trouble, check, form};
+use crate::Deadlines;
+
+/// An engine that is up and has said hello.
+pub struct Foreign {
+    channel: Box<dyn Channel>,
+    info: Info,
+    deadlines: Deadlines,
+    sessions: Sessions,
+}
+
+impl fmt::Debug for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Foreign").field("info", &self.info).finish_non_exhaustive()
+    }
+}
+
+impl Foreign {
+    /// Says hello to the engine at the other end of a channel. It must be the one that was selected
+    /// as `id`, and speak this major version of the protocol.
+    ///
+    /// # Errors
+    ///
+    /// What it does instead.
+    pub async fn start(
+        id: &str,
+        channel: Box<dyn Channel>,
+        hello: &Hello,
+        deadlines: Deadlines,
+    ) -> Result<Self, Trouble> {
+        let params = encode(hello)?;
+        let answer = channel.call(verb::HELLO, params, deadlines.of(verb::HELLO)).await?;
+        let info: Info = decode(&answer)?;
+        let major = |version: &str| version.split('.').next().map(str::to_owned);
+        if major(&info.protocol) != major(PROTOCOL) {
+            return Err(Trouble::Unfit {
+                why: format!("it speaks protocol '{}', ctx {PROTOCOL}", tidy(&info.protocol)),
+                hint: "take an engine and a ctx of one major version of the protocol",
+            });
+        }
+        if info.id != id {
+            return Err(Trouble::Unfit {
+                why: format!("it says that it is '{}', and '{id}' was selected", tidy(&info.id)),
+                hint: "select it by the id it has, or name its manifest so",
+            });
+        }
+        Ok(Self { channel, info, deadlines, sessions: Sessions::default() })
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// Whether it is gone for good.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.channel.is_lost()
+    }
+
+    /// Asks what shall go out, and checks the answer. The view stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// What it does instead.
+    pub async fn assemble(
+        &mut self,
+        session_id: &str,
+        view: &ContextView,
+        turn: &TurnContext,
+        adds_only: bool,
+    ) -> Result<Checked, Trouble> {
+        let ask = |update| protocol::Assemble {
+            session_id: session_id.to_owned(),
+            update,
+            budget: budget(view),
+            turn: turn_of(turn),
+            prompt: None,
+        };
+        let (answer, told) = self.ask_of(session_id, view, verb::ASSEMBLE, ask).await?;
+        let checked = decode(&answer)
+            .and_then(|answer| check(answer, Ground { view, told: &told, adds_only }));
+        self.sessions.of(session_id).told = Some(told);
+        Ok(checked?)
+    }
+
+    /// Calls a verb that comes with an update of a session. An engine that is out of step is told
+    /// everything again, once.
+    pub(super) async fn ask_of<P: Serialize>(
+        &mut self,
+        session_id: &str,
+        view: &ContextView,
+        verb: &str,
+        ask: impl Fn(Update) -> P,
+    ) -> Result<(Vec<u8>, Told), Trouble> {
+        let contract = self.info.contract.clone();
+        let session = self.sessions.of(session_id);
+        session.counter = *view.ledger().counter();
+        // Until it has answered nobody knows what it has taken in: what was told is forgotten.
+        let known = session.told.take().filter(|_| contract.remembers);
+        let is_news = known.is_some();
+        let (told, update) = match known {
+            Some(told) => told.update(view, session.telling(&contract)),
+            None => Told::all(view, session.telling(&contract)),
+        };
+        match self.call(verb, &ask(update)).await {
+            Err(trouble) if trouble.is_out_of_step() && is_news => {
+                let session = self.sessions.of(session_id);
+                // It may have lost what it was given as well.
+                session.ingested.clear();
+                let (told, update) = Told::all(view, session.telling(&contract));
+                Ok((self.call(verb, &ask(update)).await?, told))
+            }
+            answer => Ok((answer?, told)),
+        }
+    }
+
+    pub(super) fn remember(&mut self, session_id: &str, told: Told) {
+        self.sessions.of(session_id).told = Some(told);
+    }
+
+    /// Gives it a new message, if it remembers any.
+    ///
+    /// # Errors
+    ///
+    /// What it does instead.
+    pub async fn ingest(&mut self, request: &IngestRequest) -> Result<bool, Trouble> {
+        if !self.info.contract.remembers {
+            return Ok(false);
+        }
+        let session = self.sessions.of(&request.session_id);
+        let message = &request.message;
+        let row = Row {
+            id: request.entry.to_string(),
+            role: message.role.name().to_owned(),
+            tokens: session.counter.message(message).get(),
+            message: self.info.contract.contents.then(|| form::json(message)).flatten(),
+            ..Row::default()
+        };
+        let session_id = request.session_id.clone();
+        let params = Ingest { session_id, row, is_heartbeat: request.is_heartbeat };
+        let Ingested { ingested } = decode(&self.call(verb::INGEST, &params).await?)?;
+        if ingested {
+            let entry = request.entry.clone();
+            self.sessions.of(&request.session_id).ingested.insert(entry);
+        }
+        Ok(ingested)
+    }
+
+    /// Has it take in the history of a session that existed before.
+    ///
+    /// # Errors
+    ///
+    /// What it does instead.
+    pub async fn bootstrap(
+        &mut self,
+        request: protocol::Bootstrap,
+    ) -> Result<protocol::Bootstrapped, Trouble> {
+        if !self.offers(verb::BOOTSTRAP) {
+            return Ok(protocol::Bootstrapped::default());
+        }
+        Ok(decode(&self.call(verb::BOOTSTRAP, &request).await?)?)
+    }
+
+    /// Tells it that a turn's messages are stored for good.
+    ///
+    /// # Errors
+    ///
+    /// What it does instead.
+    pub async fn commit_turn(&mut self, session_id: &str, key: &str) -> Result<(), Trouble> {
+        let (session_id, advancement_key) = (session_id.to_owned(), key.to_owned());
+        let params = CommitTurn { session_id, advancement_key };
+        self.tell::<Committed>(verb::COMMIT_TURN, &params).await
+    }
+
+    /// Tells it of a session what needs no more than its id: `after_turn` or `maintain`.
+    ///
+    /// # Errors
+    ///
+    /// What it does instead.
+    pub async fn of_session(&mut self, verb: &str, session_id: &str) -> Result<(), Trouble> {
+        self.tell::<Done>(verb, &OfSession { session_id: session_id.to_owned() }).await
+    }
+
+    /// Tells it something, if it does something about that verb.
+    pub(super) async fn tell<A: DeserializeOwned>(
+        &mut self,
+        verb: &str,
+        params: &impl Serialize,
+    ) -> Result<(), Trouble> {
+        if self.offers(verb) {
+            let _: A = decode(&self.call(verb, params).await?)?;
+        }
+        Ok(())
+    }
+
+    /// Tells it that it is not needed any more.
+    ///
+    /// # Errors
+    ///
+    /// What it does instead.
+    pub async fn dispose(&mut self) -> Result<(), Trouble> {
+        self.call(verb::DISPOSE, &Done {}).await.map(drop)
+    }
+
+    pub(super) fn offers(&self, verb: &str) -> bool {
+        self.info.contract.verbs.iter().any(|offered| offered == verb)
+    }
+
+    async fn call(&self, verb: &str, params: &impl Serialize) -> Result<Vec<u8>, Trouble> {
+        Ok(self.channel.call(verb, encode(params)?, self.deadlines.of(verb)).await?)
+    }
+}
+
+pub(super) fn budget(view: &ContextView) -> Budget {
+    let ledger = view.ledger();
+    Budget { window: ledger.window().get(), messages: ledger.budget().get() }
+}
+
+pub(super) fn turn_of(turn: &TurnContext) -> Turn {
+    Turn { now: turn.now.0, last_request: turn.last_request.map(|at| at.0) }
+}
+
+pub(super) fn decode<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Rejection> {
+    Ok(serde_json::from_slice(answer)?)
+}
+
+fn encode(params: &impl Serialize) -> Result<Vec<u8>, Rejection> {
+    Ok(serde_json::to_vec(params)?)
+}

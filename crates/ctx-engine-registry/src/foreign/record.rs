@@ -1,0 +1,171 @@
+//! How an engine has fared, and what follows from it.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use ctx_core::{EngineFailure, EngineHealth, EngineNote, EngineState, LeaseState, Timestamp};
+
+use super::Trouble;
+
+/// So many strikes, and another engine serves.
+const STRIKES: u32 = 3;
+
+/// How often an engine is started again.
+const MOST_RESTARTS: u32 = 5;
+
+/// The pause before the first of them. Each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What was asked when an engine failed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) verb: &'a str,
+    pub(super) at: Timestamp,
+}
+
+/// The state of an engine's carrier after a failure.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carried {
+    pub(super) is_lost: bool,
+    pub(super) can_reopen: bool,
+    /// By the supervisor's clock.
+    pub(super) now: Duration,
+}
+
+/// What the supervisor knows of an engine's health.
+#[derive(Debug)]
+pub(super) struct Record {
+    id: String,
+    carrier: &'static str,
+    pub(super) version: String,
+    state: EngineState,
+    strikes: u32,
+    restarts: u32,
+    pub(super) lease: LeaseState,
+    last_error: Option<EngineFailure>,
+    /// When it may be started again.
+    pause_until: Option<Duration>,
+    was_started: bool,
+    warnings: Vec<String>,
+}
+
+impl Record {
+    pub(super) fn new(id: &str, carrier: &'static str, version: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            carrier,
+            version: version.to_owned(),
+            state: EngineState::Ok,
+            strikes: 0,
+            restarts: 0,
+            lease: LeaseState::default(),
+            last_error: None,
+            pause_until: None,
+            was_started: false,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Notes that it is being started, if it may be.
+    ///
+    /// # Errors
+    ///
+    /// Why it may not.
+    pub(super) fn start(&mut self, now: Duration) -> Result<(), String> {
+        let pauses = self.pause_until.is_some_and(|until| now < until);
+        if self.state == EngineState::Failed || pauses {
+            return Err(self.why_away());
+        }
+        self.restarts += u32::from(self.was_started);
+        self.was_started = true;
+        Ok(())
+    }
+
+    /// Notes that it came up.
+    pub(super) fn is_up(&mut self, version: &str) {
+        self.version = version.to_owned();
+        self.state = EngineState::Ok;
+        self.strikes = 0;
+        self.pause_until = None;
+    }
+
+    /// Notes a failure, and says whether the engine serves no longer.
+    pub(super) fn failed(&mut self, trouble: &Trouble, asked: Asked<'_>, carried: Carried) -> bool {
+        self.strikes += u32::from(trouble.is_a_strike());
+        let hint = trouble.hint();
+        self.last_error = Some(EngineFailure {
+            verb: asked.verb.to_owned(),
+            name: Cow::Borrowed(trouble.name()),
+            message: trouble.to_string(),
+            at: asked.at,
+        });
+        let is_down = carried.is_lost || self.strikes >= STRIKES || trouble.is_for_good();
+        if !is_down {
+            return false;
+        }
+        let comes_back =
+            carried.can_reopen && !trouble.is_for_good() && self.restarts < MOST_RESTARTS;
+        let state = if comes_back { EngineState::Degraded } else { EngineState::Failed };
+        let pause = FIRST_PAUSE * (1 << self.restarts.min(MOST_RESTARTS));
+        self.pause_until = comes_back.then(|| carried.now + pause);
+        if self.state != state {
+            self.state = state;
+            let until = match (comes_back, carried.can_reopen) {
+                (true, _) => format!("for {pause:?}, when it is started again"),
+                (false, true) => "from now on".to_owned(),
+                (false, false) => "until this program is started again".to_owned(),
+            };
+            self.warn(format!(
+                "the context engine '{}' failed: {trouble} (in '{}'); the default engine serves \
+                 {until}{}",
+                self.id,
+                asked.verb,
+                hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default(),
+            ));
+        }
+        true
+    }
+
+    /// Notes that it lost the lease on a session's compaction.
+    pub(super) fn lost_lease(&mut self, trouble: &Trouble) {
+        self.warn(format!(
+            "the context engine '{}' compacts this session no longer: {trouble}; the default \
+             engine does",
+            self.id,
+        ));
+    }
+
+    fn warn(&mut self, warning: String) {
+        tracing::warn!(engine = %self.id, "{warning}");
+        self.warnings.push(warning);
+    }
+
+    pub(super) fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    pub(super) fn why_away(&self) -> String {
+        match &self.last_error {
+            Some(error) => format!("{}: {}", error.name, error.message),
+            None => self.state.name().to_owned(),
+        }
+    }
+
+    /// What the manifest of a turn says, with the reason where another engine served it.
+    pub(super) fn note(&self, reason: Option<String>) -> EngineNote {
+        EngineNote { id: self.id.clone(), state: self.state, reason }
+    }
+
+    pub(super) fn health(&self) -> EngineHealth {
+        EngineHealth {
+            id: self.id.clone(),
+            carrier: Cow::Borrowed(self.carrier),
+            version: self.version.clone(),
+            state: self.state,
+            strikes: self.strikes,
+            lease: self.lease,
+            last_error: self.last_error.clone(),
+            restarts: self.restarts,
+        }
+    }
+}

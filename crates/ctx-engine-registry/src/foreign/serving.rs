@@ -1,0 +1,151 @@
+//! What a supervised engine does for its host, verb by verb.
+
+use async_trait::async_trait;
+use ctx_core::{
+    AssembleRequest, Assembled, BootstrapRequest, BootstrapResult, CompactRequest, CompactResult,
+    CompactionTrigger, ContextEngine, EngineHealth, EngineInfo, IngestRequest, IngestResult,
+    Result, SubagentEnd, SubagentSpawn,
+};
+use ctx_engine_sdk::protocol::verb;
+
+use super::live::Work;
+use super::{Outcome, Supervised};
+
+#[async_trait]
+impl ContextEngine for Supervised {
+    fn info(&self) -> &EngineInfo {
+        self.info.get().unwrap_or(&self.claimed)
+    }
+
+    async fn ingest(&self, request: IngestRequest) -> Result<IngestResult> {
+        let session_id = request.session_id.clone();
+        let ingested = self.pass(Some(&session_id), Work::Ingest(request)).await?;
+        Ok(IngestResult { ingested })
+    }
+
+    async fn assemble(&self, request: AssembleRequest) -> Result<Assembled> {
+        let AssembleRequest { session_id, mut view, turn } = request;
+        // What was added for the last request takes no room in this one.
+        view.set_system_addition(None);
+        let (mut addition, base) = (None, self.base_for(&turn).await);
+        let is_based = base.is_some();
+        if let Some(base) = base {
+            let (session_id, turn) = (session_id.clone(), turn.clone());
+            let assembled = base.assemble(AssembleRequest { session_id, view, turn }).await?;
+            addition.clone_from(&assembled.system_prompt_addition);
+            view = assembled.into_view();
+        }
+        let why = match self.edit(&session_id, &mut view, &turn, is_based).await {
+            Ok(own) => {
+                view.set_engine(Some(self.record().note(None)));
+                let both: Vec<String> = addition.into_iter().chain(own).collect();
+                let addition = (!both.is_empty()).then(|| both.join("\n\n"));
+                return Ok(Assembled { view, system_prompt_addition: addition });
+            }
+            Err(away) => self.strict_error(away)?,
+        };
+        let mut assembled = if is_based {
+            Assembled { view, system_prompt_addition: addition }
+        } else {
+            self.fallback.assemble(AssembleRequest { session_id, view, turn }).await?
+        };
+        assembled.view.set_engine(Some(self.record().note(Some(why))));
+        Ok(assembled)
+    }
+
+    async fn compact(&self, request: CompactRequest) -> Result<CompactResult> {
+        let mut live = self.live.lock().await;
+        live.now = request.turn.now;
+        if let Err(away) = self.bring_up(&mut live).await {
+            self.strict_error(away)?;
+        } else if live.leases.is_granted(&request.session_id) {
+            // Where something must be done, doing nothing leaves it to the fallback.
+            let must = request.force || request.trigger == CompactionTrigger::Overflow;
+            match live.compact(&request).await {
+                Ok(Outcome::Compacted(compacted)) => {
+                    let result = Some(compacted);
+                    return Ok(CompactResult { ok: true, compacted: true, reason: None, result });
+                }
+                Ok(Outcome::Nothing(reason)) if !must => return Ok(CompactResult::nothing(reason)),
+                Ok(Outcome::Nothing(reason) | Outcome::Declined(reason)) => {
+                    tracing::debug!(engine = %self.terms.id, reason, "left to the default engine");
+                }
+                Err(trouble) => {
+                    let session_id = Some(request.session_id.as_str());
+                    let away = self.failed(&mut live, session_id, verb::COMPACT, trouble);
+                    self.strict_error(away)?;
+                }
+            }
+        }
+        drop(live);
+        self.fallback.compact(request).await
+    }
+
+    async fn bootstrap(&self, request: BootstrapRequest) -> Result<BootstrapResult> {
+        let mut live = self.live.lock().await;
+        let session_id = request.session_id.clone();
+        live.knows_history(request);
+        let done = match self.bring_up(&mut live).await {
+            Err(away) => Err(away),
+            Ok(()) => match live.bootstrap(&session_id).await {
+                Ok(done) => Ok(done),
+                Err(trouble) => {
+                    Err(self.failed(&mut live, Some(&session_id), verb::BOOTSTRAP, trouble))
+                }
+            },
+        };
+        match done {
+            Ok(done) => Ok(BootstrapResult {
+                bootstrapped: done.bootstrapped,
+                imported_messages: done.imported_messages,
+                reason: done.reason,
+            }),
+            Err(away) => {
+                let reason = Some(self.strict_error(away)?);
+                Ok(BootstrapResult { reason, ..BootstrapResult::default() })
+            }
+        }
+    }
+
+    async fn commit_turn(&self, session_id: &str, advancement_key: &str) -> Result<()> {
+        self.live.lock().await.has_ended(session_id, advancement_key);
+        self.pass(Some(session_id), Work::CommitTurns).await.map(drop)
+    }
+
+    async fn after_turn(&self, session_id: &str) -> Result<()> {
+        let work = Work::OfSession { verb: verb::AFTER_TURN, session_id: session_id.to_owned() };
+        self.pass(Some(session_id), work).await.map(drop)
+    }
+
+    async fn maintain(&self, session_id: &str) -> Result<()> {
+        let work = Work::OfSession { verb: verb::MAINTAIN, session_id: session_id.to_owned() };
+        self.pass(Some(session_id), work).await.map(drop)
+    }
+
+    async fn prepare_subagent_spawn(&self, spawn: &SubagentSpawn) -> Result<()> {
+        self.pass(None, Work::spawn(verb::PREPARE_SUBAGENT_SPAWN, spawn)).await.map(drop)
+    }
+
+    async fn rollback_subagent_spawn(&self, spawn: &SubagentSpawn) -> Result<()> {
+        self.pass(None, Work::spawn(verb::ROLLBACK_SUBAGENT_SPAWN, spawn)).await.map(drop)
+    }
+
+    async fn on_subagent_ended(&self, child_session_key: &str, reason: SubagentEnd) -> Result<()> {
+        self.pass(None, Work::ended(child_session_key, reason)).await.map(drop)
+    }
+
+    fn health(&self) -> Option<EngineHealth> {
+        Some(self.record().health())
+    }
+
+    fn take_warnings(&self) -> Vec<String> {
+        self.record().take_warnings()
+    }
+
+    async fn dispose(&self) -> Result<()> {
+        if let Err(trouble) = self.live.lock().await.dispose().await {
+            tracing::debug!(engine = %self.terms.id, %trouble, "at its end");
+        }
+        self.fallback.dispose().await
+    }
+}

@@ -1,0 +1,239 @@
+//! Engines in memory: one that answers what a test tells it, and one that is driven by the SDK.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ctx_core::{
+    AssembleRequest, Assembled, CompactRequest, CompactResult, Compacted, ContextEngine,
+    EngineInfo, IngestRequest, IngestResult, Result,
+};
+use ctx_engine_registry::carrier::Fault;
+use ctx_engine_registry::foreign::{Channel, Open, Supervised, Terms};
+use ctx_engine_sdk::protocol::{self, ErrorKind};
+use ctx_engine_sdk::{Carry, Driver, Engine};
+use serde_json::{Value, json};
+
+/// What an engine does when it is called.
+pub(crate) enum Does {
+    Answers(Value),
+    Fails(Fault),
+    /// It fails, and is gone.
+    Dies(Fault),
+}
+
+type Behaviour = dyn FnMut(&str, &Value) -> Does + Send;
+
+/// What a test sees of the engines that were started.
+pub(crate) struct Stage {
+    behaviour: Mutex<Box<Behaviour>>,
+    pub(crate) calls: Mutex<Vec<(String, Value)>>,
+    pub(crate) clock: Mutex<Duration>,
+    carrier: &'static str,
+}
+
+impl Stage {
+    pub(crate) fn new(
+        carrier: &'static str,
+        behaviour: impl FnMut(&str, &Value) -> Does + Send + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            behaviour: Mutex::new(Box::new(behaviour)),
+            calls: Mutex::default(),
+            clock: Mutex::default(),
+            carrier,
+        })
+    }
+
+    pub(crate) fn verbs(&self) -> Vec<String> {
+        self.calls.lock().unwrap().iter().map(|(verb, _)| verb.clone()).collect()
+    }
+
+    pub(crate) fn last(&self, verb: &str) -> Value {
+        let calls = self.calls.lock().unwrap();
+        calls.iter().rev().find(|(v, _)| v == verb).expect("it was called").1.clone()
+    }
+
+    pub(crate) fn tick(&self, seconds: u64) {
+        *self.clock.lock().unwrap() += Duration::from_secs(seconds);
+    }
+
+    /// The engine under supervision, with a [`Fallback`].
+    pub(crate) fn supervised(self: &Arc<Self>, terms: Terms) -> Supervised {
+        let terms = Terms { id: "scripted".into(), version: "0.9.0".into(), ..terms };
+        let stage = self.clone();
+        Supervised::new(terms, Box::new(Opened(self.clone())), Arc::new(Fallback::default()))
+            .with_clock(move || *stage.clock.lock().unwrap())
+    }
+}
+
+struct Opened(Arc<Stage>);
+
+impl Open for Opened {
+    fn open(&self) -> std::result::Result<Box<dyn Channel>, Fault> {
+        Ok(Box::new(Scripted { stage: self.0.clone(), lost: AtomicBool::new(false) }))
+    }
+    fn carrier(&self) -> &'static str {
+        self.0.carrier
+    }
+    fn can_reopen(&self) -> bool {
+        self.0.carrier == "process"
+    }
+    fn features(&self) -> Vec<String> {
+        vec!["log".into()]
+    }
+}
+
+struct Scripted {
+    stage: Arc<Stage>,
+    lost: AtomicBool,
+}
+
+#[async_trait]
+impl Channel for Scripted {
+    async fn call(
+        &self,
+        verb: &str,
+        params: Vec<u8>,
+        _: Duration,
+    ) -> std::result::Result<Vec<u8>, Fault> {
+        assert!(!self.is_lost(), "a lost engine was called");
+        let params: Value = serde_json::from_slice(&params).expect("JSON");
+        let does = (self.stage.behaviour.lock().unwrap())(verb, &params);
+        self.stage.calls.lock().unwrap().push((verb.to_owned(), params));
+        match does {
+            Does::Answers(answer) => Ok(answer.to_string().into_bytes()),
+            Does::Fails(fault) => Err(fault),
+            Does::Dies(fault) => {
+                self.lost.store(true, Ordering::Relaxed);
+                Err(fault)
+            }
+        }
+    }
+    fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+/// What the scripted engine says to hello.
+pub(crate) fn info(more: Value) -> Does {
+    let mut info = json!({
+        "protocol": "1.0", "id": "scripted", "name": "Scripted", "version": "1.2.3",
+        "contents": true, "remembers": true,
+    });
+    if let (Some(info), Value::Object(more)) = (info.as_object_mut(), more) {
+        info.extend(more);
+    }
+    Does::Answers(info)
+}
+
+pub(crate) fn refused(kind: ErrorKind) -> Fault {
+    Fault::Refused(protocol::Error::new(kind, "no"))
+}
+
+pub(crate) fn crashed() -> Fault {
+    Fault::Crashed { status: "exit status: 1".into(), stderr: Vec::new() }
+}
+
+pub(crate) fn late(verb: &str) -> Fault {
+    Fault::Deadline { verb: verb.into(), after: Duration::from_secs(1), stderr: Vec::new() }
+}
+
+/// An engine that drops nothing, and compacts to the newest message.
+pub(crate) struct Fallback(EngineInfo);
+
+impl Default for Fallback {
+    fn default() -> Self {
+        Self(EngineInfo {
+            id: "legacy".into(),
+            name: "Fallback".into(),
+            version: "0".into(),
+            owns_compaction: false,
+        })
+    }
+}
+
+#[async_trait]
+impl ContextEngine for Fallback {
+    fn info(&self) -> &EngineInfo {
+        &self.0
+    }
+    async fn ingest(&self, _: IngestRequest) -> Result<IngestResult> {
+        Ok(IngestResult::default())
+    }
+    async fn assemble(&self, mut request: AssembleRequest) -> Result<Assembled> {
+        let newest = request.view.len() - 1;
+        request.view.pin(newest, "fallback", "served");
+        Ok(Assembled { view: request.view, system_prompt_addition: None })
+    }
+    async fn compact(&self, request: CompactRequest) -> Result<CompactResult> {
+        let newest = request.view.nodes().last().expect("not empty").entry().id().clone();
+        let result = Some(Compacted {
+            summary: "by the fallback".into(),
+            first_kept_entry_id: newest,
+            tokens_before: request.view.used(),
+            tokens_after: None,
+            details: None,
+            staying: Vec::new(),
+            projections: Vec::new(),
+        });
+        Ok(CompactResult { ok: true, compacted: true, reason: None, result })
+    }
+}
+
+/// An engine of the SDK, driven in memory.
+pub(crate) struct Driven<E> {
+    driver: Mutex<Driver<E>>,
+    pub(crate) seen: Arc<Seen>,
+}
+
+/// What went to and fro.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) bytes: Mutex<Vec<usize>>,
+    pub(crate) last_answer: Mutex<Value>,
+    pub(crate) last_params: Mutex<Value>,
+}
+
+impl<E: Engine> Default for Driven<E> {
+    fn default() -> Self {
+        Self { driver: Mutex::new(Driver::default()), seen: Arc::default() }
+    }
+}
+
+struct NoServices;
+
+impl Carry for NoServices {
+    fn carry(&mut self, _: &[u8]) -> protocol::Result<Vec<u8>> {
+        Err(protocol::Error::failed("nothing is offered"))
+    }
+}
+
+#[async_trait]
+impl<E: Engine> Channel for Driven<E> {
+    async fn call(
+        &self,
+        verb: &str,
+        params: Vec<u8>,
+        _: Duration,
+    ) -> std::result::Result<Vec<u8>, Fault> {
+        self.seen.bytes.lock().unwrap().push(params.len());
+        let params: Value = serde_json::from_slice(&params).expect("JSON");
+        let call = json!({"id": 1, "verb": verb, "params": params}).to_string();
+        *self.seen.last_params.lock().unwrap() = params;
+        let mut driver = self.driver.lock().unwrap();
+        let answer = driver.answer(call.as_bytes(), &mut NoServices, &AtomicBool::new(false));
+        let answer: protocol::Answer<Value> = serde_json::from_slice(&answer).expect("an answer");
+        match (answer.ok, answer.error) {
+            (Some(ok), _) => {
+                *self.seen.last_answer.lock().unwrap() = ok.clone();
+                Ok(ok.to_string().into_bytes())
+            }
+            (None, error) => Err(Fault::Refused(error.expect("one of both"))),
+        }
+    }
+    fn is_lost(&self) -> bool {
+        false
+    }
+}

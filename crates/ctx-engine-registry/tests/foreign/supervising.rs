@@ -1,0 +1,384 @@
+//! Who serves a turn, and what follows from failures.
+
+use std::sync::Arc;
+
+use ctx_core::{
+    AssembleRequest, Assembled, BootstrapRequest, ContextEngine, ContextView, EngineState,
+    ErrorKind, IngestRequest, Message, Role, SubagentEnd, SubagentSpawn, Timestamp,
+};
+use ctx_engine_registry::OnFailure;
+use ctx_engine_registry::carrier::Fault;
+use ctx_engine_registry::foreign::{Supervised, Terms};
+use ctx_engine_sdk::protocol::ErrorKind as Kind;
+use serde_json::json;
+
+use crate::scripted::{Does, Fallback, Stage, crashed, info, late, refused};
+use crate::{live, now, short_session, turn};
+
+fn assemble(engine: &Supervised, view: ContextView) -> ctx_core::Result<Assembled> {
+    let session_id = "s".into();
+    now(engine.assemble(AssembleRequest { session_id, view, turn: turn(7) }))
+}
+
+/// Who edited the view, and why another engine did so, if one did.
+fn served(engine: &Supervised) -> (String, Option<String>) {
+    let view = assemble(engine, short_session(16_000)).expect("the turn completes").into_view();
+    let layers: Vec<_> = view.manifest().layers.into_keys().collect();
+    let note = view.manifest().engine.expect("a note");
+    assert_eq!(note.id, "scripted");
+    (layers.join(","), note.reason)
+}
+
+fn strict() -> Terms {
+    Terms { on_failure: OnFailure::Strict, ..Terms::default() }
+}
+
+/// An engine that says hello, and then does one thing to every request.
+fn always(carrier: &'static str, mut does: impl FnMut() -> Does + Send + 'static) -> Arc<Stage> {
+    Stage::new(carrier, move |verb, _| if verb == "hello" { info(json!({})) } else { does() })
+}
+
+#[test]
+fn an_engine_that_works_serves_and_is_known_by_what_it_says_of_itself() {
+    let stage = always("process", || Does::Answers(json!({"drop": ["u1"]})));
+    let engine = stage.supervised(Terms::default());
+    assert_eq!((&*engine.info().id, &*engine.info().version), ("scripted", "0.9.0"));
+    assert_eq!(served(&engine), ("scripted".into(), None));
+    assert_eq!((&*engine.info().name, &*engine.info().version), ("Scripted", "1.2.3"));
+    let health = engine.health().unwrap();
+    assert_eq!((health.state, health.strikes, health.restarts), (EngineState::Ok, 0, 0));
+    assert_eq!(
+        json!(health),
+        json!({
+            "id": "scripted", "carrier": "process", "version": "1.2.3", "state": "ok",
+            "strikes": 0, "lease": "notAsked", "restarts": 0,
+        })
+    );
+    assert!(engine.take_warnings().is_empty());
+}
+
+#[test]
+fn whatever_an_engine_does_the_fallback_serves_the_same_turn_from_an_untouched_view() {
+    type Failing = Box<dyn Fn() -> Does + Send>;
+    let faults: Vec<(&str, Failing)> = vec![
+        ("crashed", Box::new(|| Does::Dies(crashed()))),
+        ("deadline", Box::new(|| Does::Dies(late("assemble")))),
+        ("deadline", Box::new(|| Does::Fails(late("assemble")))),
+        ("too-large", Box::new(|| Does::Dies(Fault::TooLarge { limit: 7 }))),
+        (
+            "garbage",
+            Box::new(|| Does::Fails(Fault::Garbage { why: "no JSON".into(), excerpt: "?".into() })),
+        ),
+        ("panicked", Box::new(|| Does::Fails(Fault::Panicked { message: "oh".into() }))),
+        ("refused", Box::new(|| Does::Fails(refused(Kind::Failed)))),
+        ("lost", Box::new(|| Does::Dies(Fault::Lost { why: "earlier".into() }))),
+        (
+            "busy",
+            Box::new(|| {
+                let after = std::time::Duration::from_secs(1);
+                Does::Fails(Fault::Busy { verb: "assemble".into(), after })
+            }),
+        ),
+        ("malformed", Box::new(|| Does::Answers(json!([1, 2])))),
+        ("malformed", Box::new(|| Does::Answers(json!({"drop": "u1"})))),
+        ("protected-dropped", Box::new(|| Does::Answers(json!({"drop": ["u1", "sys"]})))),
+        ("group-split", Box::new(|| Does::Answers(json!({"drop": ["u1", "a1"]})))),
+    ];
+    for (name, does) in faults {
+        let stage = always("dylib", does);
+        let engine = stage.supervised(Terms::default());
+        let view = assemble(&engine, short_session(16_000)).expect("the turn completes").view;
+        assert_eq!(live(&view), live(&short_session(16_000)), "{name}");
+        let layers: Vec<_> = view.edits().iter().map(|edit| &*edit.layer).collect();
+        assert_eq!(layers, ["fallback"], "{name}");
+        let note = view.manifest().engine.expect("a note");
+        assert!(note.reason.is_some_and(|reason| reason.starts_with(name)), "{name}");
+        let error = engine.health().unwrap().last_error.expect("it is remembered");
+        assert_eq!((&*error.verb, &*error.name, error.at), ("assemble", name, Timestamp(7)));
+    }
+}
+
+#[test]
+fn where_failures_are_errors_the_turn_ends_with_what_went_wrong() {
+    let stage = always("process", || Does::Dies(crashed()));
+    let engine = stage.supervised(strict());
+    let error = assemble(&engine, short_session(16_000)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Contract);
+    assert!(error.context().contains(&("engine", "scripted".into())));
+    // It is away now, and that is an error as well.
+    let error = assemble(&engine, short_session(16_000)).unwrap_err();
+    assert!(error.to_string().contains("does not serve: crashed"), "{error}");
+    assert!(error.hint_text().is_some());
+}
+
+#[test]
+fn after_three_strikes_a_library_is_asked_no_more_and_one_warning_says_so() {
+    let stage = always("dylib", || Does::Answers(json!({"drop": ["nobody"]})));
+    let engine = stage.supervised(Terms::default());
+    for strikes in 1..=3 {
+        assert_eq!(engine.take_warnings(), [""; 0], "not before the third");
+        served(&engine);
+        assert_eq!(engine.health().unwrap().strikes, strikes);
+    }
+    let warnings = engine.take_warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("scripted") && warnings[0].contains("'nobody'"));
+    stage.tick(1_000_000);
+    let (layers, reason) = served(&engine);
+    assert_eq!((layers.as_str(), reason.is_some()), ("fallback", true));
+    assert_eq!(engine.health().unwrap().state, EngineState::Failed);
+    assert_eq!(stage.verbs().iter().filter(|verb| *verb == "assemble").count(), 3);
+    assert!(engine.take_warnings().is_empty(), "it was said");
+}
+
+#[test]
+fn who_was_kept_waiting_or_told_to_stop_has_no_strike() {
+    let after = std::time::Duration::from_secs(1);
+    let mut faults = vec![
+        Fault::Busy { verb: "assemble".into(), after },
+        refused(Kind::Cancelled),
+        Fault::Busy { verb: "assemble".into(), after },
+        refused(Kind::Cancelled),
+    ];
+    let stage = always("dylib", move || match faults.pop() {
+        Some(fault) => Does::Fails(fault),
+        None => Does::Answers(json!({"drop": ["u1"]})),
+    });
+    let engine = stage.supervised(Terms::default());
+    for _ in 0..4 {
+        assert_eq!(served(&engine).0, "fallback");
+    }
+    assert_eq!(served(&engine).0, "scripted");
+    assert_eq!(engine.health().unwrap().strikes, 0);
+}
+
+#[test]
+fn a_process_that_crashed_is_started_again_after_a_pause_that_doubles_five_times() {
+    let stage = always("process", || Does::Dies(crashed()));
+    let engine = stage.supervised(Terms::default());
+    served(&engine);
+    for (restarts, pause) in [1, 2, 4, 8, 16].into_iter().enumerate() {
+        let health = engine.health().unwrap();
+        assert_eq!((health.state, health.restarts), (EngineState::Degraded, restarts as u32));
+        assert_eq!(engine.take_warnings().len(), 1, "one for each time it went away");
+        stage.tick(pause - 1);
+        assert_eq!(served(&engine).0, "fallback");
+        assert_eq!(stage.verbs().len(), 2 * (restarts + 1), "it is left alone in between");
+        stage.tick(1);
+        served(&engine);
+        assert_eq!(stage.verbs().len(), 2 * (restarts + 2));
+    }
+    assert_eq!(engine.health().unwrap().state, EngineState::Failed);
+    stage.tick(1_000_000);
+    served(&engine);
+    assert_eq!(stage.verbs().len(), 12);
+    assert_eq!(engine.health().unwrap().restarts, 5);
+}
+
+#[test]
+fn an_engine_that_was_started_again_is_told_everything_anew() {
+    let mut requests = 0;
+    let stage = Stage::new("process", move |verb, _| match verb {
+        "hello" => info(json!({"verbs": ["bootstrap"]})),
+        "bootstrap" => Does::Answers(json!({"bootstrapped": true, "importedMessages": 3})),
+        _ => {
+            requests += 1;
+            if requests == 2 { Does::Dies(crashed()) } else { Does::Answers(json!({})) }
+        }
+    });
+    let engine = stage.supervised(Terms::default());
+    let request = BootstrapRequest { session_id: "s".into(), session_file: Some("s.jsonl".into()) };
+    assert_eq!(now(engine.bootstrap(request)).unwrap().imported_messages, 3);
+    let mut view = short_session(16_000);
+    for at in 0..3 {
+        view = assemble(&engine, view).unwrap().into_view();
+        view.finish().unwrap();
+        crate::say(&mut view, &format!("more{at}"), Role::User, "more");
+        stage.tick(1);
+    }
+    let verbs = ["hello", "bootstrap", "assemble", "assemble", "hello", "bootstrap", "assemble"];
+    assert_eq!(stage.verbs(), verbs);
+    assert_eq!(stage.last("bootstrap")["sessionFile"], "s.jsonl");
+    let update = &stage.last("assemble")["update"];
+    assert_eq!((&update["reset"], &update["rows"]), (&json!(true), &json!(8)));
+    let health = engine.health().unwrap();
+    assert_eq!((health.state, health.strikes, health.restarts), (EngineState::Ok, 0, 1));
+}
+
+#[test]
+fn an_engine_that_is_out_of_step_is_told_everything_once() {
+    let mut steps = vec![true, true, false, true, false, false];
+    let stage = always("dylib", move || match steps.pop() {
+        Some(true) => Does::Fails(refused(Kind::OutOfStep)),
+        _ => Does::Answers(json!({})),
+    });
+    let engine = stage.supervised(Terms::default());
+    let mut view = short_session(16_000);
+    let mut turn = |engine: &Supervised, resets: &[bool], strikes: u32| {
+        let all = short_session(16_000);
+        let before = stage.verbs().len().max(1);
+        view = assemble(engine, std::mem::replace(&mut view, all)).unwrap().into_view();
+        view.finish().unwrap();
+        let calls = stage.calls.lock().unwrap();
+        let told: Vec<bool> =
+            calls[before..].iter().map(|(_, params)| params["update"]["reset"] == true).collect();
+        assert_eq!(told, resets);
+        assert_eq!(engine.health().unwrap().strikes, strikes);
+    };
+    turn(&engine, &[true], 0);
+    turn(&engine, &[false], 0);
+    turn(&engine, &[false, true], 0);
+    turn(&engine, &[false, true], 1);
+}
+
+#[test]
+fn another_engine_or_another_protocol_than_the_selected_one_is_not_taken() {
+    for (more, why) in [
+        (json!({"id": "imposter"}), "imposter"),
+        (json!({"protocol": "2.0"}), "protocol '2.0'"),
+        (json!({"protocol": ""}), "protocol ''"),
+        (json!({"base": "other"}), "'other'"),
+    ] {
+        let stage = Stage::new("process", move |_, _| info(more.clone()));
+        let engine = stage.supervised(Terms::default());
+        assert_eq!(served(&engine).0, "fallback");
+        let health = engine.health().unwrap();
+        assert_eq!(health.state, EngineState::Failed, "starting it again would change nothing");
+        assert!(health.last_error.unwrap().message.contains(why));
+        assert!(now(engine.start()).is_err());
+        assert_eq!(stage.verbs(), ["hello"]);
+        assert_eq!(engine.take_warnings().len(), 1);
+    }
+}
+
+#[test]
+fn an_engine_that_does_not_come_up_is_tried_again_later() {
+    let mut hellos = 0;
+    let stage = Stage::new("process", move |verb, _| {
+        hellos += usize::from(verb == "hello");
+        match (verb, hellos) {
+            ("hello", 1) => Does::Dies(late("hello")),
+            ("hello", _) => info(json!({})),
+            _ => Does::Answers(json!({"drop": ["u1"]})),
+        }
+    });
+    let engine = stage.supervised(Terms::default());
+    assert_eq!(served(&engine).0, "fallback");
+    stage.tick(1);
+    assert_eq!(served(&engine).0, "scripted");
+}
+
+#[test]
+fn an_engine_that_only_adds_runs_after_its_base() {
+    let adds = || {
+        Does::Answers(json!({
+            "insert": [{"id": "note", "before": "u2", "text": "remember"}],
+            "systemPromptAddition": "you have notes",
+        }))
+    };
+    let by_config = || {
+        always("dylib", adds).supervised(Terms::default()).with_base(Arc::new(Fallback::default()))
+    };
+    let by_contract = || {
+        let stage = Stage::new("dylib", move |verb, _| match verb {
+            "hello" => info(json!({"base": "legacy"})),
+            _ => adds(),
+        });
+        stage.supervised(Terms::default())
+    };
+    for engine in [by_config(), by_contract()] {
+        let assembled = assemble(&engine, short_session(16_000)).unwrap();
+        let plain = assembled.view.used();
+        let mut view = assembled.into_view();
+        let layers: Vec<_> = view.manifest().layers.into_keys().collect();
+        assert_eq!(layers, ["fallback", "scripted"]);
+        assert_eq!(view.system_addition(), Some("you have notes"));
+        assert!(view.used() > plain, "it is counted");
+        view.finish().unwrap();
+        let view = assemble(&engine, view).unwrap().into_view();
+        assert_eq!(
+            view.manifest().engine.unwrap().reason.unwrap().split(':').next(),
+            Some("taken-id")
+        );
+        assert_eq!(view.system_addition(), None);
+        let served = view.edits().iter().filter(|edit| edit.layer == "fallback").count();
+        assert_eq!(served, 1, "what the base did stays, and is not done twice");
+    }
+}
+
+#[test]
+fn only_verbs_that_an_engine_names_are_called() {
+    let spawn = SubagentSpawn {
+        parent_session_key: "p".into(),
+        child_session_key: "c".into(),
+        ttl_ms: Some(9),
+    };
+    let named = [
+        "bootstrap",
+        "commit_turn",
+        "after_turn",
+        "maintain",
+        "prepare_subagent_spawn",
+        "rollback_subagent_spawn",
+        "on_subagent_ended",
+    ];
+    for (names, remembers) in [(&named[..], true), (&[], false)] {
+        let hello = json!({"verbs": names, "remembers": remembers});
+        let stage = Stage::new("dylib", move |verb, _| match verb {
+            "hello" => info(hello.clone()),
+            "ingest" => Does::Answers(json!({"ingested": true})),
+            _ => Does::Answers(json!({})),
+        });
+        let engine = stage.supervised(Terms::default());
+        let (session_id, session_file) = ("s".to_owned(), None);
+        now(engine.bootstrap(BootstrapRequest { session_id, session_file })).unwrap();
+        let message = Arc::new(Message::text(Role::User, "hello"));
+        let ingest = IngestRequest {
+            session_id: "s".into(),
+            entry: "e".into(),
+            message,
+            is_heartbeat: true,
+        };
+        assert_eq!(now(engine.ingest(ingest)).unwrap().ingested, remembers);
+        now(engine.commit_turn("s", "k1")).unwrap();
+        now(engine.after_turn("s")).unwrap();
+        now(engine.maintain("s")).unwrap();
+        now(engine.prepare_subagent_spawn(&spawn)).unwrap();
+        now(engine.rollback_subagent_spawn(&spawn)).unwrap();
+        now(engine.on_subagent_ended("c", SubagentEnd::Swept)).unwrap();
+        now(engine.dispose()).unwrap();
+        let verbs = stage.verbs();
+        if names.is_empty() {
+            assert_eq!(verbs, ["hello", "dispose"]);
+        } else {
+            let mut all = vec!["hello", "bootstrap", "ingest"];
+            all.extend(&named[1..]);
+            all.push("dispose");
+            assert_eq!(verbs, all);
+            assert_eq!(stage.last("ingest")["isHeartbeat"], true);
+            assert_eq!(stage.last("on_subagent_ended")["reason"], "swept");
+            assert_eq!(stage.last("prepare_subagent_spawn")["ttlMs"], 9);
+        }
+    }
+}
+
+#[test]
+fn a_turn_that_an_engine_did_not_take_in_is_committed_again() {
+    let mut fails = 1;
+    let stage = Stage::new("process", move |verb, _| match verb {
+        "hello" => info(json!({"verbs": ["commit_turn"]})),
+        _ if fails > 0 => {
+            fails -= 1;
+            Does::Dies(crashed())
+        }
+        _ => Does::Answers(json!({"status": "committed"})),
+    });
+    let engine = stage.supervised(Terms::default());
+    now(engine.commit_turn("s", "k1")).expect("the turn is not lost for that");
+    stage.tick(1);
+    now(engine.commit_turn("t", "k2")).unwrap();
+    let calls = stage.calls.lock().unwrap();
+    let keys: Vec<_> =
+        calls.iter().filter_map(|(_, params)| params["advancementKey"].as_str()).collect();
+    assert_eq!(keys, ["k1", "k1", "k2"]);
+}
