@@ -70,6 +70,8 @@ pub struct Registry {
     engines: BTreeMap<(Slot, &'static str), EngineRegistration>,
     #[cfg(feature = "plugins")]
     pub(crate) search: crate::find::Search,
+    #[cfg(feature = "plugins")]
+    pub(crate) engine_host: Option<std::path::PathBuf>,
 }
 
 impl Registry {
@@ -188,11 +190,13 @@ impl Registry {
         Ok(layers)
     }
 
-    /// Builds the engine named `id`, or the one the config names.
+    /// Builds the engine named `id`, or the one the config names: one that is linked, else, with the
+    /// feature `plugins`, one that is installed.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] for an id nobody registered; it lists the known ones.
+    /// [`ErrorKind::NotFound`] for an id that nobody has; it lists the known ones. For one that is
+    /// installed and refused, the reason.
     pub fn build_engine(
         &self,
         id: Option<&str>,
@@ -202,11 +206,24 @@ impl Registry {
             Some(id) => id.to_owned(),
             None => selected_engine(context.config)?,
         };
-        (self.engine(&id)?.build)(context)
+        match self.linked(&id) {
+            Some(linked) => (linked.build)(context),
+            None => self.build_unlinked(&id, context),
+        }
     }
 
-    fn engine(&self, id: &str) -> Result<&EngineRegistration> {
-        self.linked(id).ok_or_else(|| self.unknown_engine(id))
+    #[cfg(feature = "plugins")]
+    fn build_unlinked(
+        &self,
+        id: &str,
+        context: &BuildContext<'_>,
+    ) -> Result<Arc<dyn ContextEngine>> {
+        Ok(Arc::new(self.build_installed(id, context)?))
+    }
+
+    #[cfg(not(feature = "plugins"))]
+    fn build_unlinked(&self, id: &str, _: &BuildContext<'_>) -> Result<Arc<dyn ContextEngine>> {
+        Err(self.unknown_engine(id))
     }
 
     /// The engine of that id that is linked. Nothing that is installed can take its place.

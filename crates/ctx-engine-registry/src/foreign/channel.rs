@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ctx_core::Counter;
 
 use crate::carrier::Fault;
 
@@ -19,6 +20,11 @@ pub trait Channel: Send + Sync {
 
     /// Whether the engine is gone for good.
     fn is_lost(&self) -> bool;
+
+    /// Has further calls answer `tokens.count` by this counter: that of the session they are about.
+    fn count_with(&self, counter: Counter) {
+        let _ = counter;
+    }
 }
 
 /// Starts an engine, as often as it is needed.

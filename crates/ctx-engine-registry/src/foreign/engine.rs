@@ -111,6 +111,7 @@ impl Foreign {
         let contract = self.info.contract.clone();
         let session = self.sessions.of(session_id);
         session.counter = *view.ledger().counter();
+        self.channel.count_with(session.counter);
         // Until it has answered nobody knows what it has taken in: what was told is forgotten.
         let known = session.told.take().filter(|_| contract.remembers);
         let is_news = known.is_some();

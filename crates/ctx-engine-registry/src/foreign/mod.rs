@@ -9,6 +9,7 @@
 //! it was.
 
 mod apply;
+mod build;
 mod channel;
 mod check;
 mod compaction;

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)] // a test that cannot set its stage fails
 
 mod compacting;
+#[cfg(unix)]
+mod installed;
 mod plans;
 mod rejections;
 mod scripted;
