@@ -1,5 +1,7 @@
-//! Chores of the workspace. `cargo run -p xtask -- sample` writes the sessions in `examples/`.
+//! Chores of the workspace: `cargo xtask sample` writes the sessions in `examples/`, `cargo xtask docs
+//! [DATA]` prints the outputs in README and docs anew.
 
+mod docs;
 mod sample;
 
 use std::path::Path;
@@ -7,15 +9,18 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 fn main() -> Result<()> {
-    match std::env::args().nth(1).as_deref() {
-        Some("sample") => write_samples(),
-        Some(other) => bail!("unknown chore '{other}' (known: sample)"),
-        None => bail!("usage: cargo run -p xtask -- sample"),
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["sample"] => write_samples(&root),
+        ["docs"] => docs::write(&root, None),
+        ["docs", data] => docs::write(&root, Some(Path::new(data))),
+        [] => bail!("usage: cargo xtask sample | docs [DATA]"),
+        _ => bail!("unknown chore '{}' (known: sample, docs)", args.join(" ")),
     }
 }
 
-fn write_samples() -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+fn write_samples(root: &Path) -> Result<()> {
     for (path, text) in sample::files() {
         let target = root.join(path);
         if let Some(folder) = target.parent() {
