@@ -175,6 +175,7 @@ pub(crate) fn kind_name(kind: FactKind) -> &'static str {
         FactKind::Decision => "decisions",
         FactKind::Question => "open questions",
         FactKind::Failure => "causes of failures",
+        FactKind::Personal => "personal details",
         FactKind::ErrorCode => "errors",
         FactKind::Path => "paths",
         FactKind::Url => "URLs",
