@@ -3,7 +3,9 @@
 //! - `cargo xtask sample` writes the sessions in `examples/`.
 //! - `cargo xtask plugins [--release] [--only NAME]` builds the engines in `plugins/` and lays each
 //!   with its manifest into `target/plugins/NAME/`.
+//! - `cargo xtask docs [DATA]` prints the outputs in README and docs anew.
 
+mod docs;
 mod plugins;
 mod sample;
 
@@ -16,8 +18,9 @@ fn main() -> Result<()> {
     match args.next().as_deref() {
         Some("sample") => write_samples(),
         Some("plugins") => plugins::run(args),
-        Some(other) => bail!("unknown chore '{other}' (known: sample, plugins)"),
-        None => bail!("usage: cargo xtask sample|plugins"),
+        Some("docs") => docs::write(&root(), args.next().as_deref().map(Path::new)),
+        Some(other) => bail!("unknown chore '{other}' (known: sample, plugins, docs)"),
+        None => bail!("usage: cargo xtask sample | plugins | docs [DATA]"),
     }
 }
 

@@ -103,7 +103,10 @@ pub(crate) fn write_for<T>(
     let _ = readers;
     let mut file = builder.tempfile_in(folder).map_err(|e| failed(&e))?;
     let mut writer = BufWriter::new(file.as_file_mut());
-    let written = write(&mut writer)?;
+    let written = write(&mut writer).map_err(|error| match error.downcast::<io::Error>() {
+        Ok(e) => failed(&e).into(),
+        Err(error) => error,
+    })?;
     writer.flush().map_err(|e| failed(&e))?;
     drop(writer);
     match existing {

@@ -4,6 +4,7 @@
 
 mod args;
 mod commands;
+mod failure;
 mod files;
 mod models;
 mod named;
@@ -20,14 +21,21 @@ use args::{Cli, Command};
 use out::Out;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let out = Out::new(&cli.global);
-    match run(cli, &out) {
+    failure::survive_size_limits();
+    let (out, ended) = match Cli::try_parse() {
+        Ok(cli) => {
+            let out = Out::new(&cli.global);
+            let ended = run(cli, &out);
+            (out, ended)
+        }
+        Err(said) => (Out::default(), failure::said_by_clap(&said)),
+    };
+    match ended.map_err(failure::told) {
         Ok(code) => code,
-        Err(error) if out::is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
+        Err(None) => ExitCode::SUCCESS,
+        Err(Some(error)) => {
             out.error(&error);
-            ExitCode::FAILURE
+            failure::code(&error)
         }
     }
 }

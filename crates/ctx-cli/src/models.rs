@@ -10,6 +10,7 @@ use ctx_model::{
 };
 
 use crate::args::Fit;
+use crate::failure::misuse;
 use crate::out::Out;
 use crate::words::{shortened, thousands};
 
@@ -51,9 +52,14 @@ pub(crate) fn summary_models(
         models.providers.iter().map(provider).collect::<Result<_, _>>()?;
     let client = Arc::new(Client::default());
     let names = compaction.model_chain(first);
-    check_is_listed(first, &models)?;
+    let refused = |error: Error| match fit.summary_model {
+        Some(_) if error.kind() == ErrorKind::NotFound => misuse(error),
+        _ => error.into(),
+    };
+    check_is_listed(first, &models).map_err(refused)?;
     // The first is what was asked for.
-    ctx_model::connect(first, &providers, &client).map_err(|error| near(error, &models))?;
+    let connected = ctx_model::connect(first, &providers, &client);
+    connected.map_err(|error| refused(near(error, &models)))?;
     let (chain, missing) = connect_models(&names, &providers, &client);
     for error in missing {
         out.note(format!("a fallback is left out: {error}"));

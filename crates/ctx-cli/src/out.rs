@@ -31,7 +31,7 @@ pub(crate) const RED: Style = AnsiColor::Red.on_default();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
 
 /// How the command speaks.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Out {
     quiet: bool,
 }
@@ -44,6 +44,11 @@ impl Out {
             When::Never => anstream::ColorChoice::Never.write_global(),
         }
         Self { quiet: global.quiet }
+    }
+
+    /// Who says nothing but data.
+    pub(crate) fn silent() -> Self {
+        Self { quiet: true }
     }
 
     /// One line of data.
@@ -229,13 +234,4 @@ pub(crate) fn table_within(
     }
     let text = table.to_string();
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
-}
-
-/// Whether the reader of our output went away, which is not an error of ours.
-pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|e| {
-        e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
-            || e.downcast_ref::<serde_json::Error>()
-                .is_some_and(|e| e.io_error_kind() == Some(io::ErrorKind::BrokenPipe))
-    })
 }

@@ -12,11 +12,10 @@ const NAMED: usize = 8;
 /// Room for one of them.
 const NAME_CHARS: usize = 60;
 
-/// Messages, tokens of the summary, who wrote it, facts kept, made up: a row's cells.
+/// Messages, tokens of the summary, who wrote it, facts kept, ungrounded: a row's cells.
 pub(crate) fn cells(receipt: &Receipt) -> Vec<Cell> {
     let audit = &receipt.audit;
-    let ungrounded = audit.ungrounded.len();
-    let made_up = match ungrounded {
+    let ungrounded = match audit.ungrounded.len() {
         0 => Cell::from("0"),
         n => Cell::styled(format!("{n} removed"), YELLOW),
     };
@@ -24,7 +23,7 @@ pub(crate) fn cells(receipt: &Receipt) -> Vec<Cell> {
         thousands(receipt.messages.into()).into(),
         thousands(receipt.summary_tokens.get()).into(),
         coverage(receipt),
-        made_up,
+        ungrounded,
         writer(receipt).into(),
     ]
 }
@@ -100,7 +99,7 @@ pub(crate) fn print(
     }
     out.line("")?;
     out.line(audit(receipt))?;
-    named("made up, and removed", &receipt.audit.ungrounded, out)?;
+    named("ungrounded (nothing says it), and removed", &receipt.audit.ungrounded, out)?;
     let shortened: Vec<String> = receipt.shortened.iter().map(|id| ids.show(id)).collect();
     named("kept in a shorter form", &shortened, out)
 }
@@ -176,6 +175,7 @@ pub(crate) fn kind_name(kind: FactKind) -> &'static str {
         FactKind::Decision => "decisions",
         FactKind::Question => "open questions",
         FactKind::Failure => "causes of failures",
+        FactKind::Personal => "personal details",
         FactKind::ErrorCode => "errors",
         FactKind::Path => "paths",
         FactKind::Url => "URLs",

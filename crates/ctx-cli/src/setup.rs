@@ -11,10 +11,11 @@ use ctx_engine_registry::{BuildContext, Config, ModelWindow, Models, Plugins, Re
 use ctx_eval::{SessionReport, StatusSetup};
 use ctx_model::{Catalogue, Prices};
 use ctx_session::Transcript;
-use ctx_session::paths::Home;
+use ctx_session::paths::{Home, of_home};
 use ctx_window_guard::{Candidates, ContextWindowSource, Window};
 
 use crate::args::{Fit, Global};
+use crate::failure::misuse;
 use crate::models;
 use crate::named;
 use crate::out::Out;
@@ -58,7 +59,7 @@ pub(crate) fn config(global: &Global) -> anyhow::Result<Config> {
     // Where even that cannot be told, reading says why.
     match path.try_exists() {
         Ok(false) => Ok(Config::default()),
-        _ => Ok(Config::read(&path)?),
+        _ => Ok(Config::read(&path).map_err(of_home)?),
     }
 }
 
@@ -164,13 +165,17 @@ pub(crate) fn resolve(
     let catalogued =
         model.as_deref().and_then(|name| Catalogue::embedded().find_for_profile(name, profile));
     if fit.model.is_some() && configured.is_none() && catalogued.is_none() {
-        Catalogue::embedded().get(model.as_deref().unwrap_or_default(), profile)?;
+        let name = model.as_deref().unwrap_or_default();
+        Catalogue::embedded().get(name, profile).map_err(misuse)?;
     }
     let native = transcript.window().map(Tokens).or_else(|| catalogued.map(|m| m.window));
     let window = window(&config, fit, model.as_deref(), native)?;
     let reserve = ctx_compaction::Config::resolve(&config)?.reserve(window.tokens);
     let engine = match &fit.engine {
-        Some(id) => id.clone(),
+        Some(id) => {
+            Registry::collect()?.check_engine(id).map_err(misuse)?;
+            id.clone()
+        }
         None => config.section::<Plugins>()?.slots.context_engine,
     };
     let provider = provider
@@ -257,15 +262,16 @@ impl Resolved {
     /// Refuses a window under the guard's minimum, in the guard's words.
     pub(crate) fn check_window(&self, fit: &Fit) -> anyhow::Result<()> {
         self.window.check().map_err(|refused| {
-            let hint = match fit.window {
-                Some(_) => Some(format!("give --window {} or more", refused.minimum)),
-                None => Error::from(refused).hint_text().map(str::to_owned),
-            };
             // Its own words hold every fact already; to name them once more helps nobody.
-            Error::new(ErrorKind::WindowTooSmall, refused.to_string())
-                .hint(hint.unwrap_or_default())
-        })?;
-        Ok(())
+            let error = Error::new(ErrorKind::WindowTooSmall, refused.to_string());
+            match fit.window {
+                Some(_) => misuse(error.hint(format!("give --window {} or more", refused.minimum))),
+                None => {
+                    let hint = Error::from(refused).hint_text().map(str::to_owned);
+                    error.hint(hint.unwrap_or_default()).into()
+                }
+            }
+        })
     }
 
     /// Refuses an engine that nobody brings.
@@ -309,7 +315,7 @@ fn window(
 ) -> anyhow::Result<Window> {
     let guard = ctx_window_guard::Config::resolve(config)?;
     if let Some(text) = &fit.window {
-        let tokens = parse_tokens(text)?;
+        let tokens = parse_tokens(text).map_err(misuse)?;
         return Ok(Window::judge(tokens, ContextWindowSource::AgentContextTokens, native, &guard));
     }
     let mut said = Candidates::from_config(config, None, model.unwrap_or_default())?;
@@ -342,7 +348,12 @@ pub(crate) fn parse_tokens(text: &str) -> Result<Tokens, Error> {
 
 /// Runs a future to its end on this thread.
 pub(crate) fn block_on<T>(future: impl Future<Output = ctx_core::Result<T>>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|e| {
+        Error::new(ErrorKind::Io, "the program cannot be set up to wait for answers")
+            .hint("see whether the limit of open files is reached: `ulimit -n`")
+            .source(e)
+    })?;
     Ok(runtime.block_on(future)?)
 }
 

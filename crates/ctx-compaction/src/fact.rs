@@ -19,6 +19,8 @@ pub enum FactKind {
     Question,
     /// Why something failed, in the line of the output that tells it.
     Failure,
+    /// What somebody said of themselves: a name, a place, a job, what they like.
+    Personal,
     /// An error at its root cause: a code, a type, an exit status.
     ErrorCode,
     /// A file or folder.
@@ -35,13 +37,14 @@ pub enum FactKind {
 
 impl FactKind {
     /// All kinds, most important first.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Pinned,
         Self::Ask,
         Self::Constraint,
         Self::Decision,
         Self::Question,
         Self::Failure,
+        Self::Personal,
         Self::ErrorCode,
         Self::Path,
         Self::Url,
@@ -61,6 +64,7 @@ impl FactKind {
                 | Self::Decision
                 | Self::Question
                 | Self::Failure
+                | Self::Personal
         )
     }
 }

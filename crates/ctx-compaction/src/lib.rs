@@ -42,7 +42,7 @@ mod survival;
 mod text;
 mod trim;
 
-pub use audit::{Audit, Invented, audit};
+pub use audit::{Audit, Invented, audit, missing};
 pub use chunk::{
     BASE_CHUNK_RATIO, MIN_CHUNK_RATIO, OVERSIZED_SHARE, SUMMARIZATION_OVERHEAD_TOKENS,
     chunk_by_max_tokens, is_oversized_for_summary, split_by_token_share,

@@ -21,7 +21,8 @@ pub(crate) fn io_error(doing: &'static str, path: &Path, error: io::Error) -> Er
     }
 }
 
-fn hint(kind: io::ErrorKind) -> Option<&'static str> {
+/// What to do about an error of that kind.
+pub(crate) fn hint(kind: io::ErrorKind) -> Option<&'static str> {
     Some(match kind {
         io::ErrorKind::NotFound => "check the spelling of the path, and whether it is still there",
         io::ErrorKind::AlreadyExists => {
@@ -37,6 +38,10 @@ fn hint(kind: io::ErrorKind) -> Option<&'static str> {
         }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "free some disk space; nothing that was stored before is lost"
+        }
+        io::ErrorKind::FileTooLarge => {
+            "the limit of file sizes is reached: raise it (`ulimit -f`), or choose another file \
+             system; nothing that was stored before is lost"
         }
         _ => return None,
     })

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::Transcript;
 use crate::disk;
 use crate::log::{Body, LogFile, NewEntry, RandomIds, one_line};
-use crate::paths::Home;
+use crate::paths::{Home, of_home};
 use crate::projections::{
     Clock, PROJECTIONS_TYPE, in_force, projections_entry, read_kept, system_clock,
 };
@@ -248,11 +248,11 @@ impl Overlay {
         one_line(&header, &mut line)?;
         match LogFile::create(&self.path, &line) {
             Err(e) if e.kind() == ErrorKind::Conflict => {}
-            created => return created,
+            created => return created.map_err(of_home),
         }
         let accept =
             |first: &[u8]| check_header(first).map_err(|e| e.with("path", self.path.display()));
-        LogFile::open(&self.path, accept)
+        LogFile::open(&self.path, accept).map_err(of_home)
     }
 }
 

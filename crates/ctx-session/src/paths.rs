@@ -1,5 +1,6 @@
 //! Where everything is kept, below one folder.
 
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result};
@@ -123,6 +124,21 @@ impl Home {
     #[must_use]
     pub fn journals_dir(&self) -> PathBuf {
         self.root.join("journals")
+    }
+}
+
+/// An error of a file in the home folder, with the way to another home where that may help: not
+/// where the disk is full, or where it is no matter of the place.
+#[must_use]
+pub fn of_home(error: Error) -> Error {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    let cause = std::error::Error::source(&error);
+    match cause.and_then(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind) {
+        None | Some(StorageFull | QuotaExceeded | FileTooLarge) => error,
+        Some(_) => error.hint(
+            "this is in the folder of ctx: make it one that you may write to, or set CTX_HOME to \
+             another",
+        ),
     }
 }
 

@@ -260,7 +260,8 @@ pub(crate) fn line<W: Write + ?Sized>(out: &mut W, text: &str) -> Result<()> {
 }
 
 pub(crate) fn write_error(e: io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot write the copy: {e}")).source(e)
+    let hint = crate::disk::hint(e.kind()).unwrap_or("see where the copy is to go, and try again");
+    Error::new(ErrorKind::Io, "cannot write the copy").source(e).hint(hint)
 }
 
 /// A time as pi writes it; the epoch where none is known.

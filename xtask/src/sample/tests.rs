@@ -22,7 +22,7 @@ fn the_files_in_examples_are_what_the_generator_writes() {
     for (path, text) in super::files() {
         let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
         let stored = std::fs::read_to_string(stored).unwrap_or_default();
-        assert!(stored == text, "{path} is stale: run `cargo run -p xtask -- sample`");
+        assert!(stored == text, "{path} is stale: run `cargo xtask sample`");
     }
 }
 

@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::args::{Assemble, Global, Shape};
+use crate::failure::misuse;
 use crate::named::{ID_CHARS, ShortIds, find_entry};
 use crate::out::{BOLD, Cell, DIM, Out, table};
 use crate::receipt;
@@ -38,7 +39,7 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     let is_stdin = setup::is_stdin(&args.session);
     if is_stdin && args.record {
         let error = Error::new(ErrorKind::InvalidInput, "standard input has no place for forms");
-        return Err(error.hint("write the transcript to a file, or leave --record out").into());
+        return Err(misuse(error.hint("write the transcript to a file, or leave --record out")));
     }
     let transcript = setup::open(&args.session, out)?;
     let home = Home::from_env()?;

@@ -10,6 +10,7 @@ use ctx_session::{Severity, Transcript};
 use serde::Serialize;
 
 use crate::args::Check;
+use crate::failure::misuse;
 use crate::files::{Existing, write_beside};
 use crate::out::{DIM, GREEN, Out, YELLOW};
 use crate::setup;
@@ -43,7 +44,7 @@ struct ProblemReport {
 pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
     if args.repair && args.output.is_none() && setup::is_stdin(&args.session) {
         let error = Error::new(ErrorKind::InvalidInput, "nothing stands beside standard input");
-        return Err(error.hint("name the repaired copy with --output").into());
+        return Err(misuse(error.hint("name the repaired copy with --output")));
     }
     let transcript = setup::read(&args.session)?;
     let session = setup::session_report(&args.session, &transcript)?;

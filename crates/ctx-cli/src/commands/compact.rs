@@ -1,5 +1,7 @@
 //! `ctx compact`.
 
+mod undo;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -7,16 +9,18 @@ use std::sync::Arc;
 use ctx_compaction::Details;
 use ctx_core::{
     CompactRequest, CompactResult, Compacted, CompactionTrigger, ContextView, EntryId, Error,
-    ErrorKind, IdentifierPolicy, SequentialIds, SummaryInstructions, Timestamp, TurnContext,
+    ErrorKind, IdentifierPolicy, SequentialIds, SummaryInstructions, Timestamp, Tokens,
+    TurnContext,
 };
 use ctx_session::Transcript;
 use ctx_session::blobs::MemoryBlobs;
-use ctx_session::compactions::{CompactedBy, rewrite_compacted, store_compaction, undo_compaction};
+use ctx_session::compactions::{rewrite_compacted, store_compaction};
 use ctx_session::paths::Home;
 use serde::Serialize;
 
 use crate::args::{Compact, Global};
-use crate::named::{ID_CHARS, ShortIds, find_compaction, lists_compactions};
+use crate::failure::misuse;
+use crate::named::{ID_CHARS, ShortIds};
 use crate::out::{BOLD, Out};
 use crate::receipt;
 use crate::setup;
@@ -37,78 +41,34 @@ struct Report {
     archived: Option<PathBuf>,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct UndoReport {
-    ok: bool,
-    undone: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    /// The compaction that was taken back.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    compaction_id: Option<EntryId>,
-    /// The entry that says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    entry_id: Option<EntryId>,
-}
+/// How often the session is looked at anew, where another compaction was stored meanwhile.
+const LOOKS: usize = 3;
 
 pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<ExitCode> {
     if setup::is_stdin(&args.session) && !args.dry_run {
         let error = Error::new(ErrorKind::InvalidInput, "standard input cannot be compacted");
-        return Err(error.hint("write the transcript to a file, or try it with --dry-run").into());
+        return Err(misuse(error.hint("write the transcript to a file, or try it with --dry-run")));
     }
     if args.undo {
-        return undo(args, out);
+        return undo::run(args, out);
     }
-    let target = args.target.as_deref().map(setup::parse_tokens).transpose()?;
+    let target = args.target.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
     let home = Home::from_env()?;
-    let transcript = setup::open(&args.session, out)?;
-    if args.rewrite && !transcript.is_ours() {
-        let error = Error::new(ErrorKind::InvalidInput, "only a session of ctx is written anew");
-        let path = args.session.display();
-        let hint = format!("`ctx convert {path} --to ctx -o NEW` makes one");
-        return Err(error.with("path", path).hint(hint).into());
-    }
-    let blobs = Arc::new(MemoryBlobs::default());
-    let fitted = setup::fit(global, &args.fit, &transcript, blobs, out)?;
-    let context = transcript.context(None)?;
-    let leaf = transcript.leaf().cloned();
-    let sent = transcript.sent_forms(None)?;
-    let mut view = ContextView::new(fitted.ledger).with_projections(sent);
-    for entry in &context.entries {
-        view.append(entry.clone())?;
-    }
-    let now = Timestamp(jiff::Timestamp::now().as_millisecond());
-    let turn = TurnContext {
-        now,
-        last_request: context.entries.iter().rev().find_map(|e| e.timestamp()),
-        ids: Arc::new(SequentialIds::default()),
-        profile: fitted.profile,
+    // What is to be said of the session is said once.
+    let quiet = Out::silent();
+    let mut looks = 1;
+    let (planned, entry_id) = loop {
+        let out = if looks == 1 { out } else { &quiet };
+        let planned = Planned::of(global, args, target, out)?;
+        match planned.store(&home, args) {
+            Err(error) if error.kind() == ErrorKind::Conflict && looks < LOOKS => looks += 1,
+            stored => break (planned, stored?),
+        }
     };
-    let session_id = transcript.header().id.clone().unwrap_or_default();
-    let mut request = CompactRequest::new(session_id, view, turn, CompactionTrigger::Manual);
-    request.force = args.force;
-    request.token_budget = target;
-    request.custom_instructions = args.instructions.clone();
-    request.summary_instructions = SummaryInstructions {
-        identifier_policy: args.identifiers.map(IdentifierPolicy::from),
-        identifier_instructions: None,
-    };
-    let before = request.view.total() + request.view.ledger().fixed();
-    let waiting = out.waiting("compacting");
-    let result = setup::block_on(fitted.engine.compact(request))?;
-    waiting.finish_and_clear();
-    for warning in fitted.engine.take_warnings() {
-        out.warn(warning);
-    }
-    let mut entry_id = None;
-    if let Some(compacted) = result.result.as_ref().filter(|_| !args.dry_run) {
-        let id = store_compaction(&home, &args.session, leaf.as_ref(), compacted, now)?;
-        entry_id = Some(id);
-    }
+    let Planned { transcript, result, before, writer, .. } = planned;
     let details = details(&result);
     let receipt = details.as_ref().map(|details| &details.receipt);
-    let fell_back = receipt.and_then(|r| receipt::fell_back(r, fitted.writer.as_deref()));
+    let fell_back = receipt.and_then(|r| receipt::fell_back(r, writer.as_deref()));
     if let Some(warning) = &fell_back {
         out.warn(warning);
     }
@@ -132,6 +92,76 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
         print(&report, &transcript, args, &told, out)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A compaction that is not stored yet.
+struct Planned {
+    transcript: Transcript,
+    leaf: Option<EntryId>,
+    now: Timestamp,
+    before: Tokens,
+    /// The model that was to write the summary.
+    writer: Option<String>,
+    result: CompactResult,
+}
+
+impl Planned {
+    fn of(
+        global: &Global,
+        args: &Compact,
+        target: Option<Tokens>,
+        out: &Out,
+    ) -> anyhow::Result<Self> {
+        let transcript = setup::open(&args.session, out)?;
+        if args.rewrite && !transcript.is_ours() {
+            let error =
+                Error::new(ErrorKind::InvalidInput, "only a session of ctx is written anew");
+            let path = args.session.display();
+            let hint = format!("`ctx convert {path} --to ctx -o NEW` makes one");
+            return Err(error.with("path", path).hint(hint).into());
+        }
+        let blobs = Arc::new(MemoryBlobs::default());
+        let fitted = setup::fit(global, &args.fit, &transcript, blobs, out)?;
+        let context = transcript.context(None)?;
+        let leaf = transcript.leaf().cloned();
+        let sent = transcript.sent_forms(None)?;
+        let mut view = ContextView::new(fitted.ledger).with_projections(sent);
+        for entry in &context.entries {
+            view.append(entry.clone())?;
+        }
+        let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+        let turn = TurnContext {
+            now,
+            last_request: context.entries.iter().rev().find_map(|e| e.timestamp()),
+            ids: Arc::new(SequentialIds::default()),
+            profile: fitted.profile,
+        };
+        let session_id = transcript.header().id.clone().unwrap_or_default();
+        let mut request = CompactRequest::new(session_id, view, turn, CompactionTrigger::Manual);
+        request.force = args.force;
+        request.token_budget = target;
+        request.custom_instructions = args.instructions.clone();
+        request.summary_instructions = SummaryInstructions {
+            identifier_policy: args.identifiers.map(IdentifierPolicy::from),
+            identifier_instructions: None,
+        };
+        let before = request.view.total() + request.view.ledger().fixed();
+        let waiting = out.waiting("compacting");
+        let result = setup::block_on(fitted.engine.compact(request))?;
+        waiting.finish_and_clear();
+        for warning in fitted.engine.take_warnings() {
+            out.warn(warning);
+        }
+        Ok(Self { transcript, leaf, now, before, writer: fitted.writer, result })
+    }
+
+    /// Stores it, if there is anything to store and that is wanted.
+    fn store(&self, home: &Home, args: &Compact) -> ctx_core::Result<Option<EntryId>> {
+        let Some(compacted) = self.result.result.as_ref().filter(|_| !args.dry_run) else {
+            return Ok(None);
+        };
+        store_compaction(home, &args.session, self.leaf.as_ref(), compacted, self.now).map(Some)
+    }
 }
 
 /// Writes the session anew from its newest compaction, if it has one that was not yet.
@@ -192,86 +222,4 @@ fn block(compacted: &Compacted, details: Option<&Details>, out: &Out) -> anyhow:
     out.line("**Compressed Summary:**")?;
     out.line(harmless_lines(&compacted.summary))?;
     Ok(())
-}
-
-fn undo(args: &Compact, out: &Out) -> anyhow::Result<ExitCode> {
-    let home = Home::from_env()?;
-    let transcript = setup::open(&args.session, out)?;
-    let which = match &args.compaction {
-        Some(id) => Some(find_compaction(&transcript, &args.session, id)?),
-        None => None,
-    };
-    let now = Timestamp(jiff::Timestamp::now().as_millisecond());
-    let undone =
-        undo_compaction(&home, &args.session, which.as_ref(), now).map_err(|error| match error
-            .kind()
-        {
-            ErrorKind::NotFound => error.hint(lists_compactions(&args.session)),
-            ErrorKind::InvalidInput if !names_archive(&error) => {
-                error.hint(lists_compactions(&args.session))
-            }
-            _ => error,
-        })?;
-    let redone = undone.as_ref().is_some_and(|undone| undone.redone);
-    let reason = match &undone {
-        Some(_) => None,
-        None => Some(nothing_to_undo(&transcript, which.as_ref())?),
-    };
-    let report = UndoReport {
-        ok: true,
-        undone: undone.is_some(),
-        reason,
-        compaction_id: undone.as_ref().map(|undone| undone.target.clone()),
-        entry_id: undone.map(|undone| undone.id),
-    };
-    if args.json {
-        out.json(&report)?;
-    } else if let Some(id) = &report.compaction_id {
-        let id = shortened(id, ID_CHARS);
-        match redone {
-            true => out.line(format!("{id} taken back: the compaction is in force again"))?,
-            false => out.line(format!("compaction {id} undone: the context is what it was"))?,
-        }
-        if let Some(entry) = &report.entry_id {
-            let session = harmless(&args.session.to_string_lossy());
-            let entry = shortened(entry, ID_CHARS);
-            let what = if redone { "undoes it again" } else { "brings it back" };
-            out.note(format!("`ctx compact {session} --undo --compaction {entry}` {what}"));
-        }
-    } else {
-        let reason = report.reason.as_deref().unwrap_or_default();
-        out.line(format!("nothing to undo: {}", harmless(reason)))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Whether an error says where messages are that the session has no more: its own hint is better.
-fn names_archive(error: &Error) -> bool {
-    error.context().iter().any(|(key, _)| *key == "archived in")
-}
-
-/// Why there is nothing to undo.
-fn nothing_to_undo(transcript: &Transcript, which: Option<&EntryId>) -> ctx_core::Result<String> {
-    let ids = ShortIds::of(transcript);
-    if let Some(which) = which {
-        return Ok(format!("{} is undone already", ids.show(which)));
-    }
-    let list = transcript.compaction_list(None)?;
-    let in_force = list.iter().rfind(|compaction| !compaction.undone);
-    Ok(match in_force {
-        Some(compaction) => {
-            let id = ids.show(&compaction.id);
-            let whose = match compaction.by {
-                CompactedBy::Agent => "the agent's",
-                CompactedBy::Extension => "an extension's",
-                CompactedBy::Ctx => "ctx's",
-            };
-            format!(
-                "no compaction made by ctx is in force; {id} is {whose}: name it with \
-                 --compaction to undo it"
-            )
-        }
-        None if list.is_empty() => "the session has no compaction".to_owned(),
-        None => "the session has no compaction in force".to_owned(),
-    })
 }

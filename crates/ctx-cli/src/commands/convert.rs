@@ -7,6 +7,7 @@ use ctx_core::{Error, ErrorKind};
 use ctx_session::{ConvertOptions, Format};
 
 use crate::args::Convert;
+use crate::failure::misuse;
 use crate::files::{Existing, Readers, write_for};
 use crate::out::Out;
 use crate::setup;
@@ -16,8 +17,12 @@ use crate::words::{counted, shortened};
 const NAME_CHARS: usize = 40;
 
 pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
-    let format = written_format(&args.to)?;
+    let format = written_format(&args.to).map_err(misuse)?;
     let options = ConvertOptions { compacted: args.compacted };
+    let refused = |error: Error| match args.compacted && format != Format::PonyBunny {
+        true => misuse(error),
+        false => error.into(),
+    };
     let transcript = setup::open(&args.session, out)?;
     let converted = match &args.output {
         Some(path) => {
@@ -25,7 +30,7 @@ pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
             // Sessions of ctx are for their owner alone, as those are that it creates itself.
             let readers = if format == Format::Ctx { Readers::Owner } else { Readers::Usual };
             let converted = write_for(readers, &args.session, path, existing, |writer| {
-                Ok(transcript.convert_with(format, options, writer)?)
+                transcript.convert_with(format, options, writer).map_err(refused)
             })?;
             let messages = counted(converted.messages, "message");
             out.note(format!("{messages} written to {}", path.display()));
@@ -33,7 +38,8 @@ pub(crate) fn run(args: &Convert, out: &Out) -> anyhow::Result<ExitCode> {
         }
         None => {
             let mut writer = BufWriter::new(std::io::stdout().lock());
-            let converted = transcript.convert_with(format, options, &mut writer)?;
+            let converted =
+                transcript.convert_with(format, options, &mut writer).map_err(refused)?;
             writer.flush()?;
             converted
         }

@@ -16,6 +16,7 @@ use ctx_eval::eval::{
 use ctx_session::blobs::MemoryBlobs;
 
 use crate::args::{Eval, Fit, Global};
+use crate::failure::misuse;
 use crate::files::{Existing, is_same_file, write_beside};
 use crate::out::Out;
 use crate::setup::{self, Fitted};
@@ -24,7 +25,7 @@ pub(crate) fn run(global: &Global, args: &Eval, out: &Out) -> anyhow::Result<Exi
     if !(0.05..=0.9).contains(&args.compact_to) {
         let error = Error::new(ErrorKind::InvalidInput, "--compact-to is no share of a session");
         let error = error.with("value", args.compact_to).hint("give a number from 0.05 to 0.9");
-        return Err(error.into());
+        return Err(misuse(error));
     }
     let presets = presets(&args.presets)?;
     let counter = Counter::new(args.counter);
@@ -57,7 +58,7 @@ fn presets(names: &[String]) -> anyhow::Result<Vec<Preset>> {
     if names.is_empty() {
         return Ok(PRESETS.to_vec());
     }
-    Ok(names.iter().map(|name| Preset::find(name)).collect::<Result<_, _>>()?)
+    names.iter().map(|name| Preset::find(name).map_err(misuse)).collect()
 }
 
 fn session(
@@ -70,7 +71,7 @@ fn session(
 ) -> anyhow::Result<SessionEval> {
     let transcript = setup::open(path, out)?;
     // One warning of a small window is enough for all candidates.
-    let quiet = Out::new(&Global { config: None, quiet: true, color: global.color });
+    let quiet = Out::silent();
     let fit = |profile: Option<Profile>, engine: Option<&String>, out: &Out| {
         let fit = Fit {
             window: args.window.clone(),

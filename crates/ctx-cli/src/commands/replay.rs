@@ -162,7 +162,7 @@ fn compactions(report: &ReplayReport) -> String {
         "messages",
         "summary",
         "facts kept",
-        "made up",
+        "ungrounded",
         "written by",
     ];
     let mut text = table(&header, rows.collect(), 7);

@@ -4,11 +4,12 @@ use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind};
 use ctx_session::key::FileId;
-use ctx_session::paths::Home;
+use ctx_session::paths::{Home, of_home};
 use ctx_session::store::{SessionEntry, SessionStore};
 use serde::Serialize;
 
 use crate::args::Sessions;
+use crate::failure::misuse;
 use crate::out::{Cell, Out, table};
 use crate::words::thousands;
 
@@ -25,7 +26,7 @@ struct Stored {
 pub(crate) fn run(args: &Sessions, out: &Out) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     let agents = match &args.agent {
-        Some(agent) => vec![agent.parse()?],
+        Some(agent) => vec![agent.parse().map_err(misuse)?],
         None => agents(&home)?,
     };
     let mut sessions = Vec::new();
@@ -65,20 +66,18 @@ pub(crate) fn run(args: &Sessions, out: &Out) -> anyhow::Result<ExitCode> {
 /// The agents that have a folder. A folder whose name is no agent id is none of ours.
 fn agents(home: &Home) -> anyhow::Result<Vec<FileId>> {
     let folder = home.root().join("agents");
+    let failed = |error: std::io::Error| {
+        let failed = Error::new(ErrorKind::Io, "the agents' folder cannot be listed");
+        of_home(failed.with("path", folder.display()).source(error))
+    };
     let listing = match std::fs::read_dir(&folder) {
         Ok(listing) => listing,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => {
-            return Err(Error::new(ErrorKind::Io, "the agents' folder cannot be listed")
-                .with("path", folder.display())
-                .hint("check that you may read it, or name an --agent")
-                .source(error)
-                .into());
-        }
+        Err(error) => return Err(failed(error).into()),
     };
     let mut agents = Vec::new();
     for item in listing {
-        let name = item?.file_name();
+        let name = item.map_err(failed)?.file_name();
         agents.extend(name.to_str().and_then(|name| name.parse::<FileId>().ok()));
     }
     agents.sort();

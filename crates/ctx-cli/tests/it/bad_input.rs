@@ -222,10 +222,10 @@ fn windows_that_make_no_sense_are_refused() {
         let words = format!(
             "Model context window too small ({window} tokens; source=agentContextTokens). Minimum is 16000."
         );
-        room.refused(&["replay", text(&path), "--window", window], &words);
+        room.misused(&["replay", text(&path), "--window", window], &words);
     }
     for window in ["9223372036854775808", "lots"] {
-        room.refused(&["replay", text(&path), "--window", window], window);
+        room.misused(&["replay", text(&path), "--window", window], window);
     }
 }
 

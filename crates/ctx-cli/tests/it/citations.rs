@@ -132,11 +132,18 @@ fn a_diff_says_what_left_and_where_it_survived() {
 }
 
 #[test]
-fn a_diff_names_a_compaction_by_a_part_of_its_id() {
+fn a_compaction_is_named_by_a_part_of_its_id() {
     let room = Room::new();
     let (file, done) = compacted(&room);
     let id = done["entryId"].as_str().expect("an id");
     let whole = room.json(&["diff", &file, id]);
+    // A summary cites the beginning of an earlier one's id.
+    let stands_for = room.json(&["expand", &file, id]);
+    assert!(stands_for.as_array().is_some_and(|messages| messages.len() > 1), "{stands_for}");
+    let short = id.get(..8).expect("a UUID");
+    for cited in [short.to_owned(), format!("e:{short}"), format!("[e:{short}]")] {
+        assert_eq!(room.json(&["expand", &file, &cited]), stands_for, "{cited}");
+    }
     assert_eq!(room.json(&["diff", &file]), whole);
     let ran = room.ctx(&["compactions", &file]);
     let shown = ran.stdout.lines().nth(1).and_then(|l| l.split(' ').next()).expect("a row");

@@ -108,7 +108,7 @@ fn convert_round_trips_pi_byte_for_byte() {
     let back = room.json(&["status", text(&output)]);
     assert_eq!(back["session"]["format"], "openai");
     assert_eq!(back["session"]["messages"], 20);
-    room.refused(&["convert", text(&path), "--to", "word"], "word");
+    room.misused(&["convert", text(&path), "--to", "word"], "word");
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn convert_makes_a_session_that_ctx_may_append_to() {
     let written: serde_json::Value = serde_json::from_str(&written).expect("JSON");
     assert_eq!(written["compactedHistory"].as_array().map(Vec::len), Some(1));
     assert!(written["messages"].as_array().is_some_and(|m| !m.is_empty() && m.len() < 240));
-    room.refused(&["convert", text(&path), "--to", "pi", "--compacted"], "ponybunny");
+    room.misused(&["convert", text(&path), "--to", "pi", "--compacted"], "ponybunny");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn engines_config_and_completions() {
     assert!(engines["engines"].as_array().is_some_and(|e| e.iter().any(|e| e["id"] == "legacy")));
     room.refused(&["replay", "x.jsonl", "--engine", "legcay"], "x.jsonl");
     let path = room.write("s.jsonl", join(&pi_lines(2)));
-    room.refused(&["replay", text(&path), "--engine", "legcay"], "legcay");
+    room.misused(&["replay", text(&path), "--engine", "legcay"], "legcay");
     let schema = room.ctx(&["config", "schema"]);
     let schema: serde_json::Value = serde_json::from_str(&schema.stdout).expect("JSON");
     assert!(schema["properties"]["plugins"]["properties"]["slots"].is_object());
@@ -288,7 +288,7 @@ fn a_transcript_can_come_from_standard_input() {
     // What would be written beside the transcript has no place here.
     for args in [["assemble", "-", "--record"], ["check", "-", "--repair"]] {
         let output = run(&args);
-        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(String::from_utf8_lossy(&output.stderr).contains("hint:"), "{args:?}");
     }
 }
@@ -297,7 +297,7 @@ fn a_transcript_can_come_from_standard_input() {
 fn status_refuses_a_window_that_replay_would_refuse() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(3)));
-    room.refused(&["status", text(&path), "--window", "1"], "Minimum is 16000");
+    room.misused(&["status", text(&path), "--window", "1"], "Minimum is 16000");
     room.write("ctx.json5", "{ agents: { defaults: { contextTokens: 8000 } } }");
     let status = room.json(&["status", text(&path)]);
     assert_eq!((&status["shouldBlock"], &status["window"]), (&true.into(), &8_000.into()));

@@ -198,7 +198,7 @@ fn a_target_and_a_focus_are_kept_to() {
     assert!(done["result"]["tokensAfter"].as_u64() <= Some(3_000), "{done}");
     let done = room.json(&compact(text(&path), &["--dry-run", "--instructions", "src/7.rs"]));
     assert!(done["result"]["summary"].as_str().is_some_and(|s| s.contains("src/7.rs")), "{done}");
-    room.refused(&compact(text(&path), &["--target", "none"]), "'none' is no number of tokens");
+    room.misused(&compact(text(&path), &["--target", "none"]), "'none' is no number of tokens");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn standard_input_can_be_tried_and_not_compacted() {
     assert_eq!(tried["compacted"], true);
     for args in [&compact("-", &[])[..], &["compact", "-", "--undo"]] {
         let refused = run(args);
-        assert_eq!(refused.code, Some(1), "{args:?}");
+        assert_eq!(refused.code, Some(2), "{args:?}");
         assert!(refused.stderr.starts_with("error: standard input"), "{}", refused.stderr);
         assert!(refused.stderr.contains("hint: "), "{}", refused.stderr);
     }

@@ -89,11 +89,11 @@ fn what_cannot_be_evaluated_is_refused() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(5)));
     let path = text(&path);
-    room.refused(&["eval", path, "--preset", "codx"], "no preset 'codx'");
-    room.refused(&["eval", path, "--compact-to", "30"], "--compact-to");
-    room.refused(&["eval", path, "--compact-to", "NaN"], "--compact-to");
-    room.refused(&["eval", path, "--engine", "legcy"], "no context engine 'legcy'");
-    room.refused(&["eval", path, "--window", "10"], "window");
+    room.misused(&["eval", path, "--preset", "codx"], "no preset 'codx'");
+    room.misused(&["eval", path, "--compact-to", "30"], "--compact-to");
+    room.misused(&["eval", path, "--compact-to", "NaN"], "--compact-to");
+    room.misused(&["eval", path, "--engine", "legcy"], "no context engine 'legcy'");
+    room.misused(&["eval", path, "--window", "10"], "window");
     room.refused(&["eval", "nowhere.jsonl"], "nowhere.jsonl");
     assert_eq!(room.ctx(&["eval"]).code, Some(2));
 }

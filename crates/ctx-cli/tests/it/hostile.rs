@@ -188,8 +188,8 @@ fn windows_and_configurations_that_make_no_sense_are_refused() {
         ("-1", "-1"),
     ] {
         let argument = format!("--window={window}");
-        room.refused(&["compact", file, &argument], words);
-        room.refused(&["compact", file, &argument, "--dry-run"], words);
+        room.misused(&["compact", file, &argument], words);
+        room.misused(&["compact", file, &argument, "--dry-run"], words);
     }
     room.write("ctx.json5", "{ agents: { defaults: { compaction: { reserveTokenFloor: 0 } } } }");
     for args in [&["compact", file][..], &["diff", file], &["status", file], &["replay", file]] {

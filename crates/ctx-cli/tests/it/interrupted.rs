@@ -7,7 +7,7 @@ use ctx_session::overlay::Overlay;
 use ctx_session::paths::Home;
 
 use crate::formats;
-use crate::support::{Room, join, pi_lines, text};
+use crate::support::{Ran, Room, join, pi_lines, text};
 
 const TURNS: usize = 60;
 
@@ -83,6 +83,107 @@ fn a_home_that_may_not_be_written_is_said() {
         refused_untouched(&room, &["compact", text(&path), "--window", "32000"], "overlays");
     }
     fs::set_permissions(&overlays, fs::Permissions::from_mode(0o700)).expect("it is ours");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn at_a_limit_of_file_sizes_the_error_is_told_and_what_is_stored_is_whole() {
+    let room = Room::new();
+    for path in [room.write("s.jsonl", join(&pi_lines(TURNS))), formats::ours(&room, TURNS)] {
+        let before = fs::read(&path).expect("it is there");
+        let compact = ["compact", text(&path), "--window", "32000"];
+        // The shell counts in blocks of 512 or 1,024 bytes: the overlay's first line has room.
+        let limited = "ulimit -f 1; exec \"$0\" \"$@\"";
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", limited, env!("CARGO_BIN_EXE_ctx")]).args(compact);
+        let ran = Ran::of(shell.env("CTX_HOME", room.path("")).env("NO_COLOR", "1"));
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains("hint: ") && ran.stderr.contains("ulimit -f"),
+            "{}",
+            ran.stderr
+        );
+        assert_eq!(fs::read(&path).expect("it is there"), before);
+        assert_eq!(room.json(&["compactions", text(&path)]).as_array().map(Vec::len), Some(0));
+        assert_eq!(room.json(&compact)["compacted"], true);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_cannot_be_written_is_an_error_with_a_hint() {
+    let room = Room::new();
+    let path = room.write("s.jsonl", join(&pi_lines(4)));
+    let file = text(&path);
+    for args in [
+        &["status", file][..],
+        &["status", file, "--json"],
+        &["replay", file],
+        &["convert", file, "--to", "openai"],
+        &["config", "schema"],
+        &["completions", "bash"],
+        &["engines"],
+        &["--help"],
+        &["--version"],
+    ] {
+        let full = File::options().write(true).open("/dev/full").expect("Linux has it");
+        let ran = Ran::of(room.command(args).stdout(full));
+        assert_eq!(ran.code, Some(1), "{args:?}: {}", ran.stderr);
+        for said in ["error: ", "No space left", "hint: free some disk space"] {
+            assert!(ran.stderr.contains(said), "{args:?}: {said} not in {}", ran.stderr);
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_home_that_cannot_be_made_is_named_with_the_way_to_another() {
+    let room = Room::new();
+    let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
+    // Not even root makes a folder there.
+    for home in ["/proc/no-folder", "/dev/null/home"] {
+        for args in [&["compact", text(&path), "--window", "32000"][..], &["status", text(&path)]] {
+            let ran = Ran::of(room.command(args).env("CTX_HOME", home));
+            if ran.code == Some(0) {
+                // Nothing is to be written, and there is nothing to be read.
+                assert_eq!((args[0], home), ("status", "/proc/no-folder"));
+                continue;
+            }
+            assert_eq!(ran.code, Some(1), "{args:?}: {}", ran.stderr);
+            let error = ran.stderr.split("error: ").nth(1).unwrap_or_default();
+            assert!(error.contains(home) && error.contains("CTX_HOME"), "{args:?}: {error}");
+            assert!(!error.contains(text(&path)), "{args:?}: {error}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_transcript_that_may_only_be_read_is_compacted_beside_it() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let room = Room::new();
+    let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).expect("it is ours");
+    assert_eq!(room.json(&["compact", text(&path), "--window", "32000"])["compacted"], true);
+    assert_eq!(room.json(&["compact", text(&path), "--undo"])["undone"], true);
+}
+
+#[test]
+fn two_compactions_at_once_both_end_well() {
+    let room = Room::new();
+    for path in [room.write("s.jsonl", join(&pi_lines(TURNS))), formats::ours(&room, TURNS)] {
+        let compact = ["compact", text(&path), "--window", "32000", "--json"];
+        std::thread::scope(|scope| {
+            let runs: Vec<_> = (0..4).map(|_| scope.spawn(|| room.ctx(&compact))).collect();
+            for run in runs {
+                let ran = run.join().expect("it ran");
+                assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+            }
+        });
+        let listed = room.json(&["compactions", text(&path)]);
+        assert!(listed.as_array().is_some_and(|listed| !listed.is_empty()), "{listed}");
+    }
 }
 
 #[cfg(unix)]

@@ -288,7 +288,7 @@ fn a_key_or_model_that_is_missing_is_said_before_any_work() {
         ("claude-sonet-4-5", "claude-sonnet-4-5"),
     ] {
         let ran = site.run(&args(model));
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{model}");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{model}");
         assert!(ran.stderr.contains("hint: "), "{model}: {}", ran.stderr);
         assert!(ran.stderr.contains(named), "{model}: {}", ran.stderr);
     }

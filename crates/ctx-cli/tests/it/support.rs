@@ -91,8 +91,17 @@ impl Room {
 
     /// Runs and expects a clear refusal: exit code 1, nothing on stdout, and the words on stderr.
     pub(crate) fn refused(&self, args: &[&str], words: &str) {
+        self.ends(1, args, words);
+    }
+
+    /// As [`Room::refused`], for arguments that make no sense whatever they are of: exit code 2.
+    pub(crate) fn misused(&self, args: &[&str], words: &str) {
+        self.ends(2, args, words);
+    }
+
+    fn ends(&self, code: i32, args: &[&str], words: &str) {
         let ran = self.ctx(args);
-        assert_eq!(ran.code, Some(1), "{args:?}: {}", ran.stderr);
+        assert_eq!(ran.code, Some(code), "{args:?}: {}", ran.stderr);
         assert_eq!(ran.stdout, "", "{args:?}");
         assert!(ran.stderr.starts_with("error: "), "{args:?}: {}", ran.stderr);
         assert!(ran.stderr.contains(words), "{args:?}: {:?} not in {}", words, ran.stderr);

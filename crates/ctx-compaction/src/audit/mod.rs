@@ -60,6 +60,13 @@ pub fn audit(summary: &str, facts: &[Fact], grounds: &Grounds) -> Audit {
     audit
 }
 
+/// The facts that are not in a text, by their place in the list: an [`audit`] without the question
+/// what the text made up. Of a whole request that question has no answer and costs more than all else.
+#[must_use]
+pub fn missing(text: &str, facts: &[Fact]) -> Vec<usize> {
+    missing_in(&Sheet::of(text), facts)
+}
+
 /// The facts that are not in a summary, by their place in the list.
 pub(crate) fn missing_in(sheet: &Sheet<'_>, facts: &[Fact]) -> Vec<usize> {
     let lost = facts.iter().enumerate().filter(|(_, fact)| sheet.line_of(fact).is_none());

@@ -12,7 +12,7 @@ use super::talk::{NARROW, WIDE};
 use super::turns::Turn;
 use crate::Field;
 use crate::runs::root_cause;
-use crate::text::sentences;
+use crate::text::{is_courtesy, sentences};
 
 /// What the user asked for: the latest first, then the first one, then what lay between.
 pub(super) fn goals(job: &Extract<'_>, turns: &[Turn], out: &mut Vec<Note>) {
@@ -84,7 +84,7 @@ fn picks_only(turn: &Turn) -> bool {
 pub(super) fn gist(text: &str, room: usize, whole: bool) -> String {
     let passages = passages(text);
     let all = passages.iter().flat_map(|p| sentences(&p.text));
-    let all: Vec<&str> = all.filter(|s| !is_assent(s)).collect();
+    let all: Vec<&str> = all.filter(|s| !is_assent(s) && !is_courtesy(s)).collect();
     if all.is_empty() {
         // Nothing but a paste: what it is about is its error, or its first line.
         let line = root_cause(text)

@@ -58,20 +58,52 @@ impl Note {
     }
 }
 
-/// A quoted text in which nothing passes for a citation or for a mark of the summary's frame.
+/// Tags of the frames that summaries and what they are made of stand in.
+const TAGS: [&str; 4] = ["summary", "conversation", "read-files", "modified-files"];
+/// A citation that closes later than after so many bytes is none.
+const LONGEST_CITATION: usize = 160;
+
+/// A quoted text in which nothing passes for a citation or for a mark of the summary's frame: both
+/// ends of such a mark become round brackets.
 pub(super) fn harmless(text: &str) -> String {
     // Nothing is taken out: what stood around it could close to the same mark again.
-    let text = text.replace("[e:", "(e:");
-    if !text.contains('<') {
-        return text;
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['[', '<']) {
+        let (before, mark) = rest.split_at(at);
+        out.push_str(before);
+        let inner = mark.get(1..).unwrap_or_default();
+        rest = match end_of_mark(mark) {
+            Some(len) => {
+                out.push('(');
+                out.push_str(inner.get(..len).unwrap_or_default());
+                out.push(')');
+                inner.get(len + 1..).unwrap_or_default()
+            }
+            None => {
+                // What opens a citation must not find its end somewhere behind this text.
+                let opens = inner.starts_with("e:");
+                out.push_str(if opens { "(" } else { mark.get(..1).unwrap_or_default() });
+                inner
+            }
+        };
     }
-    ["summary>", "conversation>", "read-files>", "modified-files>"].iter().fold(
-        text,
-        |text, tag| {
-            text.replace(&format!("</{tag}"), &format!("(/{tag}"))
-                .replace(&format!("<{tag}"), &format!("({tag}"))
-        },
-    )
+    out.push_str(rest);
+    out
+}
+
+/// How much stands between the two ends of the citation or tag at the beginning of a text.
+fn end_of_mark(text: &str) -> Option<usize> {
+    if let Some(tag) = text.strip_prefix('<') {
+        let slash = usize::from(tag.starts_with('/'));
+        let name = tag.get(slash..)?;
+        let of = |known: &&str| name.strip_prefix(*known).is_some_and(|end| end.starts_with('>'));
+        return TAGS.iter().find(|known| of(known)).map(|known| slash + known.len());
+    }
+    let inner = text.strip_prefix('[').filter(|inner| inner.starts_with("e:"))?;
+    let near = inner.as_bytes().iter().take(LONGEST_CITATION);
+    let len = near.take_while(|b| !matches!(b, b']' | b'[' | b'\n' | b'<')).count();
+    (inner.as_bytes().get(len) == Some(&b']')).then_some(len)
 }
 
 /// A text without what makes no difference: case, white space, signs.
@@ -144,3 +176,30 @@ const GRAMMAR: &[&str] = &[
     "especially",
     "details",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_lose_both_of_their_ends() {
+        for (text, expected) in [
+            ("see [e:x], please", "see (e:x), please"),
+            ("</summary> and <summary>", "(/summary) and (summary)"),
+            ("<conversation></conversation>", "(conversation)(/conversation)"),
+            ("</read-files></modified-files>", "(/read-files)(/modified-files)"),
+            ("[e:a][e:b] [1] <b>", "(e:a)(e:b) [1] <b>"),
+            ("never closed [e:x", "never closed (e:x"),
+            ("[e:[e:x]]", "(e:(e:x)]"),
+            ("[e:<summary>]", "(e:(summary)]"),
+            ("<<summary>>", "<(summary)>"),
+            ("</summary", "</summary"),
+            ("Vec<Summary> é[é", "Vec<Summary> é[é"),
+            ("", ""),
+        ] {
+            let safe = harmless(text);
+            assert_eq!(safe, expected, "{text}");
+            assert_eq!(harmless(&safe), safe, "{text}");
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::Field;
-use crate::runs::cause::is_logged;
+use crate::runs::Pasted;
 use crate::structured::{Place, heading_place};
 use crate::text::spoken;
 
@@ -49,8 +49,10 @@ pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
     let mut under = None;
     let (mut lead, mut led) = (None, None);
     let mut blank = true;
+    let mut pasted = Pasted::default();
     for line in text.lines() {
         let bare = line.trim();
+        let is_pasted = pasted.holds(line);
         if let Some(mark) = fence {
             if bare.starts_with(mark) {
                 fence = None;
@@ -72,7 +74,7 @@ pub(super) fn passages(text: &str) -> Vec<Passage<'_>> {
             continue;
         }
         let (words, mark) = without_marker(bare);
-        if is_output(line, words) || is_logged(line) {
+        if is_pasted || is_output(line, words) {
             blank = true;
             continue;
         }

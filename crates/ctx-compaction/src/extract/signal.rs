@@ -1,7 +1,7 @@
 //! What a sentence does: reports, decides, asks, announces, chats.
 
 use super::words::{Found, List, is_on};
-use crate::text::{approval, marks};
+use crate::text::{approval, is_asked_about, is_step, marks};
 
 /// What a sentence does. Several may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +52,9 @@ impl Signal {
         let next = found.has(List::Next) || put_off;
         // "They are never delivered" tells what happens, and demands nothing.
         let strict = found.has(List::Strict) && marks(sentence).constraint;
+        let wished = found.first(List::Demands).is_some_and(|at| !is_asked_about(&lower, at))
+            && approval(sentence).is_none()
+            && !is_step(sentence);
         let carries = strict || done || decision || finding || blocked || next;
         let says_little = lower.chars().filter(|c| c.is_alphanumeric()).nth(2).is_none();
         Self {
@@ -63,7 +66,7 @@ impl Signal {
             question,
             finding,
             causes: found.has(List::Causes),
-            demand: strict || (found.has(List::Demands) && approval(sentence).is_none()),
+            demand: strict || wished,
             strict,
             announces,
             chatter: announces || says_little || (found.opens(List::Chatter) && !carries),

@@ -72,6 +72,7 @@ fn announced(job: &Extract<'_>, turns: &[Turn], out: &mut Vec<Note>) {
         // Asked, and not a word of an answer: that is the next thing to do.
         if let Some((at, said)) = turn.asked_at.and_then(|at| Some((at, job.said.get(at)?)))
             && !turn.is_assent
+            && !turn.is_courtesy()
         {
             let text = gist(&turn.ask, WIDE, false);
             if !text.is_empty() {
@@ -121,6 +122,7 @@ pub(super) fn of_facts(job: &Extract<'_>) -> Vec<Note> {
                 (Field::CriticalContext, "", 0.6)
             }
             FactKind::Decision => (Field::Decisions, "", 0.6),
+            FactKind::Personal => (Field::CriticalContext, "", 0.5 * recent),
             FactKind::Failure => (Field::CriticalContext, "", 0.3),
             FactKind::Ask => (Field::NextSteps, ASKED, 0.8),
             _ => (Field::CriticalContext, QUESTION, 0.5 * recent),

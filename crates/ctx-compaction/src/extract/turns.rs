@@ -6,6 +6,7 @@ use super::clip::width;
 use super::prose;
 use super::signal::{is_assent, is_praise};
 use crate::Said;
+use crate::text::{is_courtesy, sentences};
 
 /// A message of the user and what followed until the next one.
 #[derive(Debug, Default)]
@@ -23,10 +24,18 @@ pub(super) struct Turn {
 }
 
 impl Turn {
+    /// Whether the user only greets or thanks.
+    pub(super) fn is_courtesy(&self) -> bool {
+        self.ask.len() < 200 && sentences(&self.ask).into_iter().all(is_courtesy)
+    }
+
     /// Whether the user asks for nothing: agrees, praises, greets.
     pub(super) fn is_small_talk(&self) -> bool {
         let short = width(&self.ask) < 14 && !self.ask.contains(['?', '？']);
-        self.is_assent || short || (self.ask.len() < 80 && is_praise(&self.ask))
+        self.is_assent
+            || short
+            || self.is_courtesy()
+            || (self.ask.len() < 80 && is_praise(&self.ask))
     }
 }
 

@@ -11,6 +11,40 @@ use crate::text::{marks, sentences};
 /// So many withdrawals, and so many lines, are compared with each other: the newest ones.
 const COMPARED: usize = 200;
 
+/// "Now 9090" says nothing without what was 8080: it is told behind it, in one line. The lines that
+/// went into others.
+fn renewed(notes: &mut [Note], read: &[(usize, Words)]) -> HashSet<usize> {
+    let mut gone = HashSet::new();
+    for (n, new) in read.iter().filter(|(_, words)| words.only_renews()) {
+        if gone.contains(n) {
+            continue;
+        }
+        let at = notes[*n].order;
+        // The newest stands first.
+        let mut before = read.iter().filter(|(m, _)| notes[*m].order < at && notes[*m].order >= 0);
+        let old = before.find(|(m, old)| !gone.contains(m) && new.is_of_kind(old));
+        let Some(&(old, _)) = old.filter(|(m, _)| at - notes[*m].order <= NEAR) else { continue };
+        let text = format!("{} → now: {}", notes[old].text, notes[*n].text);
+        let mut cites = notes[old].cites.clone();
+        cites.extend(
+            notes[*n].cites.iter().filter(|cite| !notes[old].cites.contains(cite)).cloned(),
+        );
+        // The same words may have been noted twice, for different reasons.
+        let (old_text, new_text) = (notes[old].text.clone(), notes[*n].text.clone());
+        let is_same = |m: &usize| {
+            *m != *n
+                && (notes[*m].order == at && notes[*m].text == new_text
+                    || notes[*m].order == notes[old].order && notes[*m].text == old_text)
+        };
+        gone.extend(read.iter().map(|(m, _)| *m).filter(is_same));
+        (notes[*n].text, notes[*n].cites) = (text, cites);
+    }
+    gone
+}
+
+/// A value is renewed without its name at most so many messages later.
+const NEAR: i64 = 12;
+
 /// Takes out what the user took back later on, and what has another value by now.
 pub(super) fn drop_withdrawn(turns: &[Turn], notes: &mut Vec<Note>) {
     let mut later: Vec<(i64, Words)> = Vec::new();
@@ -32,7 +66,7 @@ pub(super) fn drop_withdrawn(turns: &[Turn], notes: &mut Vec<Note>) {
     binding.truncate(COMPARED);
     let read: Vec<(usize, Words)> =
         binding.iter().map(|&n| (n, Words::of(&notes[n].text))).collect();
-    let mut gone: HashSet<usize> = HashSet::new();
+    let mut gone: HashSet<usize> = renewed(notes, &read);
     for (n, old) in &read {
         let (order, field) = (notes[*n].order, notes[*n].field);
         let taken_back = field == Field::Constraints

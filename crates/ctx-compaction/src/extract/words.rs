@@ -118,6 +118,12 @@ impl Found {
         self.first[list as usize] != usize::MAX
     }
 
+    /// Where the first word of the list begins.
+    pub(super) fn first(&self, list: List) -> Option<usize> {
+        let at = self.first[list as usize];
+        (at != usize::MAX).then_some(at)
+    }
+
     /// Whether a word of the list stands first.
     pub(super) fn opens(&self, list: List) -> bool {
         self.opening & (1 << list as u32) != 0

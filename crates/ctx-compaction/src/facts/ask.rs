@@ -4,7 +4,7 @@ use ctx_core::{Role, ToolCall};
 
 use super::voices::Voices;
 use crate::Said;
-use crate::text::{clip, marks, segments, sentences};
+use crate::text::{clip, is_courtesy, marks, segments, sentences};
 
 /// An ask: the message, and its sentences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,45 +71,4 @@ fn asked(words: &str) -> Vec<String> {
         out = all.into_iter().take(2).collect();
     }
     out.into_iter().map(|s| clip(s, LONGEST).to_owned()).collect()
-}
-
-/// "Thanks, great!": nothing is asked for.
-fn is_courtesy(sentence: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "thanks",
-        "thank",
-        "you",
-        "great",
-        "good",
-        "nice",
-        "perfect",
-        "cool",
-        "awesome",
-        "lgtm",
-        "hi",
-        "hello",
-        "hey",
-        "very",
-        "so",
-        "much",
-        "wow",
-        "excellent",
-        "job",
-        "work",
-        "looks",
-        "that's",
-        "it",
-        "well",
-        "done",
-        "ok",
-        "okay",
-    ];
-    const CHINESE: &[&str] =
-        &["谢谢", "多谢", "你好", "您好", "辛苦了", "很好", "不错", "太好了", "好的", "好"];
-    let bare = sentence.trim_matches(|c: char| !c.is_alphanumeric());
-    CHINESE.contains(&bare)
-        || bare
-            .split(|c: char| !c.is_alphanumeric() && c != '\'')
-            .filter(|word| !word.is_empty())
-            .all(|word| WORDS.contains(&word.to_ascii_lowercase().as_str()))
 }

@@ -5,6 +5,8 @@
 //! 1. **The user's own words**: constraints and refusals, decisions, the ask that is still open, and
 //!    every path, URL, id, number with a unit, error code and name in code. What agents inject into a
 //!    user's message (reminders, recalled context, the wrappers of commands) is nobody's demand.
+//!    What users say of themselves (a name, a place, what they do and like) is a fact as well; in a
+//!    session without tools, where two people may be talking, that of both.
 //! 2. **The assistant's text**: decisions, open questions, and the same kinds of tokens; names in
 //!    code only where they are quoted. Its thinking is no source: what mattered of it was said or done.
 //! 3. **Arguments of tool calls**: files read and changed, folders, addresses; not the contents
@@ -20,6 +22,7 @@ mod ask;
 mod failures;
 mod lines;
 mod passages;
+mod personal;
 mod results;
 mod reversal;
 mod tokens;
@@ -54,7 +57,7 @@ use voices::Voices;
 #[must_use]
 pub fn facts(said: &[Said]) -> Vec<Fact> {
     let voices = Voices::of(said);
-    let mut passages = Passages::default();
+    let mut passages = Passages::new(voices.has_calls());
     let mut tokens = Tokens::new(said.len());
     let mut failures = Failures::default();
     for (at, one) in said.iter().enumerate() {

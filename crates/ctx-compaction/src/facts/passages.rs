@@ -6,10 +6,11 @@ use ctx_core::Role;
 
 use super::ask::Ask;
 use super::lines::{is_data, prose_lines};
+use super::personal::{self, personal};
 use super::reversal::lower_reversed;
 use super::voices::Voice;
 use crate::grounds::citations;
-use crate::runs::cause::is_logged;
+use crate::runs::Pasted;
 use crate::text::{Marks, clip, marks, segments, sentences};
 use crate::{Fact, FactKind, Said};
 
@@ -38,9 +39,16 @@ pub(super) struct Passages {
     all: Vec<Passage>,
     /// The questions of the assistant's last words, which the user's next message closes.
     asked_back: Vec<Passage>,
+    /// Whether the assistant works with tools, and is no person who chats.
+    works: bool,
 }
 
 impl Passages {
+    /// Nothing yet; `works` says whether any tool is called.
+    pub(super) fn new(works: bool) -> Self {
+        Self { works, ..Self::default() }
+    }
+
     /// Reads a message.
     pub(super) fn read(&mut self, at: usize, one: &Said, voice: &Voice<'_>) {
         if one.pinned {
@@ -72,6 +80,7 @@ impl Passages {
             }
             let marks = marks(sentence);
             let asks = sentence.trim_end().ends_with(['?', '？']);
+            let own = || personal(sentence);
             let (kind, weight) = match marks {
                 Marks { standing: true, .. } if demands(&marks, sentence) => {
                     (FactKind::Pinned, 0.9)
@@ -81,6 +90,7 @@ impl Passages {
                     continue;
                 }
                 Marks { constraint: true, .. } => (FactKind::Constraint, 0.7),
+                _ if own().is_some() => (FactKind::Personal, own().unwrap_or_default()),
                 Marks { decision: true, .. } | Marks { contrast: true, .. } => {
                     (FactKind::Decision, 0.6)
                 }
@@ -122,6 +132,11 @@ impl Passages {
             {
                 found += 1;
                 self.push(FactKind::Decision, sentence, at, weight, false);
+            } else if !self.works
+                && let Some(weight) = personal(sentence)
+            {
+                found += 1;
+                self.push(FactKind::Personal, sentence, at, weight.min(ASSISTANT), false);
             }
         }
     }
@@ -174,8 +189,21 @@ impl Passages {
                 }
             }
         }
+        fewer_personal(&mut facts);
         facts
     }
+}
+
+/// Leaves so much of what people say of themselves as matters most.
+fn fewer_personal(facts: &mut Vec<Fact>) {
+    let personal = facts.iter().filter(|fact| fact.kind == FactKind::Personal);
+    let mut weights: Vec<f32> = personal.map(|fact| fact.weight).collect();
+    if weights.len() <= personal::MOST {
+        return;
+    }
+    weights.sort_unstable_by(|a, b| b.total_cmp(a));
+    let least = weights.get(personal::MOST).copied().unwrap_or_default();
+    facts.retain(|fact| fact.kind != FactKind::Personal || fact.weight > least);
 }
 
 /// The passage with one blank for each white space, and without what looks like a citation: in a
@@ -203,9 +231,10 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
 fn without_data(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let (mut start, mut at) = (0, 0);
+    let mut pasted = Pasted::default();
     for line in text.split_inclusive('\n') {
         let end = at + line.len();
-        if is_data(line) || is_logged(line) {
+        if pasted.holds(line) || is_data(line) {
             out.extend(text.get(start..at));
             start = end;
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::passages::Passage;
 use crate::FactKind;
-use crate::text::{Gist, gist};
+use crate::text::{Gist, gist, is_cjk};
 
 /// What a statement says, to be compared with others.
 #[derive(Clone, Debug)]
@@ -22,7 +22,23 @@ impl Words {
     pub(crate) fn of(text: &str) -> Self {
         let lower = text.chars().take(LONGEST).collect::<String>().to_lowercase();
         let (mut plain, mut values, mut is_news) = (String::new(), Vec::new(), false);
-        for word in lower.split_whitespace() {
+        // Chinese has no blanks: what says "now", and "is", stands within a run of characters.
+        let mut spaced = String::with_capacity(lower.len() + 16);
+        let mut wide = false;
+        for c in lower.chars() {
+            if is_cjk(c) != wide {
+                wide = !wide;
+                spaced.push(' ');
+            }
+            spaced.push(c);
+        }
+        if spaced.contains(is_cjk) {
+            is_news = CHINESE_NEWS.iter().any(|news| spaced.contains(news));
+            for word in CHINESE_NEWS.iter().chain(CHINESE_IS) {
+                spaced = spaced.replace(word, " ");
+            }
+        }
+        for word in spaced.split_whitespace() {
             let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
             if matches!(bare, "now" | "actually") {
                 is_news = true;
@@ -34,6 +50,21 @@ impl Words {
             }
         }
         Self { gist: gist(&lower), plain: gist(&plain).words, values, is_news }
+    }
+
+    /// Whether it gives something a new value without saying what: "现在改成 9090", "now it is 60s".
+    pub(crate) fn only_renews(&self) -> bool {
+        self.is_news && self.plain.is_empty() && self.values.len() == 1
+    }
+
+    /// Whether both hold one value of one kind: 8080 and 9090, 30s and 60s.
+    pub(crate) fn is_of_kind(&self, other: &Self) -> bool {
+        let kind =
+            |value: &String| -> String { value.chars().filter(|c| !c.is_ascii_digit()).collect() };
+        match (self.values.as_slice(), other.values.as_slice()) {
+            ([own], [other]) => kind(own) == kind(other) && own != other,
+            _ => false,
+        }
     }
 
     /// Whether it holds a number.
@@ -67,6 +98,27 @@ pub(crate) fn outdates(later: &Words, old: &Words) -> bool {
     let shared = later.plain.iter().filter(|word| old.plain.contains(word)).count();
     shared > 0 && shared * 3 >= later.plain.len().max(old.plain.len()) * 2
 }
+
+/// What says in Chinese that something is so now. Longer ones first.
+const CHINESE_NEWS: &[&str] = &[
+    "现在",
+    "如今",
+    "目前",
+    "改成",
+    "改为",
+    "改到",
+    "变成",
+    "变为",
+    "换成",
+    "换为",
+    "调到",
+    "调成",
+    "调整为",
+    "升到",
+    "降到",
+];
+/// Words of Chinese that say that something is, and nothing of what.
+const CHINESE_IS: &[&str] = &["设置为", "设为", "是", "为", "了", "已经", "已", "先", "用"];
 
 /// So much of a statement is compared.
 const LONGEST: usize = 400;

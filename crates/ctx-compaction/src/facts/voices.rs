@@ -34,6 +34,11 @@ impl<'a> Voices<'a> {
         Self { said, calls }
     }
 
+    /// Whether any tool was called.
+    pub(super) fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
     pub(super) fn of_message(&self, at: usize) -> Voice<'a> {
         let Some(one) = self.said.get(at) else { return Voice::default() };
         let message = &*one.message;

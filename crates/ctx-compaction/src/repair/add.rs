@@ -152,6 +152,7 @@ fn label(kind: FactKind) -> &'static str {
         FactKind::Decision => "Decision: ",
         FactKind::Question => "Open question: ",
         FactKind::Failure => "Failed: ",
+        FactKind::Personal => "Personal: ",
         FactKind::ErrorCode => "Errors: ",
         FactKind::Path => "Paths: ",
         FactKind::Url => "URLs: ",

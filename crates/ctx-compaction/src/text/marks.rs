@@ -11,7 +11,7 @@ use aho_corasick::AhoCorasick;
 use ctx_core::Chars;
 use ctx_core::text::{head, tail};
 
-use super::is_cjk;
+use super::{is_asked_about, is_cjk};
 
 /// What the words of a sentence say it is. Several may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,7 +115,11 @@ pub(crate) fn marks(sentence: &str) -> Marks {
             continue;
         }
         let clause = std::cell::LazyCell::new(|| begins_clause(sentence, hit.start()));
+        let asked = std::cell::LazyCell::new(|| is_asked_about(sentence, hit.start()));
         for cue in cues.of.get(hit.pattern().as_usize()).into_iter().flatten() {
+            if cue.section == "constraint" && !cue.takes_back && *asked {
+                continue;
+            }
             if !cue.begins_clause || *clause {
                 found.push((cue, hit.start(), hit.end()));
             }

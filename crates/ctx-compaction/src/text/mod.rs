@@ -1,17 +1,21 @@
 //! Reading text: sentences and what they say, code fences, identifiers.
 
+mod courtesy;
 mod gist;
 mod json;
 mod marks;
 mod sentences;
 mod spoken;
+mod step;
 mod token;
 
+pub(crate) use courtesy::{is_courtesy, is_name};
 pub(crate) use gist::{Gist, gist};
 pub(crate) use json::strings;
 pub(crate) use marks::{Marks, approval, marks};
 pub(crate) use sentences::{clip, segments, sentences};
 pub(crate) use spoken::spoken;
+pub(crate) use step::{is_asked_about, is_step};
 pub(crate) use token::{
     NormalForm, Token, day_len, is_cjk, normal_form, number, split_line, stands_alone, tokens,
 };

@@ -37,6 +37,7 @@ fn kind(name: &str) -> FactKind {
         "decision" => FactKind::Decision,
         "question" => FactKind::Question,
         "failure" => FactKind::Failure,
+        "personal" => FactKind::Personal,
         "error" => FactKind::ErrorCode,
         "path" => FactKind::Path,
         "url" => FactKind::Url,

@@ -212,6 +212,8 @@ fn notes(counter: &Counter, compact_to: f64, recorded: bool) -> Vec<String> {
         "coverage: must-keep facts of what was left out or shortened that still stand in the request \
          afterwards, wherever they stand in it, over all of the session; by ctx's own audit"
             .to_owned(),
+        "ungrounded: identifiers and numbers in summaries that nothing they stand for says"
+            .to_owned(),
         "wedges: requests larger than the window, times that room had to be made and was not, and \
          requests that an engine failed to make"
             .to_owned(),

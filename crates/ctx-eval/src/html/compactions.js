@@ -65,7 +65,7 @@ function receiptOf(receipt) {
     "Kept from": receipt.firstKeptEntryId + (receipt.splitTurn ? " (inside a turn)" : ""),
     Summary: `${whole(receipt.summaryTokens)} tokens${receipt.model ? `, ${receipt.strategy}` : ""}`,
     Calls: receipt.calls.length ? callsOf(receipt) : "none",
-    "Made up, and removed": audit.ungrounded.length ? audit.ungrounded.join(", ") : "nothing",
+    "Ungrounded (nothing says it), and removed": audit.ungrounded.length ? audit.ungrounded.join(", ") : "nothing",
     Notes: receipt.notes.join("; "),
   };
   const list = el("dl", { class: "settings" });

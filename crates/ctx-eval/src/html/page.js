@@ -54,7 +54,7 @@ function writeTotals(model) {
   const { rawTokens, sentTokens, costWithoutUsd, costWithUsd, prefixReuse } = totals;
   const reuse = typeof prefixReuse === "number" ? percent(prefixReuse, 1) : NOTHING;
   add("Requests", whole(totals.requests), plural(totals.compactions || 0, "compaction"));
-  add("Overflows", change(whole, totals.overflowsWithout, totals.overflowsWith), "without ctx, with ctx");
+  add(`Over ${whole(model.limit)} tokens`, change(whole, totals.overflowsWithout, totals.overflowsWith), "without ctx, with ctx");
   add("Tokens", change(short, rawTokens, sentTokens), saving(rawTokens, sentTokens));
   add("Cost", change(dollars, costWithoutUsd, costWithUsd), saving(costWithoutUsd, costWithUsd));
   add("Prefix reuse", reuse, "of the sent tokens were cached");

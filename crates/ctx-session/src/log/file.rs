@@ -1,6 +1,6 @@
 //! The bytes of a log: whole lines, appended by one writer, durable when asked for.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -92,16 +92,17 @@ impl LogFile {
         medium: Box<dyn Medium>,
     ) -> Result<Self> {
         let failed = |e| disk::io_error("cannot open the file", path, e);
-        let mut open = || {
-            let file = File::options().read(true).write(true).open(path).map_err(failed)?;
+        let mut open = |options: &OpenOptions| {
+            let file = options.open(path).map_err(failed)?;
             accept(&first_line(&file).map_err(failed)?)?;
             Ok::<_, Error>(file)
         };
-        // Before anything is created beside it: the file may not be ours.
-        open()?;
+        // Before anything is created beside it, and without the right to write: the file may not be
+        // ours.
+        open(File::options().read(true))?;
         let lock = FileLock::exclusive_within(path, LOCK_WAIT)?;
         // Whoever had the lock until now may have put another file in its place.
-        let file = SharedFile::new(open()?, medium);
+        let file = SharedFile::new(open(File::options().read(true).write(true))?, medium);
         pointer::settle(path, &file, &lock)?;
         let (length, tail) = tail(file.get()).map_err(failed)?;
         let mut log = Self::new(file, path, lock);

@@ -108,7 +108,7 @@ impl<'a> Document<'a> {
     pub(crate) fn parse(text: &'a str, name: &str) -> Result<Self> {
         let start = text.trim_start();
         let (body, messages) = if start.starts_with('[') {
-            (Object::default(), elements_prefix(start).0)
+            (Object::default(), flattened(elements_prefix(start).0))
         } else {
             let body = Object::parse_prefix(start).0;
             let messages = body.array("messages").unwrap_or_default();
@@ -164,6 +164,30 @@ impl<'a> Document<'a> {
             Place { span, fingerprint: fingerprint(raw.get().as_bytes()), line, mended: false };
         push_message(out, raw.get(), place, recipe)
     }
+}
+
+/// The messages of a list. Collections of chats keep them in lists of lists, or under `turns`.
+fn flattened(list: Vec<&RawValue>) -> Vec<&RawValue> {
+    const DEPTH: usize = 3;
+    let mut messages = list;
+    for _ in 0..DEPTH {
+        let nested = |raw: &&RawValue| inner(raw).is_some();
+        if !messages.iter().any(nested) {
+            break;
+        }
+        let open = |raw| inner(raw).unwrap_or_else(|| vec![raw]);
+        messages = messages.into_iter().flat_map(open).collect();
+    }
+    messages
+}
+
+/// The list that stands in the place of a message.
+fn inner(raw: &RawValue) -> Option<Vec<&RawValue>> {
+    if raw.get().starts_with('[') {
+        return Some(elements_prefix(raw.get()).0);
+    }
+    let object = Object::of(raw).filter(|object| !object.has("role"))?;
+    object.array("turns").or_else(|| object.array("messages"))
 }
 
 fn document_format(body: &Object<'_>, messages: &[Object<'_>]) -> Format {

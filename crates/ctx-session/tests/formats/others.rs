@@ -209,3 +209,19 @@ fn ponybunny() {
     assert_eq!((usage.input, usage.output), (3, 4));
     assert_eq!(found.entries[1].timestamp().unwrap().0, 1_704_067_200_000);
 }
+
+#[test]
+fn a_collection_of_chats_is_read_as_one() {
+    let said = |role: &str, text: &str| format!(r#"{{"role":"{role}","id":7,"content":"{text}"}}"#);
+    let (a, b, c) = (said("user", "one"), said("assistant", "two"), said("user", "three"));
+    for text in [
+        format!("[{a},{b},{c}]"),
+        format!("[[{a},{b}],[{c}]]"),
+        format!(r#"[{{"batch_number":1,"turns":[[{a},{b}],[{c}]]}}]"#),
+        format!(r#"[{{"messages":[{a}]}},{{"messages":[{b},{c}]}}]"#),
+    ] {
+        let transcript = read(&text);
+        assert_eq!(transcript.format(), Format::OpenAiChat, "{text}");
+        assert_eq!(line(&transcript), ["user: one", "*assistant: two", "user: three"], "{text}");
+    }
+}

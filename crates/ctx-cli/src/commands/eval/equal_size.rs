@@ -37,7 +37,7 @@ pub(super) fn table(report: &EvalReport, sums: &EqualSize) -> Columns {
         ("summary", Line::by),
         ("tokens", Line::tokens),
         ("kept", Line::kept),
-        ("invented", Line::invented),
+        ("ungrounded", Line::ungrounded),
     ];
     Columns::of(&rows, &["messages"], columns)
 }
@@ -109,7 +109,7 @@ impl Line<'_> {
         }
     }
 
-    fn invented(&self) -> Cell {
+    fn ungrounded(&self) -> Cell {
         match self {
             Self::Sum(_, _, _, sums) => faults(sums.ungrounded),
             _ => faults(self.figures().map_or(0, |figures| figures.ungrounded.len() as u64)),

@@ -74,7 +74,7 @@ fn replayed(report: &EvalReport) -> Columns {
             row.compression_ratio.map_or_else(|| "-".to_owned(), |n| format!("{n:.2}")).into()
         }),
         ("coverage", |row| coverage(row.coverage)),
-        ("invented", |row| faults(row.ungrounded)),
+        ("ungrounded", |row| faults(row.ungrounded)),
         ("wedges", |row| faults(row.wedges as u64)),
         ("est. error", |row| share(row.estimate_error)),
         ("kind", |row| kind(row.kind).into()),
@@ -93,7 +93,7 @@ fn once(report: &EvalReport) -> Columns {
         ("of before", |row| percent(left(row)).into()),
         ("facts", |row| thousands(row.facts).into()),
         ("kept", |row| kept_once(row)),
-        ("invented", |row| faults(row.ungrounded)),
+        ("ungrounded", |row| faults(row.ungrounded)),
         ("kind", |row| kind(row.kind).into()),
     ];
     Columns::of(&rows, &["kind", "before"], columns)

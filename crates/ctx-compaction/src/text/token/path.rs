@@ -52,6 +52,21 @@ pub(crate) fn split_line(word: &str) -> (&str, usize) {
     (head, taken)
 }
 
+/// Whether what stands behind an `@` is a file that somebody mentions, and not a package with what
+/// follows its name: `@acme/ui@1.2.3`, `@acme/ui/src/a.ts`.
+pub(super) fn is_mentioned(path: &str) -> bool {
+    if !path.contains('.') || path.contains('@') {
+        return false;
+    }
+    let (head, _) = split_line(path);
+    match head.split_once('/') {
+        None => true,
+        Some((first, _)) if first.is_empty() || first.contains('.') || is_top_folder(first) => true,
+        // Right below a scope stand packages, and right below a folder files.
+        Some((_, rest)) => !rest.contains('/') && is_file(rest, false),
+    }
+}
+
 fn is_path(word: &str, quoted: bool) -> bool {
     let windows = is_windows(word);
     if windows {

@@ -214,7 +214,7 @@ impl<'a> Scan<'a> {
             return;
         }
         // `@src/a.rs` mentions a file, `@scope/name` is a package.
-        let mentioned = bare.strip_prefix('@').filter(|path| path.contains('.'));
+        let mentioned = bare.strip_prefix('@').filter(|path| path::is_mentioned(path));
         if let Some(len) = mentioned.and_then(|path| path::path_len(path, false)) {
             self.push(FactKind::Path, start + 1..start + 1 + len, quoted, false);
             return;

@@ -22,6 +22,17 @@ fn tokens_are_what_they_look_like() {
             "app/(auth)/page.tsx, pages/[id].tsx",
             &["Path app/(auth)/page.tsx", "Path pages/[id].tsx"],
         ),
+        ("see @src/a.rs and @notes.md", &["Path src/a.rs", "Path notes.md"]),
+        (
+            "@my/a.rs:3, @./a/b.rs and @/home/me/a.rs",
+            &["Path my/a.rs:3", "Path ./a/b.rs", "Path /home/me/a.rs"],
+        ),
+        ("add @acme/ui and @acme/ui@1.2.3", &["CodeName @acme/ui", "Id @acme/ui@1.2.3"]),
+        ("in @acme/ui/src/a.ts:7", &["Path @acme/ui/src/a.ts:7"]),
+        (
+            "and @acme/socket.io, `@acme/socket.io`",
+            &["CodeName @acme/socket.io", "CodeName @acme/socket.io"],
+        ),
         ("GET /users then", &["Path /users"]),
         ("and/or, client/server, he/she, 24/7, TCP/IP, input/output", &[]),
         ("Node.js e.g. i.e. etc. foo.bar", &[]),

@@ -3,6 +3,7 @@
 mod earlier;
 mod newcomer;
 mod properties;
+mod rules;
 mod script;
 
 use ctx_compaction::{Extract, Fact, FactKind, PreviousSummary, extract};

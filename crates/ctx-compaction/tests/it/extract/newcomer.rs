@@ -9,7 +9,7 @@ use super::script::session;
 /// not hold.
 type Told<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
 
-fn summary(script: &str, previous: Option<&str>) -> String {
+pub(super) fn summary(script: &str, previous: Option<&str>) -> String {
     let said = session(script);
     let facts = facts(&said);
     let previous =
@@ -26,7 +26,7 @@ fn summary(script: &str, previous: Option<&str>) -> String {
 }
 
 /// The lines under a heading, up to the next one.
-fn under<'a>(text: &'a str, heading: &str) -> Vec<&'a str> {
+pub(super) fn under<'a>(text: &'a str, heading: &str) -> Vec<&'a str> {
     let lines = text.lines().skip_while(|line| line.trim_start_matches('#').trim() != heading);
     lines.skip(1).take_while(|line| !line.starts_with('#')).collect()
 }
@@ -357,6 +357,16 @@ fn of_two_values_of_one_thing_the_later_is_told_or_both_in_order() {
             "U: check the pool\nA: The pool holds 20 connections because of `POOL_SIZE`.\nU: and now?\nA: The pool now holds 50 connections because of `POOL_SIZE`.\nU: and the tests?\nA: They pass.",
             "pool holds 20",
             "pool now holds 50",
+        ),
+        (
+            "U: 注意：上传服务的端口是 8080\nA: 好的\nU: 上传服务的端口现在改成 9090\nA: 好的\nU: 测试呢？\nA: 通过了。",
+            "端口是 8080",
+            "端口现在改成 9090",
+        ),
+        (
+            "U: 注意：上传服务的端口是8080\nA: 好的\nU: 现在改成9090\nA: 好的\nU: 测试呢？\nA: 通过了。",
+            "端口是8080",
+            "端口是8080 → now: 现在改成9090",
         ),
     ] {
         let text = summary(script, None);

@@ -15,7 +15,7 @@ const REPLAY = [
   { name: "Cuts", value: (row) => row.cuts, told: whole },
   { name: "Ratio", value: (row) => row.compressionRatio, told: (n) => (typeof n === "number" ? n.toFixed(2) : NOTHING) },
   { name: "Coverage", value: (row) => row.coverage, told: shareOf, bar: (row) => row.coverage },
-  { name: "Invented", value: (row) => row.ungrounded, told: whole, fault: true },
+  { name: "Ungrounded", value: (row) => row.ungrounded, told: whole, fault: true },
   { name: "Wedges", value: (row) => row.wedges, told: whole, fault: true },
   { name: "Est. error", value: (row) => row.estimateError, told: shareOf },
 ];
@@ -27,7 +27,7 @@ const ONCE = [
   { name: "Of before", value: ({ once }) => leftOf(once), told: shareOf, bar: ({ once }) => leftOf(once) },
   { name: "Facts", value: ({ once }) => once.facts, told: whole },
   { name: "Kept", value: ({ once }) => once.coverage, told: (n, { once }) => keptOf(n, once), bar: ({ once }) => once.coverage },
-  { name: "Invented", value: ({ once }) => once.ungrounded, told: whole, fault: true },
+  { name: "Ungrounded", value: ({ once }) => once.ungrounded, told: whole, fault: true },
 ];
 
 // Compacted once, the smallest come first: neighbours are those that may be compared.
@@ -111,9 +111,9 @@ function writeRecorded(page) {
 
 function recordedRow(found) {
   const num = (text) => el("td", { class: "num" }, text);
-  const invented = (list) => el("td", { class: list.length ? "wrapped no" : "wrapped" },
+  const ungrounded = (list) => el("td", { class: list.length ? "wrapped no" : "wrapped" },
     list.length ? `${whole(list.length)}: ${list.join(", ")}` : whole(0));
-  const side = (figures) => [num(whole(figures.tokens)), num(shareOf(figures.inSummary)), invented(figures.ungrounded)];
+  const side = (figures) => [num(whole(figures.tokens)), num(shareOf(figures.inSummary)), ungrounded(figures.ungrounded)];
   const id = el("th", { scope: "row", class: "id wrapped" }, found.entryId);
   return el("tr", {}, id, num(whole(found.messages)), num(whole(found.facts)), ...side(found.recorded), ...side(found.ctx));
 }

@@ -1,0 +1,112 @@
+//! `ctx compact --undo`.
+
+use std::process::ExitCode;
+
+use ctx_core::{EntryId, Error, ErrorKind, Timestamp};
+use ctx_session::Transcript;
+use ctx_session::compactions::{CompactedBy, undo_compaction};
+use ctx_session::paths::Home;
+use serde::Serialize;
+
+use crate::args::Compact;
+use crate::named::{ID_CHARS, ShortIds, find_compaction, lists_compactions};
+use crate::out::Out;
+use crate::setup;
+use crate::words::{harmless, shortened};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UndoReport {
+    ok: bool,
+    undone: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// The compaction that was taken back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compaction_id: Option<EntryId>,
+    /// The entry that says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry_id: Option<EntryId>,
+}
+
+pub(super) fn run(args: &Compact, out: &Out) -> anyhow::Result<ExitCode> {
+    let home = Home::from_env()?;
+    let transcript = setup::open(&args.session, out)?;
+    let which = match &args.compaction {
+        Some(id) => Some(find_compaction(&transcript, &args.session, id)?),
+        None => None,
+    };
+    let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+    let undone =
+        undo_compaction(&home, &args.session, which.as_ref(), now).map_err(|error| match error
+            .kind()
+        {
+            ErrorKind::NotFound => error.hint(lists_compactions(&args.session)),
+            ErrorKind::InvalidInput if !names_archive(&error) => {
+                error.hint(lists_compactions(&args.session))
+            }
+            _ => error,
+        })?;
+    let redone = undone.as_ref().is_some_and(|undone| undone.redone);
+    let reason = match &undone {
+        Some(_) => None,
+        None => Some(nothing_to_undo(&transcript, which.as_ref())?),
+    };
+    let report = UndoReport {
+        ok: true,
+        undone: undone.is_some(),
+        reason,
+        compaction_id: undone.as_ref().map(|undone| undone.target.clone()),
+        entry_id: undone.map(|undone| undone.id),
+    };
+    if args.json {
+        out.json(&report)?;
+    } else if let Some(id) = &report.compaction_id {
+        let id = shortened(id, ID_CHARS);
+        match redone {
+            true => out.line(format!("{id} taken back: the compaction is in force again"))?,
+            false => out.line(format!("compaction {id} undone: the context is what it was"))?,
+        }
+        if let Some(entry) = &report.entry_id {
+            let session = harmless(&args.session.to_string_lossy());
+            let entry = shortened(entry, ID_CHARS);
+            let what = if redone { "undoes it again" } else { "brings it back" };
+            out.note(format!("`ctx compact {session} --undo --compaction {entry}` {what}"));
+        }
+    } else {
+        let reason = report.reason.as_deref().unwrap_or_default();
+        out.line(format!("nothing to undo: {}", harmless(reason)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether an error says where messages are that the session has no more: its own hint is better.
+fn names_archive(error: &Error) -> bool {
+    error.context().iter().any(|(key, _)| *key == "archived in")
+}
+
+/// Why there is nothing to undo.
+fn nothing_to_undo(transcript: &Transcript, which: Option<&EntryId>) -> ctx_core::Result<String> {
+    let ids = ShortIds::of(transcript);
+    if let Some(which) = which {
+        return Ok(format!("{} is undone already", ids.show(which)));
+    }
+    let list = transcript.compaction_list(None)?;
+    let in_force = list.iter().rfind(|compaction| !compaction.undone);
+    Ok(match in_force {
+        Some(compaction) => {
+            let id = ids.show(&compaction.id);
+            let whose = match compaction.by {
+                CompactedBy::Agent => "the agent's",
+                CompactedBy::Extension => "an extension's",
+                CompactedBy::Ctx => "ctx's",
+            };
+            format!(
+                "no compaction made by ctx is in force; {id} is {whose}: name it with \
+                 --compaction to undo it"
+            )
+        }
+        None if list.is_empty() => "the session has no compaction".to_owned(),
+        None => "the session has no compaction in force".to_owned(),
+    })
+}

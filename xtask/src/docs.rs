@@ -1,0 +1,255 @@
+//! Outputs of the program in the documentation, printed anew.
+//!
+//! A block stands between `<!-- output: NAME -->` and `<!-- end of output -->`. What is measured on
+//! transcripts that are not shipped needs their folder; without it those blocks stay as they are.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+const SAMPLE: &str = "examples/fix-flaky-test.jsonl";
+
+/// Lines of an output that are longer are cut short.
+const LINE_CHARS: usize = 96;
+
+/// How many lines of each section of a summary are shown.
+const SECTION_LINES: usize = 4;
+
+/// How many lines of a diff are shown.
+const DIFF_LINES: usize = 15;
+
+/// The program, and where it runs.
+struct Program<'a> {
+    root: &'a Path,
+    binary: PathBuf,
+    home: PathBuf,
+}
+
+/// Prints the blocks of README and docs anew, with a release build.
+pub(crate) fn write(root: &Path, data: Option<&Path>) -> Result<()> {
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--locked", "-p", "ctx-cli"])
+        .current_dir(root)
+        .status()?;
+    if !built.success() {
+        bail!("the program does not build");
+    }
+    let home = root.join("target/docs-home");
+    if home.exists() {
+        std::fs::remove_dir_all(&home)?;
+    }
+    let program = Program { root, binary: root.join("target/release/ctx"), home };
+    let mut blocks = BTreeMap::new();
+    blocks.insert("replay", text(&program.run(&["replay", SAMPLE, "--window", "32000"])?));
+    let compacted = program.run(&["compact", SAMPLE, "--window", "32000"])?;
+    blocks.insert("summary", text(&beginnings(&compacted)?));
+    blocks.insert("receipt", text(receipt(&compacted)?));
+    let diff = program.run(&["diff", SAMPLE])?;
+    let shown: Vec<&str> = diff.lines().take(DIFF_LINES).map(str::trim_end).collect();
+    blocks.insert("diff", text(&format!("{}\n...", shown.join("\n"))));
+    if let Some(data) = data {
+        let report = program.eval(data)?;
+        blocks.insert("eval", candidates(&report));
+        blocks.insert("recorded", recorded(&report));
+    }
+    for path in ["README.md", "docs/compaction.md"] {
+        let path = root.join(path);
+        let said = format!("{}", path.display());
+        let old = std::fs::read_to_string(&path).with_context(|| format!("cannot read {said}"))?;
+        let new = with_blocks(&old, &blocks).with_context(|| said.clone())?;
+        std::fs::write(&path, new).with_context(|| format!("cannot write {said}"))?;
+    }
+    Ok(())
+}
+
+impl Program<'_> {
+    fn run(&self, args: &[&str]) -> Result<String> {
+        let output = Command::new(&self.binary)
+            .args(args)
+            .current_dir(self.root)
+            .env("CTX_HOME", &self.home)
+            .env("NO_COLOR", "1")
+            .env_remove("COLUMNS")
+            .output()?;
+        if !output.status.success() {
+            bail!("ctx {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// The comparison over recorded sessions.
+    fn eval(&self, data: &Path) -> Result<Value> {
+        let mut files = vec![data.join("pi/before-compaction.jsonl")];
+        let mut others = Vec::new();
+        for file in std::fs::read_dir(data.join("claude-code"))? {
+            others.push(file?.path());
+        }
+        others.retain(|path| path.extension().is_some_and(|e| e == "jsonl"));
+        others.sort();
+        files.extend(others);
+        let mut args = vec!["eval", "--window", "64000", "--json"];
+        args.extend(files.iter().filter_map(|path| path.to_str()));
+        Ok(serde_json::from_str(&self.run(&args)?)?)
+    }
+}
+
+fn with_blocks(page: &str, blocks: &BTreeMap<&str, String>) -> Result<String> {
+    const END: &str = "<!-- end of output -->";
+    let mut out = String::with_capacity(page.len());
+    let mut rest = page;
+    while let Some((before, after)) = rest.split_once("<!-- output: ") {
+        let (name, after) = after.split_once(" -->").context("a block without a name")?;
+        let (old, after) = after.split_once(END).with_context(|| format!("{name} has no end"))?;
+        let new = match blocks.get(name) {
+            Some(new) => format!("\n{}\n", new.trim_end()),
+            None => old.to_owned(),
+        };
+        write!(out, "{before}<!-- output: {name} -->{new}{END}")?;
+        rest = after;
+    }
+    Ok(out + rest)
+}
+
+fn text(output: &str) -> String {
+    format!("```text\n{}\n```", output.trim_end())
+}
+
+/// The first lines of each section of the summary.
+fn beginnings(compacted: &str) -> Result<String> {
+    let (_, summary) =
+        compacted.split_once("**Compressed Summary:**").context("no summary was printed")?;
+    let (mut out, mut shown) = (String::new(), 0);
+    for line in summary.trim_start().lines() {
+        if line.starts_with("<read-files>") || line.starts_with("---") {
+            break;
+        }
+        if line.starts_with('#') || line.trim().is_empty() {
+            shown = 0;
+        } else {
+            shown += 1;
+        }
+        match shown {
+            0..=SECTION_LINES => writeln!(out, "{}", cut(line))?,
+            n if n == SECTION_LINES + 1 => writeln!(out, "- ...")?,
+            _ => {}
+        }
+    }
+    Ok(out.trim_end().to_owned())
+}
+
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(LINE_CHARS - 1) {
+        Some((end, _)) if line.chars().count() > LINE_CHARS => format!("{}…", &line[..end]),
+        _ => line.to_owned(),
+    }
+}
+
+/// What is printed after the summary.
+fn receipt(compacted: &str) -> Result<&str> {
+    let end = "</modified-files>";
+    let at = compacted.rfind(end).context("the summary names no files")?;
+    Ok(compacted[at + end.len()..].trim())
+}
+
+/// A row a candidate: replayed, and compacted once.
+fn candidates(report: &Value) -> String {
+    let mut out = String::from(
+        "| candidate | kind | tokens sent | from the cache | cost | calls | coverage | ungrounded | wedges | once: left | facts | kept |\n\
+         |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    let once = report["once"].as_array().cloned().unwrap_or_default();
+    for row in report["rows"].as_array().into_iter().flatten() {
+        let found = once.iter().find(|once| once["name"] == row["name"]);
+        let cell = |key: &str| found.map_or("-".to_owned(), |once| count(&once[key]));
+        let kept = found.map_or("-".to_owned(), |once| share(&once["coverage"]));
+        let _ = writeln!(
+            out,
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {kept} |",
+            plain(&row["name"]),
+            plain(&row["kind"]),
+            count(&row["sentTokens"]),
+            share(&row["prefixReuse"]),
+            row["costUsd"].as_f64().map_or("-".to_owned(), |usd| format!("${usd:.2}")),
+            count(&row["calls"]),
+            share(&row["coverage"]),
+            count(&row["ungrounded"]),
+            count(&row["wedges"]),
+            cell("tokensAfter"),
+            cell("facts"),
+        );
+    }
+    out
+}
+
+/// A row a recorded summary, ctx's own beside it.
+fn recorded(report: &Value) -> String {
+    let mut out = String::from(
+        "| recorded summary | messages | facts | tokens | kept | ungrounded | ctx: tokens | kept | ungrounded |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+    );
+    let sessions = report["sessions"].as_array().into_iter().flatten();
+    for found in sessions.flat_map(|session| session["recorded"].as_array().into_iter().flatten()) {
+        let figures = |by: &str| {
+            let figures = &found[by];
+            let ungrounded = figures["ungrounded"].as_array().map_or(0, Vec::len);
+            let (tokens, kept) = (count(&figures["tokens"]), share(&figures["inSummary"]));
+            format!("{tokens} | {kept} | {ungrounded}")
+        };
+        let id: String = plain(&found["entryId"]).chars().take(8).collect();
+        let _ = writeln!(
+            out,
+            "| {id} | {} | {} | {} | {} |",
+            count(&found["messages"]),
+            count(&found["facts"]),
+            figures("recorded"),
+            figures("ctx"),
+        );
+    }
+    out
+}
+
+fn plain(value: &Value) -> &str {
+    value.as_str().unwrap_or("-")
+}
+
+fn count(value: &Value) -> String {
+    let Some(number) = value.as_u64() else { return "-".to_owned() };
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn share(value: &Value) -> String {
+    value.as_f64().map_or("-".to_owned(), |share| format!("{:.1} %", share * 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_between_the_marks_is_written_anew() {
+        let page = "a\n<!-- output: x -->\nold\n<!-- end of output -->\nb\n\
+                    <!-- output: y -->\nkept\n<!-- end of output -->\nc\n";
+        let new = with_blocks(page, &BTreeMap::from([("x", "new".to_owned())])).unwrap();
+        assert_eq!(new, page.replace("old", "new"));
+        assert!(with_blocks("<!-- output: x -->", &BTreeMap::new()).is_err());
+    }
+
+    #[test]
+    fn numbers_are_set_in_threes() {
+        for (number, set) in [(7, "7"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(count(&Value::from(number)), set);
+        }
+    }
+}
