@@ -1,10 +1,14 @@
 //! The command line: what can be asked, without effects.
 
+mod engines;
+
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ctx_core::{CounterKind, IdentifierPolicy, Profile};
+
+pub(crate) use engines::{AddEngine, Engines, EnginesCommand, RemoveEngine};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -71,7 +75,7 @@ pub(crate) enum Command {
     Convert(Convert),
     /// Look for damage in a transcript, and write a repaired copy
     Check(Check),
-    /// List the engines and layers of this build
+    /// List the engines, built in and installed, and the layers; install and remove engines
     Engines(Engines),
     /// Show, check or describe the configuration
     #[command(subcommand)]
@@ -86,9 +90,12 @@ pub(crate) struct Fit {
     /// The model's window in tokens; 32k and 1M are understood [default: the model's]
     #[arg(long, short, value_name = "N")]
     pub(crate) window: Option<String>,
-    /// The engine [default: plugins.slots.contextEngine]
+    /// The engine [default: contextEngine of the model, else of the agent, else of plugins.slots]
     #[arg(long, short, value_name = "ID")]
     pub(crate) engine: Option<String>,
+    /// The agent, which may have an engine of its own [default: the one whose session it is]
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
     /// Whose defaults: openclaw, ponybunny, copaw, memory-context, pi [default: from the config]
     #[arg(long, short, value_name = "P")]
     pub(crate) profile: Option<Profile>,
@@ -229,8 +236,8 @@ pub(crate) struct Compact {
     pub(crate) rewrite: bool,
     /// Take the newest compaction back: the context is again what it was
     #[arg(long, conflicts_with_all = [
-        "dry_run", "force", "instructions", "identifiers", "target", "window", "engine", "profile",
-        "counter", "model", "summary_model",
+        "dry_run", "force", "instructions", "identifiers", "target", "window", "engine", "agent",
+        "profile", "counter", "model", "summary_model",
     ])]
     pub(crate) undo: bool,
     /// The compaction to take back, or `ctx.undo` entry to take back an undo [default: the newest]
@@ -337,13 +344,6 @@ pub(crate) struct Check {
     /// Replace an existing copy
     #[arg(long)]
     pub(crate) force: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Engines {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

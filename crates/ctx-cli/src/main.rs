@@ -10,6 +10,7 @@ mod models;
 mod named;
 mod out;
 mod receipt;
+mod selection;
 mod setup;
 mod words;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anstream::{eprintln, stdout};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use ctx_core::{Error, ErrorKind};
 use ctx_eval::SessionReport;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -93,6 +94,31 @@ impl Out {
         if !self.quiet {
             eprintln!("{YELLOW}warning:{YELLOW:#} {}", told(text.as_ref(), WARNING));
         }
+    }
+
+    /// A table that belongs to a question.
+    pub(crate) fn note_table(&self, table: &str) {
+        eprintln!("{table}");
+    }
+
+    /// Asks whether to go on.
+    ///
+    /// # Errors
+    ///
+    /// `Cancelled` for any answer but yes; `InvalidInput` where nobody is there to answer.
+    pub(crate) fn ask(&self, question: &str) -> anyhow::Result<()> {
+        let yes = "--yes answers it beforehand";
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            let error = Error::new(ErrorKind::InvalidInput, format!("nobody to ask: {question}"));
+            return Err(error.hint(yes).into());
+        }
+        anstream::eprint!("{BOLD}{}{BOLD:#} [y/N] ", harmless(question));
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        if matches!(answer.trim(), "y" | "Y" | "yes" | "Yes") {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Cancelled, "nothing was changed").hint(yes).into())
     }
 
     /// What went wrong, why, and what to do next.

@@ -7,7 +7,7 @@ use ctx_core::{
     BlobStore, ContextEngine, Counter, Entry, Error, ErrorKind, Profile, Services, TokenLedger,
     Tokens,
 };
-use ctx_engine_registry::{BuildContext, Config, ModelWindow, Models, Plugins, Registry};
+use ctx_engine_registry::{BuildContext, Config, ModelWindow, Models, Registry, Selection};
 use ctx_eval::{SessionReport, StatusSetup};
 use ctx_model::{Catalogue, Prices};
 use ctx_session::Transcript;
@@ -19,6 +19,7 @@ use crate::failure::misuse;
 use crate::models;
 use crate::named;
 use crate::out::Out;
+use crate::selection;
 use crate::words::counted;
 
 /// Links the layers, which are found by nothing but being linked.
@@ -32,7 +33,7 @@ pub(crate) struct Resolved {
     window: Window,
     native: Option<Tokens>,
     reserve: Tokens,
-    engine: String,
+    engine: Selection,
     provider: Option<String>,
     model: Option<String>,
     prices: Option<Prices>,
@@ -143,6 +144,7 @@ pub(crate) fn entries(
 pub(crate) fn resolve(
     global: &Global,
     fit: &Fit,
+    session: &Path,
     transcript: &Transcript,
 ) -> anyhow::Result<Resolved> {
     let config = config(global)?;
@@ -171,13 +173,7 @@ pub(crate) fn resolve(
     let native = transcript.window().map(Tokens).or_else(|| catalogued.map(|m| m.window));
     let window = window(&config, fit, model.as_deref(), native)?;
     let reserve = ctx_compaction::Config::resolve(&config)?.reserve(window.tokens);
-    let engine = match &fit.engine {
-        Some(id) => {
-            Registry::collect()?.check_engine(id).map_err(misuse)?;
-            id.clone()
-        }
-        None => config.section::<Plugins>()?.slots.context_engine,
-    };
+    let engine = selection::engine(&config, fit, session, model.as_deref())?;
     let provider = provider
         .filter(|name| !name.is_empty())
         .or_else(|| found.map(|(provider, _)| provider.to_owned()))
@@ -213,11 +209,12 @@ pub(crate) fn resolve(
 pub(crate) fn fit(
     global: &Global,
     fit: &Fit,
+    session: &Path,
     transcript: &Transcript,
     blobs: Arc<dyn BlobStore>,
     out: &Out,
 ) -> anyhow::Result<Fitted> {
-    let resolved = resolve(global, fit, transcript)?;
+    let resolved = resolve(global, fit, session, transcript)?;
     resolved.check_window(fit)?;
     resolved.warn(out);
     let summary_models = models::summary_models(&resolved.config, fit, out)?;
@@ -235,7 +232,7 @@ pub(crate) fn fit(
         },
         registry: &registry,
     };
-    let engine = registry.build_engine(Some(&resolved.engine), &context)?;
+    let engine = registry.build_engine(Some(&resolved.engine.id), &context)?;
     Ok(Fitted {
         ledger: resolved.ledger(),
         engine,
@@ -254,6 +251,7 @@ pub(crate) fn check_engine(config: &Config) -> anyhow::Result<()> {
     let registry = Registry::collect()?;
     let context =
         BuildContext { config, services: &services, window: window.into(), registry: &registry };
+    registry.check(config)?;
     registry.build_engine(None, &context)?;
     Ok(())
 }
@@ -276,7 +274,7 @@ impl Resolved {
 
     /// Refuses an engine that nobody brings.
     pub(crate) fn check_engine(&self) -> anyhow::Result<()> {
-        Ok(Registry::collect()?.check_engine(&self.engine)?)
+        Ok(Registry::collect()?.check_engine(&self.engine.id)?)
     }
 
     /// Says that the window is small, if it is.
@@ -302,7 +300,8 @@ impl Resolved {
             should_warn: self.window.should_warn,
             should_block: self.window.should_block,
             profile: self.profile,
-            engine: self.engine.clone(),
+            engine: self.engine.id.clone(),
+            engine_source: self.engine.source.name().to_owned(),
         }
     }
 }

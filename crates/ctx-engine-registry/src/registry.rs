@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ctx_core::{ContextEngine, Error, ErrorKind, Layer, Result};
 
 use crate::layered::LayeredEngine;
-use crate::{BuildContext, EngineRegistration, LayerRegistration, SelectFor, Slot};
+use crate::{BuildContext, EngineRegistration, LayerRegistration, Plugins, SelectFor, Slot};
 
 /// The engine that runs when the config names none.
 pub const DEFAULT_ENGINE: &str = "legacy";
@@ -160,8 +160,30 @@ impl Registry {
     /// [`ErrorKind::NotFound`] for an engine nobody has; it lists the known ones. For one that is
     /// installed and refused, the reason.
     pub fn check(&self, config: &crate::Config) -> Result<()> {
+        let slots = config.section::<Plugins>()?.slots;
+        for (slot, id) in [
+            (Slot::Memory, &slots.memory),
+            (Slot::Summarizer, &slots.summarizer),
+            (Slot::Embedder, &slots.embedder),
+        ] {
+            if let Some(id) = id {
+                self.check_slot(slot, id)?;
+            }
+        }
         let named = crate::engines_named(config)?;
         named.iter().try_for_each(|(key, id)| self.check_engine(id).map_err(|e| e.with("key", key)))
+    }
+
+    /// The slots beside `contextEngine` take what is linked.
+    fn check_slot(&self, slot: Slot, id: &str) -> Result<()> {
+        let of_slot = self.engines().filter(|engine| engine.slot == slot);
+        let known: Vec<_> = of_slot.map(|engine| engine.id).collect();
+        if known.contains(&id) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::NotFound, format!("nothing called '{id}' fills the slot {slot}"))
+            .with("known", if known.is_empty() { "none".to_owned() } else { known.join(", ") })
+            .hint(format!("leave plugins.slots.{slot} out, or set it to one of the known ids")))
     }
 
     /// Refuses an engine id that is neither linked nor installed, or that may not be used.
@@ -264,6 +286,8 @@ mod tests {
         let registry = Registry::collect().unwrap();
         let check = |text: &str| registry.check(&Config::parse(text).unwrap());
         assert!(check("{}").is_ok());
+        let error = check("{ plugins: { slots: { embedder: 'x' } } }").unwrap_err();
+        assert!(error.to_string().contains("slot embedder") && error.hint_text().is_some());
         let error = check("{ plugins: { slots: { contextEngine: 'legcy' } } }").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.to_string().contains("legcy") && error.to_string().contains("legacy"));

@@ -23,6 +23,8 @@ pub struct StatusSetup {
     pub profile: Profile,
     /// The engine that is selected.
     pub engine: String,
+    /// What selects it: `flag`, `model`, `agent`, `global` or `default`.
+    pub engine_source: String,
 }
 
 /// The context as the next request would carry it, before any layer.
@@ -91,6 +93,8 @@ pub struct StatusReport {
     pub profile: Profile,
     /// The engine that is selected.
     pub engine: String,
+    /// What selects it: `flag`, `model`, `agent`, `global` or `default`.
+    pub engine_source: String,
     /// The counter.
     pub counter: String,
     /// The model's window.
@@ -177,6 +181,7 @@ pub fn status(
         reported: usage.report(),
         profile: setup.profile,
         engine: setup.engine.clone(),
+        engine_source: setup.engine_source.clone(),
         counter: ledger.counter().kind().name().to_owned(),
         window: ledger.window(),
         source: setup.source.clone(),

@@ -2,10 +2,13 @@
 //! and benchmarks: ours and those of engine authors.
 //!
 //! All transcripts are deterministic: the same arguments give the same messages. The provider is
-//! behind the feature `provider`, because it brings an HTTP server.
+//! behind the feature `provider`, because it brings an HTTP server; the suite that context engines
+//! are held against is behind `conformance`.
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 #[cfg(feature = "provider")]
 pub mod provider;
 mod random;

@@ -44,7 +44,7 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     let transcript = setup::open(&args.session, out)?;
     let home = Home::from_env()?;
     let (blobs, ids) = offloading(&home, args.record);
-    let fitted = setup::fit(global, &args.fit, &transcript, blobs, out)?;
+    let fitted = setup::fit(global, &args.fit, &args.session, &transcript, blobs, out)?;
     let entries = setup::entries(&transcript, args.at.as_deref(), args.ignore_compactions)?;
     let leaf = match &args.at {
         Some(id) => Some(find_entry(&transcript, id)?),

@@ -121,7 +121,7 @@ impl Planned {
             return Err(error.with("path", path).hint(hint).into());
         }
         let blobs = Arc::new(MemoryBlobs::default());
-        let fitted = setup::fit(global, &args.fit, &transcript, blobs, out)?;
+        let fitted = setup::fit(global, &args.fit, &args.session, &transcript, blobs, out)?;
         let context = transcript.context(None)?;
         let leaf = transcript.leaf().cloned();
         let sent = transcript.sent_forms(None)?;

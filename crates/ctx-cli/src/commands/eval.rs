@@ -76,13 +76,14 @@ fn session(
         let fit = Fit {
             window: args.window.clone(),
             engine: engine.cloned(),
+            agent: None,
             profile,
             counter: None,
             model: args.model.clone(),
             // A comparison asks no model: it is to be the same each time.
             summary_model: Some("none".to_owned()),
         };
-        setup::fit(global, &fit, &transcript, Arc::new(MemoryBlobs::default()), out)
+        setup::fit(global, &fit, path, &transcript, Arc::new(MemoryBlobs::default()), out)
     };
     let base = fit(None, None, out)?;
     let profiles = match args.profiles.as_slice() {

@@ -17,7 +17,7 @@ pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<E
     let transcript = setup::open(&args.session, out)?;
     let line = transcript.line_with_compactions(None)?.items;
     let blobs = Arc::new(MemoryBlobs::default());
-    let fitted = setup::fit(global, &args.fit, &transcript, blobs, out)?;
+    let fitted = setup::fit(global, &args.fit, &args.session, &transcript, blobs, out)?;
     let session = setup::session_report(&args.session, &transcript)?;
     let replay = ctx_eval::Setup {
         ledger: fitted.ledger,

@@ -15,7 +15,7 @@ const NAME_CHARS: usize = 120;
 
 pub(crate) fn run(global: &Global, args: &Status, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
-    let resolved = setup::resolve(global, &args.fit, &transcript)?;
+    let resolved = setup::resolve(global, &args.fit, &args.session, &transcript)?;
     if args.fit.window.is_some() {
         resolved.check_window(&args.fit)?;
     }
@@ -52,6 +52,8 @@ fn print(report: &StatusReport, out: &Out) -> anyhow::Result<()> {
     if let Some(model) = &report.model {
         rows.push(("model", format!("{}/{}", model.provider, model.model_id).into()));
     }
+    let (engine, by) = (shortened(&report.engine, NAME_CHARS), &report.engine_source);
+    rows.push(("engine", format!("{engine} (by {by})").into()));
     rows.push(("compactions", thousands(report.compactions as u64).into()));
     if report.branches > 1 {
         rows.push(("branches", thousands(report.branches as u64).into()));

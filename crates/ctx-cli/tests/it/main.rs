@@ -4,6 +4,7 @@ mod bad_input;
 mod citations;
 mod commands;
 mod compaction;
+mod engines;
 mod eval;
 mod formats;
 mod hostile;

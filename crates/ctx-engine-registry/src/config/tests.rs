@@ -142,3 +142,56 @@ fn a_key_in_the_configuration_is_never_printed() {
         assert!(!text.contains("sk-secret") && text.contains("(hidden)"), "{text}");
     }
 }
+
+#[test]
+fn how_an_engine_is_treated_has_defaults_and_limits() {
+    let config = Config::parse(
+        "{ plugins: { onFailure: 'strict', engines: {
+            a: { trust: 'in-process', onFailure: 'fallback', deadlinesMs: { assemble: 50 },
+                 config: { any: [1, { thing: null }] }, compaction: 'host', base: 'legacy' },
+            b: {} } } }",
+    );
+    let plugins: Plugins = config.unwrap().section().unwrap();
+    let (a, other) = (plugins.engine("a"), plugins.engine("not-named"));
+    assert_eq!((a.trust, a.compaction), (Trust::InProcess, CompactionBy::Host));
+    assert_eq!(a.config["any"][1], serde_json::json!({ "thing": null }));
+    assert_eq!(a.deadlines_ms.of("assemble").as_millis(), 50);
+    assert_eq!(a.deadlines_ms.of("compact").as_millis(), 300_000);
+    assert_eq!(a.deadlines_ms.of("commit_turn").as_millis(), 5_000);
+    assert_eq!(
+        (plugins.on_failure("a"), plugins.on_failure("b")),
+        (OnFailure::Fallback, OnFailure::Strict)
+    );
+    assert_eq!((other.trust, other.memory_limit_mb), (Trust::Process, 1024));
+    assert_eq!(other, EngineConfig::default());
+    for (text, words) in [
+        ("engines: { a: { trust: 'yes' } }", "expected process or in-process"),
+        ("engines: { a: { trsut: 'process' } }", "unknown key 'plugins.engines.a.trsut'"),
+        ("engines: { a: { deadlinesMs: { hello: 0 } } }", "deadlinesMs.hello"),
+        ("engines: { a: { memoryLimitMb: 1 } }", "memoryLimitMb"),
+        ("engines: { a: { base: 'a' } }", "engines.a.base"),
+        ("engines: { 'A/b': {} }", "plugins.engines"),
+        ("onFailure: 'retry'", "expected fallback or strict"),
+        ("slots: { memory: 7 }", "slots.memory"),
+    ] {
+        let error = refused(&format!("{{ plugins: {{ {text} }} }}"));
+        assert!(error.contains(words), "{text}: {error}");
+    }
+}
+
+#[test]
+fn the_list_of_agents_names_each_once() {
+    for (list, words) in [
+        ("[{ id: 'a' }, { id: 'a' }]", "agents.list[1].id"),
+        ("[{ contextEngine: 'x' }]", "agents.list[0].id"),
+        ("[{ id: 'a', model: 'x' }]", "unknown key 'agents.list[0].model'"),
+        ("{ a: {} }", "expected a list"),
+    ] {
+        let error = refused(&format!("{{ agents: {{ list: {list} }} }}"));
+        assert!(error.contains(words), "{list}: {error}");
+    }
+    let config = Config::parse("{ agents: { list: [{ id: 'a', contextEngine: 'x' }] } }").unwrap();
+    let list: AgentList = config.section().unwrap();
+    assert_eq!(list.find("a").unwrap().context_engine.as_deref(), Some("x"));
+    assert_eq!(config.effective().unwrap()["agents"]["list"][0]["id"], "a");
+}

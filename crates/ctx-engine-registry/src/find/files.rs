@@ -63,7 +63,18 @@ pub fn check_rights(path: &Path, metadata: &Metadata) -> Result<()> {
 
 /// The text of a manifest.
 pub(super) fn read_manifest(path: &Path) -> Result<String> {
+    let (bytes, metadata) = read(path, MAX_MANIFEST_BYTES)?;
+    check_rights(path, &metadata)?;
+    text_of(path, bytes)
+}
+
+/// The text of a manifest that is to be copied, whoever can write to it.
+pub(super) fn read_manifest_to_copy(path: &Path) -> Result<String> {
     let (bytes, _) = read(path, MAX_MANIFEST_BYTES)?;
+    text_of(path, bytes)
+}
+
+fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(|e| {
         Error::new(ErrorKind::Config, "the manifest is no text")
             .with("path", path.display())
@@ -75,10 +86,16 @@ pub(super) fn read_manifest(path: &Path) -> Result<String> {
 /// An engine's file: its bytes, and by what it is known again.
 pub(super) fn read_engine(path: &Path) -> Result<(Vec<u8>, Stamp)> {
     let (bytes, metadata) = read(path, MAX_FILE_BYTES)?;
+    check_rights(path, &metadata)?;
     Ok((bytes, Stamp::of(path, &metadata)))
 }
 
-/// Reads a regular file that nobody else can write to. The metadata is that of the file read, also
+/// The bytes of an engine's file that is to be copied, whoever can write to it.
+pub(super) fn read_engine_to_copy(path: &Path) -> Result<Vec<u8>> {
+    Ok(read(path, MAX_FILE_BYTES)?.0)
+}
+
+/// Reads a regular file. The metadata is that of the file read, also
 /// if another took its place meanwhile.
 fn read(path: &Path, most: u64) -> Result<(Vec<u8>, Metadata)> {
     // Before it is opened: to open a pipe waits for who writes to it.
@@ -87,7 +104,6 @@ fn read(path: &Path, most: u64) -> Result<(Vec<u8>, Metadata)> {
     let file = File::open(path).map_err(|e| unreadable(path, e))?;
     let metadata = file.metadata().map_err(|e| unreadable(path, e))?;
     regular(path, &metadata)?;
-    check_rights(path, &metadata)?;
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes).map_err(|e| unreadable(path, e))?;
     if bytes.len() as u64 > most {

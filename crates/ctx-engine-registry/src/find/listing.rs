@@ -88,6 +88,10 @@ fn manifests(kind: PlaceKind, folder: &Path, trace: &mut Trace) -> Vec<PathBuf> 
     for path in items.filter_map(|item| Some(item.ok()?.path())) {
         if path.is_dir() {
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+            // An engine that is just being put there.
+            if name.starts_with('.') {
+                continue;
+            }
             below.push(path.join(format!("{name}.toml")));
         } else if path.extension().is_some_and(|ending| ending == "toml") {
             beside.push(path);

@@ -28,6 +28,7 @@
 mod files;
 mod listing;
 mod object_file;
+mod package;
 mod search;
 mod trace;
 mod verify;
@@ -43,6 +44,7 @@ use crate::manifest::Manifest;
 pub use files::{check_rights, sha256_of};
 pub use listing::{Listed, Listing};
 pub use object_file::{FileKind, kind_of};
+pub use package::Package;
 pub use search::{PlaceKind, Search};
 pub use trace::{Outcome, Step, Trace};
 

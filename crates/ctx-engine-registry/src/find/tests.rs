@@ -72,7 +72,7 @@ impl Room {
 }
 
 /// A library made by the system's C compiler.
-fn compiled(source: &str) -> Vec<u8> {
+pub(super) fn compiled(source: &str) -> Vec<u8> {
     let folder = TempDir::new().unwrap();
     let (from, to) = (folder.path().join("a.c"), folder.path().join("a.so"));
     fs::write(&from, source).unwrap();
@@ -81,7 +81,7 @@ fn compiled(source: &str) -> Vec<u8> {
     fs::read(to).unwrap()
 }
 
-const WITH_ENTRY: &str = "const void *ctx_engine_v1(void) { return 0; }";
+pub(super) const WITH_ENTRY: &str = "const void *ctx_engine_v1(void) { return 0; }";
 
 /// The header of an ELF library for 64-bit machines, and nothing behind it.
 fn elf_header(machine: u16, bits: u8) -> Vec<u8> {

@@ -31,13 +31,7 @@ fn check(place: PlaceKind, manifest_path: &Path) -> Result<Found> {
     check_folder(&folder)?;
     let text = read_manifest(&inside(&folder, name)?)?;
     let manifest = Manifest::parse(&text)?;
-    if name.strip_suffix(".toml") != Some(manifest.name.as_str()) {
-        return Err(Error::new(
-            ErrorKind::Config,
-            format!("the manifest says that its name is '{}'", manifest.name),
-        )
-        .hint(format!("a manifest has the name of its engine: {}.toml", manifest.name)));
-    }
+    check_name(name, &manifest)?;
     manifest.check_contract()?;
     let entry = manifest.file()?.clone();
     let path = inside(&folder, entry.name())?;
@@ -72,7 +66,18 @@ fn check_folder(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn check_hash(entry: &PlatformFile, bytes: &[u8]) -> Result<()> {
+pub(super) fn check_name(file: &str, manifest: &Manifest) -> Result<()> {
+    if file.strip_suffix(".toml") == Some(manifest.name.as_str()) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Config,
+        format!("the manifest says that its name is '{}'", manifest.name),
+    )
+    .hint(format!("a manifest has the name of its engine: {}.toml", manifest.name)))
+}
+
+pub(super) fn check_hash(entry: &PlatformFile, bytes: &[u8]) -> Result<()> {
     let found = sha256_of(bytes);
     if found.eq_ignore_ascii_case(&entry.sha256) {
         return Ok(());

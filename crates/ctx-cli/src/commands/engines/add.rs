@@ -1,0 +1,121 @@
+//! `ctx engines add`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use ctx_core::{Error, ErrorKind};
+use ctx_engine_registry::find::{FileKind, Package};
+use ctx_engine_registry::{Registry, Trust};
+use serde::Serialize;
+
+use super::place::Engines;
+use crate::args::AddEngine;
+use crate::out::{BOLD, Cell, DIM, GREEN, Out, table};
+use crate::words::{harmless, shortened};
+
+#[derive(Serialize)]
+struct Added<'a> {
+    id: &'a str,
+    version: &'a str,
+    kind: FileKind,
+    path: String,
+    sha256: String,
+    /// What is to stand in the configuration for the engine to be used like this.
+    config: String,
+}
+
+pub(super) fn run(args: &AddEngine, out: &Out) -> anyhow::Result<ExitCode> {
+    let package = Package::read(&args.path, args.name.as_deref())?;
+    let name = package.manifest.name.as_str();
+    let registry = Registry::collect()?;
+    if registry.engines().any(|engine| engine.id == name) {
+        let error = Error::new(ErrorKind::Conflict, format!("'{name}' is an engine of this build"));
+        return Err(error.hint("install it under another name, with --name").into());
+    }
+    let trust = Trust::from(args.trust);
+    if trust == Trust::InProcess && package.kind != FileKind::Library {
+        let error = Error::new(ErrorKind::InvalidInput, "only a library can run in the process");
+        return Err(error.with("path", package.path.display()).hint("leave --trust out").into());
+    }
+    let engines = Engines::of_user()?;
+    if engines.has(name) && !args.force {
+        let error = Error::new(ErrorKind::Conflict, format!("'{name}' is installed already"));
+        let error = error.with("path", engines.of(name).display());
+        return Err(error.hint("--force replaces it; --name installs it under another").into());
+    }
+    if !args.yes {
+        out.note_table(&describe(&package, trust));
+        out.ask(&format!("install '{name}'?"))?;
+    }
+    let draft = engines.draft()?;
+    package.write_into(draft.path())?;
+    let place = engines.publish(draft, name)?;
+    check(&registry, name, &place, out)?;
+    let config = snippet(name, trust);
+    if args.json {
+        let (path, sha256) = (place.display().to_string(), package.sha256());
+        let (kind, version) = (package.kind, package.manifest.version.as_str());
+        out.json(&Added { id: name, version, kind, path, sha256, config })?;
+    } else {
+        let place = harmless(&place.display().to_string());
+        out.line(format!("{GREEN}installed{GREEN:#} {BOLD}{name}{BOLD:#} in {place}"))?;
+        out.line(format!("{DIM}to use it, say in ctx.json5:{DIM:#}"))?;
+        out.line(config)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is about to be installed, for who is asked.
+fn describe(package: &Package, trust: Trust) -> String {
+    let manifest = &package.manifest;
+    let kind = match package.kind {
+        FileKind::Library => "a library",
+        FileKind::Program => "a program",
+        FileKind::Script => "a script",
+    };
+    let runs = match trust {
+        Trust::Process => "in a process of its own, as you",
+        Trust::InProcess => "inside of ctx: a crash of it is a crash of ctx",
+    };
+    let from = if package.has_manifest { "its own" } else { "made for it" };
+    let mut rows = vec![
+        ("engine", format!("{} {}", manifest.name, manifest.version)),
+        ("about", manifest.about.clone()),
+        ("license", manifest.license.clone()),
+        ("file", package.path.display().to_string()),
+        ("which is", kind.to_owned()),
+        ("sha256", package.sha256()),
+        ("manifest", from.to_owned()),
+        ("runs", runs.to_owned()),
+    ];
+    if let Ok(file) = manifest.file()
+        && let Some(interpreter) = &file.interpreter
+    {
+        rows.push(("run by", format!("{interpreter} {}", file.args.join(" "))));
+    }
+    rows.retain(|(_, value)| !value.is_empty());
+    let rows = rows.into_iter().map(|(what, value)| Vec::<Cell>::from([what.into(), value.into()]));
+    table(&[], rows.collect(), 0)
+}
+
+/// Whether what was installed is also what is found under its name.
+fn check(registry: &Registry, name: &str, place: &Path, out: &Out) -> anyhow::Result<()> {
+    let (found, trace) = registry.search().find_traced(name);
+    let decided = trace.steps.last().map(|step| step.path.as_path());
+    if let Some(other) = decided.filter(|path| !path.starts_with(place)) {
+        let other = shortened(&other.display().to_string(), 160);
+        out.warn(format!("another '{name}' comes first: {other}; `ctx engines --trace` shows why"));
+        return Ok(());
+    }
+    found?;
+    Ok(())
+}
+
+/// The lines of a configuration that selects the engine. Nothing but its owner writes there.
+fn snippet(name: &str, trust: Trust) -> String {
+    let engines = match trust {
+        Trust::Process => String::new(),
+        Trust::InProcess => format!(", engines: {{ \"{name}\": {{ trust: \"in-process\" }} }}"),
+    };
+    format!("plugins: {{ slots: {{ contextEngine: \"{name}\" }}{engines} }}")
+}

@@ -1,0 +1,147 @@
+//! `ctx engines`: the engines and the layers.
+
+use std::process::ExitCode;
+
+use ctx_engine_registry::find::{Outcome, Step};
+use ctx_engine_registry::{EngineEntry, EngineState, Registry, SelectFor, Selection};
+use serde::Serialize;
+
+use crate::args::{Engines, Global};
+use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
+use crate::setup;
+use crate::words::shortened;
+
+/// Longer reasons are cut.
+const REASON_CHARS: usize = 400;
+
+#[derive(Serialize)]
+struct Report {
+    engines: Vec<EngineEntry>,
+    /// The engine of agents and models that name none, and what selects it.
+    selected: Selection,
+    /// Engines of single agents and models, by the key that names them.
+    named: Vec<Named>,
+    layers: Vec<LayerEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<Vec<Step>>,
+}
+
+#[derive(Serialize)]
+struct Named {
+    key: String,
+    engine: String,
+}
+
+#[derive(Serialize)]
+struct LayerEntry {
+    id: &'static str,
+    source: &'static str,
+    order: u32,
+    about: &'static str,
+}
+
+pub(super) fn run(global: &Global, args: &Engines, out: &Out) -> anyhow::Result<ExitCode> {
+    let config = setup::config(global)?;
+    let registry = Registry::collect()?;
+    let layers = registry
+        .layers()
+        .iter()
+        .map(|l| LayerEntry { id: l.id, source: l.source, order: l.order, about: l.about })
+        .collect();
+    let selected = ctx_engine_registry::selected_engine(&config, SelectFor::default())?;
+    // The first is the global key, which `selected` tells of.
+    let named = ctx_engine_registry::engines_named(&config)?.into_iter().skip(1);
+    let named = named.map(|(key, engine)| Named { key, engine }).collect();
+    let trace = args.trace.then(|| trace(&registry, &selected.id));
+    let engines = registry.engine_list(&config)?;
+    let report = Report { engines, selected, named, layers, trace };
+    if args.json {
+        out.json(&report)?;
+    } else {
+        print(&report, out)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Where engines are looked for, and then where the selected one was, if that is not there.
+fn trace(registry: &Registry, selected: &str) -> Vec<Step> {
+    let mut steps = registry.search().list().trace.steps;
+    let linked = registry.engines().any(|engine| engine.id == selected);
+    if !linked && !steps.iter().any(|s| s.outcome == Outcome::Found && names(s, selected)) {
+        steps.extend(registry.search().find_traced(selected).1.steps);
+    }
+    steps
+}
+
+fn names(step: &Step, id: &str) -> bool {
+    step.path.file_stem().is_some_and(|stem| stem == id)
+}
+
+fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
+    out.line(format!("{BOLD}Engines{BOLD:#}"))?;
+    let rows = report.engines.iter().map(|e| {
+        let mark = if e.selected { "*" } else { " " };
+        let state = match e.state {
+            EngineState::Ok => Cell::styled("ok", GREEN),
+            EngineState::Refused => Cell::styled("refused", RED),
+        };
+        Vec::<Cell>::from([
+            format!("{mark} {}", e.id).into(),
+            e.carrier.as_str().into(),
+            e.version.as_deref().unwrap_or("-").into(),
+            state,
+            e.source.as_str().into(),
+            e.about.as_str().into(),
+        ])
+    });
+    out.line(table(&[], rows.collect(), 0))?;
+    let selection = &report.selected;
+    let by = selection.source;
+    out.line(format!("{DIM}selected: {}, by {by}{DIM:#}", shortened(&selection.id, 80)))?;
+    for Named { key, engine } in &report.named {
+        let (key, engine) = (shortened(key, 120), shortened(engine, 80));
+        out.line(format!("{DIM}selected: {engine}, by {key}{DIM:#}"))?;
+    }
+    if !report.engines.iter().any(|engine| engine.selected) {
+        out.warn(format!("the selected engine '{}' is not there", selection.id));
+    }
+    for engine in &report.engines {
+        if let Some(reason) = &engine.reason {
+            let hint = engine.hint.as_deref().unwrap_or_default();
+            out.warn(format!("{} is refused: {reason}; {hint}", engine.id));
+        }
+    }
+    if let Some(steps) = &report.trace {
+        print_trace(steps, out)?;
+    }
+    out.line(format!("\n{BOLD}Layers of legacy, in order{BOLD:#}"))?;
+    let rows = report.layers.iter().map(|l| {
+        Vec::<Cell>::from([format!("  {}", l.id).into(), l.source.into(), l.about.into()])
+    });
+    out.line(table(&[], rows.collect(), 0))?;
+    Ok(())
+}
+
+fn print_trace(steps: &[Step], out: &Out) -> anyhow::Result<()> {
+    out.line(format!("\n{BOLD}Looked for in{BOLD:#}"))?;
+    for step in steps {
+        let (word, style) = match step.outcome {
+            Outcome::Absent => ("not there", DIM),
+            Outcome::Searched => ("looked into", DIM),
+            Outcome::PassedOver => ("passed over", YELLOW),
+            Outcome::Found => ("found", GREEN),
+            Outcome::Refused => ("refused", RED),
+        };
+        let path = shortened(&step.path.display().to_string(), 160);
+        let place = step.place.name();
+        out.line(format!("  {style}{word:<11}{style:#} {path} {DIM}({place}){DIM:#}"))?;
+        if let Some(reason) = &step.reason {
+            out.line(format!("              {}", shortened(reason, REASON_CHARS)))?;
+        }
+        if let Some(hint) = &step.hint {
+            let hint = shortened(hint, REASON_CHARS);
+            out.line(format!("              {DIM}{hint}{DIM:#}"))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! `ctx engines remove`.
+
+use std::process::ExitCode;
+
+use ctx_core::{Error, ErrorKind};
+use ctx_engine_registry::find::{PlaceKind, Search};
+use ctx_engine_registry::{EngineName, Registry};
+
+use super::place::Engines;
+use crate::args::{Global, RemoveEngine};
+use crate::out::{GREEN, Out};
+use crate::setup;
+use crate::words::harmless;
+
+pub(super) fn run(global: &Global, args: &RemoveEngine, out: &Out) -> anyhow::Result<ExitCode> {
+    let name = EngineName::new(&args.name)?;
+    let name = name.as_str();
+    let engines = Engines::of_user()?;
+    if !engines.has(name) {
+        return Err(not_ours(name).into());
+    }
+    let place = engines.of(name);
+    let shown = harmless(&place.display().to_string());
+    if !args.yes {
+        out.ask(&format!("remove '{name}', which is {} and all in it?", place.display()))?;
+    }
+    engines.remove(name)?;
+    // A configuration that cannot be read is no reason to keep an engine.
+    let named = setup::config(global).and_then(|c| Ok(ctx_engine_registry::engines_named(&c)?));
+    for (key, _) in named.unwrap_or_default().iter().filter(|(_, id)| id == name) {
+        out.warn(format!("{key} still names '{name}'"));
+    }
+    if args.json {
+        out.json(&serde_json::json!({ "id": name, "path": place }))?;
+    } else {
+        out.line(format!("{GREEN}removed{GREEN:#} {shown}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Why an engine that was not installed by ctx is not removed by it.
+fn not_ours(name: &str) -> Error {
+    let linked = Registry::collect().is_ok_and(|r| r.engines().any(|engine| engine.id == name));
+    if linked {
+        return Error::new(ErrorKind::InvalidInput, format!("'{name}' is part of this build"))
+            .hint("to use another, set plugins.slots.contextEngine");
+    }
+    let listed = Search::from_env().list().engines;
+    match listed.into_iter().find(|engine| engine.name.as_str() == name) {
+        Some(engine) => {
+            let said = match engine.place {
+                PlaceKind::User => "was put there by hand",
+                PlaceKind::Variable | PlaceKind::System => "is in none of your own folders",
+            };
+            Error::new(ErrorKind::InvalidInput, format!("'{name}' {said}"))
+                .with("path", engine.manifest_path.display())
+                .hint("remove its manifest and its file by hand")
+        }
+        None => Error::new(ErrorKind::NotFound, format!("no engine '{name}' is installed"))
+            .hint("`ctx engines` lists them"),
+    }
+}

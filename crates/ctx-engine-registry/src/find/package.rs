@@ -1,0 +1,260 @@
+//! An engine that is to be installed: its file and its manifest, read and checked where they are.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ctx_core::{Error, ErrorKind, Result};
+use ctx_engine_sdk::protocol::PROTOCOL;
+
+use super::files::{inside, read_engine_to_copy, read_manifest_to_copy, sha256_of, unreadable};
+use super::object_file::{self, FileKind, kind_of};
+use super::verify::{check_hash, check_name};
+use crate::manifest::{MANIFEST_VERSION, Manifest, PlatformFile, this_platform};
+use crate::{EngineName, Slot};
+
+/// An engine that is to be installed.
+#[derive(Clone, Debug)]
+pub struct Package {
+    /// Its manifest: the one it came with, or one made for it.
+    pub manifest: Manifest,
+    /// Whether it came with one.
+    pub has_manifest: bool,
+    /// What its file is.
+    pub kind: FileKind,
+    /// Where its file is now.
+    pub path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl Package {
+    /// Reads a folder with a manifest, a library, a program or a script. Nothing of it runs. What
+    /// others can write to is taken as well: who installs it says that it is to be trusted as it is
+    /// now. `name` is for a file; without one, it is made of the file's own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Search::find`](super::Search::find); `InvalidInput` for a name that cannot be one, for
+    /// one given to a folder, and for a folder with no manifest or several.
+    pub fn read(path: &Path, name: Option<&str>) -> Result<Self> {
+        let path = path.canonicalize().map_err(|e| unreadable(path, e))?;
+        match path.is_dir() {
+            true if name.is_some() => {
+                Err(Error::new(ErrorKind::InvalidInput, "a manifest names its engine itself")
+                    .with("path", path.display())
+                    .hint("leave the name out, or name the engine's file instead of its folder"))
+            }
+            true => of_folder(&path),
+            false => of_file(&path, name),
+        }
+    }
+
+    /// The SHA-256 of its file.
+    #[must_use]
+    pub fn sha256(&self) -> String {
+        sha256_of(&self.bytes)
+    }
+
+    /// The name of its file.
+    #[must_use]
+    pub fn file_name(&self) -> &str {
+        self.manifest.file().map_or("", PlatformFile::name)
+    }
+
+    /// Writes file and manifest into a folder that is there and empty. Only its owner can read or
+    /// write them. The bytes are those that were checked.
+    ///
+    /// # Errors
+    ///
+    /// `Io`.
+    pub fn write_into(&self, folder: &Path) -> Result<()> {
+        let text = self.manifest.to_toml()?;
+        let mode = if self.kind == FileKind::Library { 0o600 } else { 0o700 };
+        write(&folder.join(self.file_name()), &self.bytes, mode)?;
+        write(&folder.join(format!("{}.toml", self.manifest.name)), text.as_bytes(), 0o600)
+    }
+}
+
+fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
+    use std::io::Write;
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
+    let written = options.open(path).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    written.map_err(|e| {
+        Error::new(ErrorKind::Io, "the engine cannot be written")
+            .with("path", path.display())
+            .hint("check that there is room, and that you may write there")
+            .source(e)
+    })
+}
+
+fn of_folder(folder: &Path) -> Result<Package> {
+    let path = manifest_in(folder)?;
+    let at = |error: Error| match error.context().iter().any(|(key, _)| *key == "path") {
+        true => error,
+        false => error.with("path", path.display()),
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let manifest = Manifest::parse(&read_manifest_to_copy(&inside(folder, &name)?)?).map_err(at)?;
+    check_name(&name, &manifest).map_err(at)?;
+    manifest.check_contract().map_err(at)?;
+    let entry = manifest.file().map_err(at)?.clone();
+    let file = inside(folder, entry.name())?;
+    let bytes = read_engine_to_copy(&file)?;
+    let at = |error: Error| error.with("path", file.display());
+    check_hash(&entry, &bytes).map_err(at)?;
+    let kind = match (&entry.library, &entry.interpreter) {
+        (Some(_), _) => object_file::library(&bytes).map(|()| FileKind::Library).map_err(at)?,
+        (None, Some(_)) => FileKind::Script,
+        (None, None) => {
+            object_file::program(&bytes).map_err(at)?;
+            if bytes.starts_with(b"#!") { FileKind::Script } else { FileKind::Program }
+        }
+    };
+    Ok(Package { manifest, has_manifest: true, kind, path: file, bytes })
+}
+
+/// The manifest of a folder: the one with the folder's name, or the only one.
+fn manifest_in(folder: &Path) -> Result<PathBuf> {
+    let own = folder.file_name().map(|name| {
+        let mut name = name.to_owned();
+        name.push(".toml");
+        folder.join(name)
+    });
+    if let Some(own) = own.filter(|own| own.is_file()) {
+        return Ok(own);
+    }
+    let items = fs::read_dir(folder).map_err(|e| unreadable(folder, e))?;
+    let mut found: Vec<_> = items
+        .filter_map(|item| Some(item.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
+        .take(2)
+        .collect();
+    match (found.pop(), found.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (None, _) => Err(Error::new(ErrorKind::NotFound, "the folder has no manifest NAME.toml")
+            .with("path", folder.display())
+            .hint("name the library or the program itself: a manifest is made for it")),
+        (Some(_), false) => {
+            Err(Error::new(ErrorKind::InvalidInput, "the folder has more than one .toml file")
+                .with("path", folder.display())
+                .hint("give the folder the name of the manifest that is meant"))
+        }
+    }
+}
+
+fn of_file(path: &Path, name: Option<&str>) -> Result<Package> {
+    let file_name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let bytes = read_engine_to_copy(path)?;
+    let kind = kind_of(file_name, &bytes).map_err(|e| e.with("path", path.display()))?;
+    if kind == FileKind::Library {
+        object_file::library(&bytes).map_err(|e| e.with("path", path.display()))?;
+    }
+    let name = match name {
+        Some(name) => EngineName::new(name)?,
+        None => EngineName::new(name_of(file_name)).map_err(|error| {
+            let name = "give it a name with --name: the id that the engine says in its `hello`";
+            Error::new(ErrorKind::InvalidInput, error.to_string()).hint(name)
+        })?,
+    };
+    let (library, command) = match kind {
+        FileKind::Library => (Some(file_name.to_owned()), None),
+        FileKind::Program | FileKind::Script => (None, Some(file_name.to_owned())),
+    };
+    let entry =
+        PlatformFile { library, command, sha256: sha256_of(&bytes), ..PlatformFile::default() };
+    let platform = if kind == FileKind::Script { "any".to_owned() } else { this_platform() };
+    let manifest = Manifest {
+        manifest_version: MANIFEST_VERSION,
+        name,
+        version: "unknown".to_owned(),
+        license: String::new(),
+        about: format!("added from {file_name}")
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(200)
+            .collect(),
+        slot: Slot::ContextEngine,
+        contract: vec![PROTOCOL.to_owned()],
+        base: None,
+        platform: BTreeMap::from([(platform, entry)]),
+    };
+    // What is written has to be read again: a file may have a name that no manifest may say.
+    manifest.to_toml().map_err(|e| e.with("path", path.display()))?;
+    Ok(Package { manifest, has_manifest: false, kind, path: path.to_owned(), bytes })
+}
+
+/// `libsliding_window.so` as `sliding-window`.
+fn name_of(file_name: &str) -> String {
+    let stem = file_name.split('.').next().unwrap_or_default();
+    let stem = match file_name.contains(".so") || file_name.ends_with(".dylib") {
+        true => stem.strip_prefix("lib").unwrap_or(stem),
+        false => stem,
+    };
+    stem.to_ascii_lowercase().replace('_', "-")
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::find::Search;
+    use crate::find::tests::{WITH_ENTRY, compiled};
+
+    #[test]
+    fn a_library_gets_a_manifest_under_which_it_is_found() {
+        let (from, to) = (tempfile::TempDir::new().unwrap(), tempfile::TempDir::new().unwrap());
+        let library = from.path().join("libMy_window.so");
+        fs::write(&library, compiled(WITH_ENTRY)).unwrap();
+        // Who installs it trusts what it is now; where it goes, nobody else can write.
+        fs::set_permissions(&library, fs::Permissions::from_mode(0o666)).unwrap();
+        let package = Package::read(&library, None).unwrap();
+        assert_eq!((package.kind, package.has_manifest), (FileKind::Library, false));
+        assert_eq!(package.manifest.name.as_str(), "my-window");
+        let engine = to.path().join("my-window");
+        fs::create_dir(&engine).unwrap();
+        fs::set_permissions(&engine, fs::Permissions::from_mode(0o700)).unwrap();
+        package.write_into(&engine).unwrap();
+        let found = Search::default().with_list(to.path().as_os_str()).find("my-window").unwrap();
+        assert_eq!(found.manifest, package.manifest);
+        // What was installed can be installed from there.
+        let again = Package::read(&engine, None).unwrap();
+        assert!(again.has_manifest);
+        assert_eq!(again.sha256(), package.sha256());
+        assert_eq!(package.write_into(&engine).unwrap_err().kind(), ErrorKind::Io);
+    }
+
+    #[test]
+    fn a_folder_needs_one_manifest_that_is_meant() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let read = || Package::read(folder.path(), None).unwrap_err();
+        assert_eq!(read().kind(), ErrorKind::NotFound);
+        fs::write(folder.path().join("a.toml"), "").unwrap();
+        assert!(read().to_string().contains("the manifest is wrong"));
+        fs::write(folder.path().join("b.toml"), "").unwrap();
+        assert!(read().to_string().contains("more than one"));
+        assert!(read().hint_text().is_some());
+    }
+
+    #[test]
+    fn names_are_made_of_file_names() {
+        for (file, name) in [
+            ("libsliding_window.so", "sliding-window"),
+            ("liblossless.dylib", "lossless"),
+            ("lossless.dll", "lossless"),
+            ("library-of-mine", "library-of-mine"),
+            ("Echo.py", "echo"),
+        ] {
+            assert_eq!(name_of(file), name);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Answers that fit.
+
+use ctx_core::Tokens;
+
+use super::script;
+use crate::RandomTranscript;
+use crate::conformance::bench::Bench;
+use crate::conformance::laws;
+use crate::conformance::stop::Verdict;
+
+/// Windows, from the smallest that is served.
+const WINDOWS: [u32; 4] = [16_000, 24_000, 64_000, 200_000];
+
+/// Sizes of random sessions: some fit most windows, some fit none.
+const SIZES: [u32; 4] = [2_000, 15_000, 40_000, 120_000];
+
+pub(super) fn answers_fit(bench: &Bench) -> Verdict {
+    let mut requests = 0;
+    for (seed, window) in WINDOWS.into_iter().enumerate() {
+        let house = bench.house(window);
+        let running = bench.engine(&house)?;
+        for (place, size) in SIZES.into_iter().enumerate() {
+            let seed = (seed * SIZES.len() + place) as u64;
+            let name = format!("seed {seed}, {size} tokens, window {window}");
+            let mut sitting = running.session(&format!("random-{seed}"));
+            let drawn = RandomTranscript::seeded(seed).tokens(Tokens(size)).generate();
+            let entries = drawn.entries();
+            // Asked in the middle and at the end.
+            let (first, rest) = entries.split_at(entries.len() / 2);
+            for part in [first, rest] {
+                sitting.open(part)?;
+                sitting.assemble()?;
+                laws::fits(&sitting.view, || name.clone())?;
+                sitting.finish()?;
+                sitting.next_turn();
+                requests += 1;
+            }
+        }
+        let mut sitting = running.session("growing");
+        for n in 0..30 {
+            for message in script::turn(n, 6_000) {
+                sitting.say(message)?;
+            }
+            sitting.assemble()?;
+            laws::fits(&sitting.view, || format!("turn {n}, window {window}"))?;
+            sitting.finish()?;
+            sitting.end_turn()?;
+            requests += 1;
+        }
+    }
+    Ok(Some(format!("{requests} requests, windows of 16,000 to 200,000")))
+}

@@ -1,0 +1,202 @@
+//! Making a session smaller for good.
+
+use std::sync::Arc;
+
+use ctx_core::{Compacted, CompactionTrigger, Entry, Tokens};
+
+use super::WINDOW;
+use super::script;
+use crate::conformance::bench::Bench;
+use crate::conformance::laws::{self, Groups};
+use crate::conformance::sitting::Sitting;
+use crate::conformance::stop::{Stop, Verdict, ensure};
+
+/// A compaction, carried out.
+pub(super) struct Done {
+    pub(super) said: Compacted,
+    pub(super) before: Tokens,
+    pub(super) after: Tokens,
+}
+
+/// What became of the request to compact.
+pub(super) enum Tried {
+    Compacted(Box<Done>),
+    /// The engine leaves it to its host.
+    Declined(String),
+}
+
+/// Compacts a session of these entries, and carries out what the engine says.
+pub(super) fn try_compact(
+    sitting: &mut Sitting<'_>,
+    entries: &[Arc<Entry>],
+    attempt: u32,
+) -> Result<Tried, Stop> {
+    sitting.reopen(entries)?;
+    let is_owner = sitting.running.engine.info().owns_compaction;
+    let asked = sitting.compact(|mut request| {
+        request.force = true;
+        request.attempt = attempt;
+        request.trigger = CompactionTrigger::Overflow;
+        request
+    });
+    let answer = match asked {
+        Err(error) if is_owner => return Err(Stop::error("compact", &error)),
+        Err(error) => return Ok(Tried::Declined(error.to_string())),
+        Ok(answer) => answer,
+    };
+    let why = answer.reason.unwrap_or_else(|| "it gives no reason".to_owned());
+    let Some(said) = answer.result.filter(|_| answer.ok && answer.compacted) else {
+        ensure(
+            !is_owner,
+            || format!("it asks for the lease on compaction, and compacts nothing: {why}"),
+            "compact what lies before the newest turns, or do not ask for the lease",
+        )?;
+        return Ok(Tried::Declined(why));
+    };
+    sitting.reopen(entries)?;
+    let view = &mut sitting.view;
+    let (before, groups) = (view.total(), Groups::of(view));
+    view.compact(said.clone(), "conformance-summary", "conformance", "compacted").map_err(
+        |error| {
+            let why = "keep from a message of the session that is no later part of a group";
+            Stop::failed(format!("the compaction cannot be carried out: {error}"), why)
+        },
+    )?;
+    groups.are_whole_in(view)?;
+    let after = view.total();
+    ensure(
+        after < before,
+        || format!("the compaction makes {after} tokens of {before}"),
+        "cut later or write less, or decline",
+    )?;
+    Ok(Tried::Compacted(Box::new(Done { said, before, after })))
+}
+
+fn declined(why: &str) -> Stop {
+    Stop::skipped(format!("it leaves compaction to its host: {why}"))
+}
+
+pub(super) fn compaction(bench: &Bench) -> Verdict {
+    let house = bench.house(WINDOW);
+    let running = bench.engine(&house)?;
+    let mut sitting = running.session("s");
+    let entries = script::session(160, 60_000);
+    sitting.reopen(&entries)?;
+    sitting.request()?;
+    let done = match try_compact(&mut sitting, &entries, 1)? {
+        Tried::Declined(why) => return Err(declined(&why)),
+        Tried::Compacted(done) => done,
+    };
+    ensure(
+        !done.said.summary.trim().is_empty() || done.said.details.is_some(),
+        || "history was dropped without a word about it".to_owned(),
+        "write a summary; the last resort is a line that says what is missing",
+    )?;
+    // The session goes on with the summary in the place of its history.
+    for n in 0..10 {
+        for message in script::turn(n, 2_000) {
+            sitting.say(message)?;
+        }
+        let must_stay = laws::must_stay(&sitting.view);
+        sitting.assemble()?;
+        laws::fits(&sitting.view, || format!("turn {n} after the compaction"))?;
+        laws::are_there(&sitting.view, &must_stay)?;
+        sitting.finish()?;
+        laws::pairs(&sitting.view)?;
+        laws::nothing_doubled(&sitting.view)?;
+        sitting.end_turn()?;
+    }
+    // A target that the host gives is kept, where what must stay leaves room for it.
+    let target = Tokens(12_000);
+    sitting.reopen(&entries)?;
+    let answer = sitting
+        .compact(|mut request| {
+            request.force = true;
+            request.token_budget = Some(target);
+            request
+        })
+        .map_err(|error| Stop::error("compact", &error))?;
+    if let Some(said) = answer.result {
+        sitting.reopen(&entries)?;
+        sitting
+            .view
+            .compact(said, "conformance-target", "conformance", "compacted")
+            .map_err(|error| Stop::error("carrying out", &error))?;
+        let after = sitting.view.total();
+        ensure(
+            after <= target,
+            || format!("asked for {target} tokens, it leaves {after}"),
+            "keep less until what is kept and the summary are within `tokenBudget`",
+        )?;
+    }
+    Ok(Some(format!("{} tokens become {}", done.before, done.after)))
+}
+
+pub(super) fn deeper(bench: &Bench) -> Verdict {
+    let entries = script::session(160, 60_000);
+    let mut sizes = Vec::new();
+    for attempt in 1..=3 {
+        let running = bench.engine(&bench.house(WINDOW))?;
+        let mut sitting = running.session("s");
+        match try_compact(&mut sitting, &entries, attempt)? {
+            Tried::Declined(why) => return Err(declined(&why)),
+            Tried::Compacted(done) => sizes.push(done.after),
+        }
+    }
+    let said = || {
+        let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+        format!("attempts 1, 2 and 3 leave {} tokens", sizes.join(", "))
+    };
+    ensure(
+        sizes.is_sorted_by(|one, next| one >= next) && sizes.first() > sizes.last(),
+        said,
+        "keep less with each `attempt`: the one before was not enough",
+    )?;
+    Ok(Some(said()))
+}
+
+pub(super) fn nothing(bench: &Bench) -> Verdict {
+    let running = bench.engine(&bench.house(WINDOW))?;
+    let mut sitting = running.session("small");
+    for (entries, what) in [
+        (Vec::new(), "an empty session"),
+        (script::session(4, 200), "a session of six messages"),
+    ] {
+        sitting.reopen(&entries)?;
+        let answer = match sitting.compact(|request| request) {
+            Ok(answer) => answer,
+            Err(error) if running.engine.info().owns_compaction => {
+                return Err(Stop::error("compact", &error));
+            }
+            Err(error) => return Err(declined(&error.to_string())),
+        };
+        if !answer.ok && !running.engine.info().owns_compaction {
+            return Err(declined(&answer.reason.unwrap_or_default()));
+        }
+        ensure(
+            answer.ok,
+            || {
+                let why = answer.reason.clone().unwrap_or_default();
+                format!("{what}: it declines, as if something went wrong: {why}")
+            },
+            "answer `ok: true, compacted: false` with the reason",
+        )?;
+        ensure(
+            answer.compacted == answer.result.is_some(),
+            || format!("{what}: it says compacted: {}, and shows otherwise", answer.compacted),
+            "give a `result` if, and only if, something was compacted",
+        )?;
+        let Some(said) = answer.result else { continue };
+        sitting.reopen(&entries)?;
+        let before = sitting.view.total();
+        let done = sitting.view.compact(said, "conformance-small", "conformance", "compacted");
+        done.map_err(|error| Stop::error("carrying out", &error))?;
+        let after = sitting.view.total();
+        ensure(
+            after < before,
+            || format!("{what}: the compaction makes {after} tokens of {before}"),
+            "answer that there is nothing to do",
+        )?;
+    }
+    Ok(None)
+}

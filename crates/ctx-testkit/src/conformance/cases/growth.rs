@@ -1,0 +1,126 @@
+//! What long sessions cost.
+
+use std::sync::Arc;
+
+use ctx_core::Entry;
+
+use super::WINDOW;
+use super::script;
+use crate::Sample;
+use crate::conformance::bench::Bench;
+use crate::conformance::laws;
+use crate::conformance::lazy::Reads;
+use crate::conformance::reading::resident;
+use crate::conformance::stop::{Stop, Verdict, ensure};
+
+/// Messages of the long session.
+const MESSAGES: usize = 10_000;
+
+/// Two sessions, one twice as long as the other, whose readings are compared.
+const SHORT: usize = 800;
+
+/// Messages that come between two requests of the session that grows.
+const STRIDE: usize = 100;
+
+pub(super) fn long_session(bench: &Bench) -> Verdict {
+    let (short, long) = (at_once(bench, SHORT)?, at_once(bench, 2 * SHORT)?);
+    ensure(
+        long <= short.saturating_mul(3).saturating_add(SHORT as u64),
+        || {
+            format!(
+                "messages are read {short} times in a session of {SHORT}, and {long} times in one \
+                 twice as long"
+            )
+        },
+        "look at each message a bounded number of times: the work must grow with the session, not \
+         with its square",
+    )?;
+    let all = at_once(bench, MESSAGES)?;
+
+    let running = bench.engine(&bench.house(WINDOW))?;
+    let mut sitting = running.session("growing");
+    let reads = Reads::default();
+    let entries = entries(&reads, MESSAGES);
+    for part in entries.chunks(STRIDE) {
+        sitting.open(part)?;
+        sitting.assemble()?;
+        laws::fits(&sitting.view, || format!("a session of {MESSAGES} messages"))?;
+        sitting.finish()?;
+        sitting.next_turn();
+    }
+    let each = |reads: u64| reads as f64 / MESSAGES as f64;
+    let (all, growing) = (each(all), each(reads.get()));
+    Ok(Some(format!("a message is read {all:.1} times at once, {growing:.1} times turn by turn")))
+}
+
+fn entries(reads: &Reads, messages: usize) -> Vec<Arc<Entry>> {
+    let sample = Sample { messages, tokens: messages * 40, calls_per_turn: 4 };
+    reads.entries(sample.messages())
+}
+
+/// How often messages are read when a session of that length is opened and asked once.
+fn at_once(bench: &Bench, messages: usize) -> Result<u64, Stop> {
+    let running = bench.engine(&bench.house(WINDOW))?;
+    let mut sitting = running.session("at-once");
+    let reads = Reads::default();
+    sitting.open(&entries(&reads, messages))?;
+    sitting.bootstrap()?;
+    sitting.assemble()?;
+    laws::fits(&sitting.view, || format!("a session of {messages} messages"))?;
+    sitting.finish()?;
+    Ok(reads.get())
+}
+
+/// Turns until memory is first looked at: caches have filled then.
+const WARM_UP: usize = 200;
+/// Turns between two looks, and how many there are.
+const QUARTER: usize = 200;
+const LOOKS: usize = 4;
+/// What may come together over these turns: the session itself is a few megabytes.
+const MOST: u64 = 64 << 20;
+/// A process does other things as well: only what happens each time is held against the engine.
+const TRIES: usize = 2;
+
+pub(super) fn memory(bench: &Bench) -> Verdict {
+    let mut least = None;
+    for _ in 0..TRIES {
+        let Some(grown) = grown(bench)? else {
+            return Err(Stop::skipped("the operating system does not say what is in memory"));
+        };
+        let total = grown.iter().sum::<i64>();
+        least = Some(least.unwrap_or(total).min(total));
+        let is_steady = grown.iter().all(|&quarter| quarter > 0);
+        if !is_steady || total <= MOST as i64 {
+            return Ok(Some(format!("grew by {} over 800 turns", megabytes(total))));
+        }
+    }
+    let grown = megabytes(least.unwrap_or_default());
+    Err(Stop::failed(
+        format!("memory grows with each turn: by {grown} over 800 turns"),
+        "forget what goes out no more; keep it in the store if it is needed again",
+    ))
+}
+
+/// By how much memory grew in each quarter.
+fn grown(bench: &Bench) -> Result<Option<Vec<i64>>, Stop> {
+    let running = bench.engine(&bench.house(16_000))?;
+    let mut sitting = running.session("long");
+    let mut seen = Vec::new();
+    for n in 0..=WARM_UP + LOOKS * QUARTER {
+        if n >= WARM_UP && (n - WARM_UP).is_multiple_of(QUARTER) {
+            let Some(bytes) = resident() else { return Ok(None) };
+            seen.push(i64::try_from(bytes).unwrap_or(i64::MAX));
+        }
+        for message in script::turn(n, 400) {
+            sitting.say(message)?;
+        }
+        sitting.request()?;
+        sitting.commit(&format!("turn-{n}"))?;
+        sitting.end_turn()?;
+    }
+    Ok(Some(seen.windows(2).map(|two| two[1].saturating_sub(two[0])).collect()))
+}
+
+fn megabytes(bytes: i64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}

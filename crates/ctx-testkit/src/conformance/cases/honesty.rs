@@ -1,0 +1,51 @@
+//! Whether what an engine says of sizes is true.
+
+use ctx_core::Tokens;
+
+use super::WINDOW;
+use super::compaction::{Tried, try_compact};
+use super::script;
+use crate::conformance::bench::Bench;
+use crate::conformance::stop::{Stop, Verdict, ensure};
+
+/// A figure is a lie when it is off by this factor and by so many tokens.
+const FACTOR: u64 = 2;
+const TOKENS: u64 = 2_000;
+
+pub(super) fn honesty(bench: &Bench) -> Verdict {
+    let running = bench.engine(&bench.house(WINDOW))?;
+    let mut sitting = running.session("s");
+    for n in 0..20 {
+        for message in script::turn(n, 8_000) {
+            sitting.say(message)?;
+        }
+        sitting.request()?;
+        sitting.end_turn()?;
+    }
+    // A host that supervises an engine tells of estimates that are off.
+    let warnings = running.engine.take_warnings();
+    let remark = warnings.iter().find(|warning| warning.contains("estimate"));
+    ensure(
+        remark.is_none(),
+        || remark.cloned().unwrap_or_default(),
+        "sum up the rows' `tokens`, or leave `estimatedTokens` out",
+    )?;
+    let entries = script::session(200, 60_000);
+    let mut sitting = running.session("t");
+    let Tried::Compacted(done) = try_compact(&mut sitting, &entries, 1)? else {
+        return Ok(None);
+    };
+    let tokens_after = done.said.tokens_after.unwrap_or(done.after);
+    near("tokensBefore", done.said.tokens_before, done.before)?;
+    near("tokensAfter", tokens_after, done.after)?;
+    Ok(None)
+}
+
+fn near(what: &str, said: Tokens, counted: Tokens) -> Result<(), Stop> {
+    let (low, high) = (said.get().min(counted.get()), said.get().max(counted.get()));
+    ensure(
+        high - low <= TOKENS || high <= low.saturating_mul(FACTOR),
+        || format!("it says {what} {said}, and {counted} are counted"),
+        "count with the host, or leave the figure out",
+    )
+}

@@ -1,0 +1,160 @@
+//! Who an engine is, and the order of its calls.
+
+use std::sync::Arc;
+
+use ctx_core::{Entry, EntryId, EngineState, NodeState};
+
+use super::WINDOW;
+use super::script::{self, ask};
+use crate::conformance::bench::Bench;
+use crate::conformance::laws;
+use crate::conformance::stop::{Stop, Verdict, ensure};
+
+/// The longest id and version, in characters.
+const MAX_NAME: usize = 100;
+
+pub(super) fn hello(bench: &Bench) -> Verdict {
+    let house = bench.house(WINDOW);
+    let running = bench.engine(&house)?;
+    // An engine that is not built in may start when it is first needed.
+    let mut sitting = running.session("hello");
+    sitting.say(ask("hello"))?;
+    sitting.request().map_err(Stop::fatal)?;
+    let info = running.engine.info().clone();
+    let is_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+    ensure(
+        !info.id.is_empty() && info.id.len() <= MAX_NAME && info.id.chars().all(is_id),
+        || format!("its id is '{}'", info.id),
+        "an id is what people write in a configuration: letters, digits, '-', '_' and '.'",
+    )?;
+    ensure(
+        !info.name.trim().is_empty() && !info.name.chars().any(char::is_control),
+        || "it has no name".to_owned(),
+        "give a name for people; the id will do",
+    )?;
+    let mut numbers = info.version.split(['.', '-', '+']);
+    let is_number = |part: Option<&str>| part.is_some_and(|part| part.parse::<u64>().is_ok());
+    ensure(
+        info.version.len() <= MAX_NAME && (0..3).all(|_| is_number(numbers.next())),
+        || format!("its version is '{}'", info.version),
+        "give a version of three numbers, such as 1.0.0",
+    )?;
+    if let Some(health) = running.engine.health() {
+        let said = health.last_error.map(|error| error.message).unwrap_or_default();
+        ensure(
+            health.state == EngineState::Ok,
+            || format!("it is {} after its first request: {said}", health.state.name()),
+            "look at the engine's own log",
+        )?;
+    }
+    let second = bench.engine(&bench.house(WINDOW))?;
+    ensure(
+        *second.engine.info() == info,
+        || "a second instance says something else".to_owned(),
+        "say the same in every process: a host keeps what it was told",
+    )?;
+    Ok(Some(format!("{} {}", info.id, info.version)))
+}
+
+pub(super) fn lifecycle(bench: &Bench) -> Verdict {
+    let house = bench.house(WINDOW);
+    let running = bench.engine(&house)?;
+    let mut sitting = running.session("life");
+    sitting.open(&script::session(20, 2_000))?;
+    sitting.bootstrap()?;
+    for n in 0..4 {
+        let view = sitting.view.id().clone();
+        for message in script::turn(n, 400) {
+            sitting.say(message)?;
+            sitting.assemble()?;
+            ensure(
+                *sitting.view.id() == view,
+                || "assemble hands back another view than the one it was given".to_owned(),
+                "edit the view of the request: it remembers what was sent",
+            )?;
+            sitting.finish()?;
+        }
+        sitting.commit(&format!("turn-{n}"))?;
+        sitting.end_turn()?;
+    }
+    drop(sitting);
+    running.dispose()?;
+
+    // A host that knows none of the optional verbs, and opens a session with a history.
+    let running = bench.engine(&bench.house(WINDOW))?;
+    let mut sitting = running.session("bare");
+    sitting.open(&script::session(40, 4_000))?;
+    sitting.request()?;
+    Ok(None)
+}
+
+pub(super) fn ingest_twice(bench: &Bench) -> Verdict {
+    let house = bench.house(WINDOW);
+    let (once, twice) = (bench.engine(&house)?, bench.engine(&bench.house(WINDOW))?);
+    let (mut one, mut two) = (once.session("s"), twice.session("s"));
+    for n in 0..6 {
+        for (at, message) in script::turn(n, 300).into_iter().enumerate() {
+            let entry = Arc::new(Entry::held(format!("{n}-{at}"), message));
+            one.ingest(&entry)?;
+            one.open(std::slice::from_ref(&entry))?;
+            two.ingest(&entry)?;
+            let again = two.ingest(&entry)?;
+            ensure(
+                !again.ingested,
+                || format!("message {n}-{at} was told twice, and ingested twice"),
+                "answer `ingested: false` to a message that is known by its id",
+            )?;
+            two.open(&[entry])?;
+        }
+        one.request()?;
+        two.request()?;
+        laws::nothing_doubled(&two.view)?;
+        ensure(
+            laws::live(&one.view) == laws::live(&two.view),
+            || "messages that were told twice change the request".to_owned(),
+            "do nothing about a message that is known by its id",
+        )?;
+    }
+    Ok(None)
+}
+
+pub(super) fn two_sessions(bench: &Bench) -> Verdict {
+    const NAMES: [&str; 2] = ["alpha", "omega"];
+    let running = bench.engine(&bench.house(16_000))?;
+    let mut sittings = NAMES.map(|name| running.session(name));
+    for n in 0..24 {
+        for (sitting, name) in sittings.iter_mut().zip(NAMES) {
+            // The word stands in every message, so that a summary of the other session is seen.
+            let marked = |mut message: ctx_core::Message| {
+                if message.tool_calls().next().is_none() && message.tool_results().next().is_none()
+                {
+                    message.blocks.push(ctx_core::Block::text(format!("the {name}word is {n}")));
+                }
+                message
+            };
+            for message in script::turn(n, 3_000) {
+                sitting.say(marked(message))?;
+            }
+            sitting.request()?;
+            sitting.end_turn()?;
+        }
+    }
+    for ((sitting, name), other) in sittings.iter().zip(NAMES).zip(NAMES.iter().rev()) {
+        let word = format!("{other}word");
+        let addition = sitting.view.system_addition().unwrap_or_default();
+        let mut strays = addition.contains(&word).then(|| EntryId::from("system prompt"));
+        for node in sitting.view.nodes() {
+            let changed = node.is_live() && node.state() != NodeState::Kept;
+            let message = node.message().map_err(|error| Stop::error("reading", &error))?;
+            if changed && message.plain_text().contains(&word) {
+                strays.get_or_insert_with(|| node.entry().id().clone());
+            }
+        }
+        ensure(
+            strays.is_none(),
+            || format!("a request of session '{name}' holds what was said in '{other}'"),
+            "keep what is remembered apart by `session_id`",
+        )?;
+    }
+    Ok(None)
+}

@@ -1,0 +1,54 @@
+//! What is said in the sessions of the suite.
+
+use std::sync::Arc;
+
+use ctx_core::{Block, Entry, Message, RawJson, Role, ToolCall};
+
+use crate::Sample;
+
+/// A system prompt.
+pub(super) fn system() -> Message {
+    Message::text(Role::System, "You are a coding agent. Mind the tests.")
+}
+
+/// What the user asks.
+pub(super) fn ask(text: impl Into<String>) -> Message {
+    Message::text(Role::User, text)
+}
+
+/// What the model answers.
+pub(super) fn answer(text: impl Into<String>) -> Message {
+    Message::text(Role::Assistant, text)
+}
+
+/// A tool call.
+pub(super) fn call(id: impl Into<String>) -> Message {
+    let call = ToolCall {
+        id: id.into().into(),
+        name: "read".to_owned(),
+        arguments: RawJson::from_text(r#"{"path":"src/main.rs"}"#),
+        spelling: Default::default(),
+    };
+    Message::new(Role::Assistant, vec![Block::ToolCall(call)])
+}
+
+/// A turn: a question, a tool call with its result of so many characters, an answer.
+pub(super) fn turn(n: usize, chars: usize) -> [Message; 4] {
+    let id = format!("call_{n}");
+    let line = format!("line {n}: let value = compute(input, {n})?;\n");
+    [
+        ask(format!("please look at part {n}, and mind the tests")),
+        call(&*id),
+        Message::tool_result(id, line.repeat(chars / line.len() + 1)),
+        answer(format!("part {n} is done: src/part_{n}.rs now returns an error")),
+    ]
+}
+
+/// A session of about so many tokens, turn by turn, that ends with a question.
+pub(super) fn session(messages: usize, tokens: usize) -> Vec<Arc<Entry>> {
+    let mut said = vec![system()];
+    said.extend(Sample { messages, tokens, calls_per_turn: 3 }.messages());
+    // The sample may end in the middle of a turn: then its calls are in progress.
+    said.push(ask("go on with what is left"));
+    crate::entries(said)
+}

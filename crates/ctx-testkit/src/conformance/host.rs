@@ -1,0 +1,82 @@
+//! What the host of the suite offers: a store in memory, and a clock that does not wait.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ctx_core::{Result, Store, Timer};
+
+/// A store in memory. Its clones share what is in it, so that a second engine finds what the first
+/// one wrote.
+#[derive(Clone, Debug, Default)]
+pub struct HeldStore(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);
+
+impl HeldStore {
+    /// All that is in it. A store has no way to remove a key: what is empty is gone.
+    #[must_use]
+    pub fn snapshot(&self) -> BTreeMap<String, Vec<u8>> {
+        let values = self.values();
+        let full = values.iter().filter(|(_, value)| !value.is_empty());
+        full.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    fn values(&self) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Store for HeldStore {
+    async fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
+        Ok(self.values().get(key).cloned())
+    }
+
+    async fn put(&self, key: &str, value: &[u8]) -> Result<()> {
+        self.values().insert(key.to_owned(), value.to_vec());
+        Ok(())
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        let values = self.values();
+        Ok(values.keys().filter(|key| key.starts_with(prefix)).cloned().collect())
+    }
+}
+
+/// A clock for models that answer at once or never: who sleeps is woken at once, and that much time
+/// has passed. It works under any executor and on any thread.
+#[derive(Clone, Debug, Default)]
+pub struct HastyTimer(Arc<AtomicU64>);
+
+/// How often a sleeper lets others go first, so that an answer that is there wins over a deadline.
+const YIELDS: u32 = 16;
+
+#[async_trait]
+impl Timer for HastyTimer {
+    fn elapsed(&self) -> Duration {
+        Duration::from_millis(self.0.load(Ordering::Relaxed))
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        Yield(YIELDS).await;
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        self.0.fetch_add(millis, Ordering::Relaxed);
+    }
+}
+
+struct Yield(u32);
+
+impl Future for Yield {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.0 == 0 {
+            return Poll::Ready(());
+        }
+        self.0 -= 1;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}

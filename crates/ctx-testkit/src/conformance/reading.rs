@@ -1,0 +1,45 @@
+//! What the operating system says of memory.
+
+/// Bytes in memory of this process and of all that it started. `None` where nobody says.
+#[cfg(target_os = "linux")]
+pub(super) fn resident() -> Option<u64> {
+    use std::collections::HashMap;
+
+    let mut resident = 0;
+    let mut processes: HashMap<u32, (u32, u64)> = HashMap::new();
+    for folder in std::fs::read_dir("/proc").ok()?.flatten() {
+        let name = folder.file_name();
+        let Some(id) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        // It may have ended since it was listed.
+        let Ok(status) = std::fs::read_to_string(folder.path().join("status")) else { continue };
+        let field = |name: &str| -> Option<u64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse().ok()
+        };
+        let parent = field("PPid:").and_then(|parent| u32::try_from(parent).ok());
+        let kilobytes = field("VmRSS:").unwrap_or(0);
+        processes.insert(id, (parent.unwrap_or(0), kilobytes.saturating_mul(1024)));
+    }
+    let own = std::process::id();
+    for &of in processes.keys() {
+        // A process may get the number of its dead ancestor while this is read: no chain is endless.
+        let mut id = of;
+        for _ in 0..processes.len() {
+            if id == own {
+                resident += processes.get(&of).map_or(0, |(_, bytes)| *bytes);
+                break;
+            }
+            match processes.get(&id) {
+                Some((parent, _)) => id = *parent,
+                None => break,
+            }
+        }
+    }
+    (resident > 0).then_some(resident)
+}
+
+/// Bytes in memory of this process and of all that it started. `None` where nobody says.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn resident() -> Option<u64> {
+    None
+}

@@ -1,0 +1,103 @@
+//! What came out.
+
+use std::fmt;
+
+use ctx_core::EngineInfo;
+use serde::Serialize;
+
+use super::Level;
+
+/// What became of a case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "result", rename_all = "camelCase")]
+pub enum Outcome {
+    /// The engine does as it should.
+    Passed {
+        /// A figure, where the case measured something.
+        note: Option<String>,
+    },
+    /// It does not.
+    Failed {
+        /// What it did instead.
+        reason: String,
+        /// What its author can do about it.
+        hint: String,
+    },
+    /// The case has nothing to say of this engine, or not here.
+    Skipped {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// One case and its outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CaseReport {
+    /// Its stable name.
+    pub name: &'static str,
+    /// The level it belongs to.
+    pub level: Level,
+    /// What it is for, in one line.
+    pub about: &'static str,
+    /// What became of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+impl CaseReport {
+    /// `passed`, `failed` or `skipped`.
+    #[must_use]
+    pub fn result(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Passed { .. } => "passed",
+            Outcome::Failed { .. } => "failed",
+            Outcome::Skipped { .. } => "skipped",
+        }
+    }
+}
+
+/// All cases.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Who the engine says it is; `None` if it did not start.
+    pub engine: Option<EngineInfo>,
+    /// What was asked of it.
+    pub level: Level,
+    /// The cases, in the order they ran.
+    pub cases: Vec<CaseReport>,
+}
+
+impl Report {
+    /// Whether no case failed.
+    #[must_use]
+    pub fn is_passed(&self) -> bool {
+        self.failed().next().is_none()
+    }
+
+    /// The names of the cases that failed, in order.
+    pub fn failed(&self) -> impl Iterator<Item = &'static str> {
+        self.cases.iter().filter(|case| case.result() == "failed").map(|case| case.name)
+    }
+
+    /// How many cases have this result.
+    #[must_use]
+    pub fn count(&self, result: &str) -> usize {
+        self.cases.iter().filter(|case| case.result() == result).count()
+    }
+}
+
+/// A line for each case: for the message of a failed assertion.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for case in &self.cases {
+            write!(f, "{:<8} {:<20}", case.result(), case.name)?;
+            match &case.outcome {
+                Outcome::Passed { note } => write!(f, " {}", note.as_deref().unwrap_or_default())?,
+                Outcome::Failed { reason, hint } => write!(f, " {reason} (hint: {hint})")?,
+                Outcome::Skipped { reason } => write!(f, " {reason}")?,
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}

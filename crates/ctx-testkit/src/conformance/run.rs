@@ -1,0 +1,158 @@
+//! Runs the cases, each on a thread of its own.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use ctx_core::{ContextEngine, Counter, EngineInfo, Result, Services, Tokens};
+
+use super::bench::{Bench, Doing};
+use super::cases::CASES;
+use super::stop::{Stop, Verdict};
+use super::{Case, CaseReport, Level, Outcome, Report};
+
+/// What an engine is started with. Engines that are started with the same value share a store: so a
+/// case restarts an engine in the middle of a session.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// A store in memory and a scripted model.
+    pub services: Services,
+    /// How tokens are counted.
+    pub counter: Counter,
+    /// The model's window.
+    pub window: Tokens,
+}
+
+/// How the suite runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    level: Level,
+    deadline: Duration,
+    only: Vec<String>,
+}
+
+/// How long a case may take. The slowest takes a few seconds on a slow machine.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+impl Options {
+    /// All cases up to a level, two minutes for each.
+    #[must_use]
+    pub fn new(level: Level) -> Self {
+        Self { level, deadline: DEADLINE, only: Vec::new() }
+    }
+
+    /// Sets how long a case may take. One that takes longer failed; its thread is left behind.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Only these cases, by name.
+    #[must_use]
+    pub fn only(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.only = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    fn includes(&self, case: &Case) -> bool {
+        case.level <= self.level
+            && (self.only.is_empty() || self.only.iter().any(|name| name == case.name))
+    }
+}
+
+/// The cases of a level, in the order they run.
+pub fn cases(level: Level) -> impl Iterator<Item = &'static Case> {
+    CASES.iter().filter(move |case| case.level <= level)
+}
+
+/// Holds an engine against the suite. `start` makes an instance of it.
+pub fn check<F>(start: F, options: &Options) -> Report
+where
+    F: Fn(&Start) -> Result<Arc<dyn ContextEngine>> + Send + Sync + 'static,
+{
+    check_with(start, options, |_| {})
+}
+
+/// As [`check`], and tells of each case as soon as it is done.
+pub fn check_with<F>(start: F, options: &Options, mut done: impl FnMut(&CaseReport)) -> Report
+where
+    F: Fn(&Start) -> Result<Arc<dyn ContextEngine>> + Send + Sync + 'static,
+{
+    let start: Arc<StartEngine> = Arc::new(start);
+    let mut report = Report { engine: None, level: options.level, cases: Vec::new() };
+    let mut dead = false;
+    for case in CASES.iter().filter(|case| options.includes(case)) {
+        let outcome = if dead {
+            Outcome::Skipped { reason: "the engine does not start".to_owned() }
+        } else {
+            let ran = run(case, &start, options.deadline);
+            dead = ran.is_fatal;
+            report.engine = report.engine.or(ran.engine);
+            ran.outcome
+        };
+        let Case { name, level, about, .. } = *case;
+        let row = CaseReport { name, level, about, outcome };
+        done(&row);
+        report.cases.push(row);
+    }
+    report
+}
+
+pub(super) type StartEngine = dyn Fn(&Start) -> Result<Arc<dyn ContextEngine>> + Send + Sync;
+
+struct Ran {
+    outcome: Outcome,
+    engine: Option<EngineInfo>,
+    is_fatal: bool,
+}
+
+fn run(case: &'static Case, start: &Arc<StartEngine>, deadline: Duration) -> Ran {
+    let doing = Doing::default();
+    let (sender, receiver) = mpsc::channel();
+    let work = {
+        let (start, doing) = (Arc::clone(start), doing.clone());
+        move || {
+            let verdict = catch_unwind(AssertUnwindSafe(|| {
+                let bench = Bench::new(start, doing.clone())?;
+                (case.run)(&bench)
+            }));
+            let verdict = verdict.unwrap_or_else(|panic| Err(panicked(&doing, &*panic)));
+            // Nobody listens any more once the deadline has passed.
+            let _ = sender.send(verdict);
+        }
+    };
+    let name = format!("case {}", case.name);
+    let verdict: Verdict = match thread::Builder::new().name(name).spawn(work) {
+        Ok(_) => receiver.recv_timeout(deadline).unwrap_or_else(|_| Err(hangs(&doing, deadline))),
+        Err(error) => Err(Stop::skipped(format!("no thread for this case: {error}"))),
+    };
+    let engine = doing.engine();
+    // Without a first answer there is nothing to hold the other cases against.
+    let is_silent = engine.is_none() || !doing.has_answered();
+    let (outcome, is_fatal) = match verdict {
+        Ok(note) => (Outcome::Passed { note }, false),
+        Err(Stop::Failed { reason, hint, is_fatal }) => {
+            (Outcome::Failed { reason, hint }, is_fatal || is_silent)
+        }
+        Err(Stop::Skipped(reason)) => (Outcome::Skipped { reason }, false),
+    };
+    Ran { outcome, engine, is_fatal }
+}
+
+fn hangs(doing: &Doing, deadline: Duration) -> Stop {
+    let seconds = deadline.as_secs_f64();
+    Stop::failed(
+        format!("{}: no answer; the case was given {seconds} s", doing.verb()),
+        "answer each call in bounded time, also where a service of the host does not answer",
+    )
+}
+
+fn panicked(doing: &Doing, panic: &(dyn Any + Send)) -> Stop {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = text.unwrap_or("something that is no text");
+    Stop::failed(format!("{}: it panicked: {text}", doing.verb()), "answer with an error instead")
+}
