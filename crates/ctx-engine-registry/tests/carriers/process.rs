@@ -1,0 +1,173 @@
+use std::io::Read;
+
+use super::*;
+
+#[test]
+fn a_program_answers_line_by_line() {
+    let Some(program) = python() else { return };
+    let engine = Engine::program(program);
+    let first = engine.call("hello").unwrap();
+    assert_eq!(first["bytes"], 2);
+    let text = json!({"text": "two\nlines"});
+    let second = block_on(engine.ask("hello", text, LONG)).unwrap();
+    assert_eq!((&second["pid"], &second["bytes"]), (&first["pid"], &json!(22)));
+}
+
+#[test]
+fn a_program_that_ends_is_told_with_its_status_and_the_last_it_said() {
+    let Some(program) = python() else { return };
+    let engine = Engine::program(program);
+    let Fault::Crashed { status, stderr } = engine.call("exit").unwrap_err() else {
+        panic!("it ended");
+    };
+    assert_eq!(status, "exit status: 3");
+    assert_eq!(stderr.len(), 20);
+    assert_eq!(stderr.first().map(String::as_str), Some("line 31"));
+    assert_eq!(stderr.last().map(String::as_str), Some("\u{fffd}[31mout of luck"));
+    assert_eq!(engine.fault("hello", LONG), "lost");
+}
+
+#[test]
+fn an_abort_and_half_an_answer_are_a_crash() {
+    for (verb, told) in [("abort", "signal: 6"), ("half", "exit status: 0")] {
+        let Some(program) = python() else { return };
+        let fault = Engine::program(program).call(verb).unwrap_err();
+        assert_eq!(fault.name(), "crashed");
+        assert!(fault.to_string().contains(told), "{fault}");
+    }
+}
+
+#[test]
+fn a_program_that_cannot_be_run_is_told_by_its_path() {
+    let engine = Engine::program(Program::new("/no/such/engine"));
+    let error = ctx_core::Error::from(engine.call("hello").unwrap_err());
+    assert!(error.to_string().contains("program: /no/such/engine"), "{error}");
+    assert!(error.hint_text().is_some());
+}
+
+#[test]
+fn a_program_that_never_answers_is_killed_at_its_deadline_and_reaped() {
+    let Some(program) = python() else { return };
+    let engine = Engine::program(program);
+    let pid = engine.call("hello").unwrap()["pid"].clone();
+    let late = block_on(engine.ask("stuck", json!({}), SHORT)).unwrap_err();
+    assert_eq!(late.name(), "deadline");
+    let error = ctx_core::Error::from(late);
+    assert!(error.hint_text().unwrap().contains("waiting for nothing"));
+    assert_eq!(engine.fault("hello", LONG), "lost");
+    drop(engine);
+    assert!(!Path::new(&format!("/proc/{pid}")).exists(), "it was reaped");
+}
+
+#[test]
+fn a_large_request_to_a_program_that_does_not_read_ends_at_its_deadline() {
+    let engine = Engine::program(shell("exec sleep 3600"));
+    let large = json!({"text": "x".repeat(1 << 20)});
+    let late = block_on(engine.ask("hello", large, SHORT)).unwrap_err();
+    assert_eq!(late.name(), "deadline");
+    assert!(engine.caller.is_lost());
+}
+
+#[test]
+fn a_program_that_is_dropped_is_reaped_with_all_that_it_started() {
+    let Some(program) = python() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let engine = Engine::program(program);
+    let answer = engine.ask("start_another", json!({"pipe": pipe}), LONG);
+    let pid = block_on(answer).unwrap()["pid"].clone();
+    // Opens when the other one has opened its end, and ends when that one has.
+    let mut other = std::fs::File::open(&pipe).unwrap();
+    drop(engine);
+    assert!(!Path::new(&format!("/proc/{pid}")).exists(), "it was reaped");
+    let mut said = Vec::new();
+    assert_eq!(other.read_to_end(&mut said).unwrap(), 0);
+}
+
+#[test]
+fn a_process_that_left_the_group_with_the_pipes_holds_nobody_up() {
+    let Some(program) = python() else { return };
+    let engine = Engine::program(program);
+    assert_eq!(engine.fault("leave_one_behind", SHORT), "deadline");
+    drop(engine);
+}
+
+#[test]
+fn a_line_over_the_limit_ends_the_program() {
+    let Some(program) = python() else { return };
+    let engine = Engine::program(program.with_max_answer_bytes(10 << 20));
+    assert_eq!(engine.fault("huge", LONG), "too-large");
+    assert_eq!(engine.fault("hello", LONG), "lost");
+}
+
+#[test]
+fn a_print_to_stdout_is_garbage_and_the_next_call_finds_its_own_answer() {
+    let Some(program) = python() else { return };
+    let engine = Engine::program(program);
+    let fault = engine.call("garbage").unwrap_err();
+    assert!(fault.to_string().contains("it said: Loading model..."), "{fault}");
+    assert_eq!(engine.fault("other_id", LONG), "garbage");
+    assert_eq!(engine.call("hello").unwrap()["bytes"], 2);
+}
+
+#[test]
+fn a_flood_on_stderr_holds_nothing_up() {
+    let Some(program) = python() else { return };
+    let engine = Engine::program(program);
+    assert_eq!(engine.call("flood").unwrap()["bytes"], 2);
+}
+
+#[test]
+fn a_program_asks_its_host_from_inside_a_call() {
+    let Some(program) = python() else { return };
+    let engine = Engine::program(program);
+    assert_eq!(engine.call("count").unwrap(), json!({"id": 1, "reply": {"tokens": [2]}}));
+}
+
+#[test]
+fn a_program_that_asks_and_reads_no_reply_is_ended() {
+    let Some(program) = python() else { return };
+    let engine = Engine::program(program.with_max_answer_bytes(1 << 20));
+    assert_eq!(engine.fault("ask_and_never_read", LONG), "garbage");
+    assert!(engine.caller.is_lost());
+}
+
+#[test]
+fn a_program_that_gives_up_when_told_to_lives() {
+    let Some(program) = python() else { return };
+    let engine = Engine::program(program);
+    // Otherwise the start of the interpreter counts.
+    engine.call("hello").unwrap();
+    assert_eq!(engine.fault("until_cancelled", SHORT), "deadline");
+    assert_eq!(engine.fault("late", SHORT), "deadline", "a late answer is none");
+    assert!(engine.call("hello").is_ok());
+}
+
+#[test]
+fn a_program_sees_none_of_its_hosts_environment_but_a_few_names() {
+    assert!(std::env::vars().any(|(name, _)| name.starts_with("CARGO")), "cargo tells its tests");
+    let script =
+        r#"read -r call; printf '{"id":1,"ok":"%s"}\n' "$(env | cut -d= -f1 | tr '\n' ' ')""#;
+    let names = Engine::program(shell(script)).call("hello").unwrap();
+    let names: Vec<_> = names.as_str().unwrap().split_whitespace().collect();
+    assert!(names.contains(&"PATH"), "{names:?}");
+    // The rest is the shell's own.
+    let allowed = ["PATH", "HOME", "LANG", "TMPDIR", "PWD", "OLDPWD", "SHLVL", "_"];
+    assert!(names.iter().all(|name| allowed.contains(name)), "{names:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_cannot_take_more_memory_than_it_may() {
+    let Some(program) = python() else { return };
+    let engine = Engine::program(program.clone().with_memory_limit(Some(256 << 20)));
+    let take = |engine: &Engine, bytes: u64| {
+        block_on(engine.ask("take_memory", json!({"bytes": bytes}), LONG))
+    };
+    let fault = take(&engine, 400 << 20).unwrap_err();
+    assert_eq!(fault.to_string(), "the engine refused: out of memory");
+    assert_eq!(take(&engine, 1 << 20).unwrap(), 1 << 20);
+    let unbounded = Engine::program(program.with_memory_limit(None));
+    assert_eq!(take(&unbounded, 400 << 20).unwrap(), 400 << 20);
+}
