@@ -31,7 +31,7 @@ impl fmt::Debug for Foreign {
 
 impl Foreign {
     /// Says hello to the engine at the other end of a channel. It must be the one that was selected
-    /// as `id`, and speak this major version of the protocol.
+    /// as `id` (`NAME`, or `NAME-VARIANT`), and speak this major version of the protocol.
     ///
     /// # Errors
     ///
@@ -52,10 +52,11 @@ impl Foreign {
                 hint: "take an engine and a ctx of one major version of the protocol",
             });
         }
-        if info.id != id {
+        if !is_meant(id, &info.id) {
             return Err(Trouble::Unfit {
                 why: format!("it says that it is '{}', and '{id}' was selected", tidy(&info.id)),
-                hint: "select it by the id it has, or name its manifest so",
+                hint: "name its manifest as the engine calls itself, or so that it begins with that \
+                       and a '-'",
             });
         }
         Ok(Self { channel, info, deadlines, sessions: Sessions::default() })
@@ -228,6 +229,13 @@ impl Foreign {
     }
 }
 
+/// Whether the engine that calls itself `own` is meant by `selected`: by its own id, or by that and
+/// a suffix, as one engine may be installed in several variants.
+fn is_meant(selected: &str, own: &str) -> bool {
+    let rest = selected.strip_prefix(own).filter(|_| !own.is_empty());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
 pub(super) fn budget(view: &ContextView) -> Budget {
     let ledger = view.ledger();
     Budget { window: ledger.window().get(), messages: ledger.budget().get() }
@@ -243,4 +251,22 @@ pub(super) fn decode<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Rejection>
 
 fn encode(params: &impl Serialize) -> Result<Vec<u8>, Rejection> {
     Ok(serde_json::to_vec(params)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_is_meant_by_its_own_id_and_by_variants_of_it() {
+        for (selected, own, meant) in [
+            ("lossless", "lossless", true),
+            ("lossless-process", "lossless", true),
+            ("lossless2", "lossless", false),
+            ("loss", "lossless", false),
+            ("lossless", "", false),
+        ] {
+            assert_eq!(is_meant(selected, own), meant, "{selected}, {own}");
+        }
+    }
 }

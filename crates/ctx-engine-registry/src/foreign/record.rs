@@ -120,7 +120,8 @@ impl Record {
                  {until}{}",
                 self.id,
                 asked.verb,
-                hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default(),
+                // It is said in one line.
+                hint.map(|hint| format!(" ({})", hint.replace('\n', " | "))).unwrap_or_default(),
             ));
         }
         true
