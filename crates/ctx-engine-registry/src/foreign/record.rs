@@ -111,7 +111,7 @@ impl Record {
         if self.state != state {
             self.state = state;
             let until = match (comes_back, carried.can_reopen) {
-                (true, _) => format!("for {pause:?}, when it is started again"),
+                (true, _) => format!("for {pause:?}; then it is started again"),
                 (false, true) => "from now on".to_owned(),
                 (false, false) => "until this program is started again".to_owned(),
             };

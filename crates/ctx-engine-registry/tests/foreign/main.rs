@@ -5,6 +5,7 @@
 mod compacting;
 #[cfg(unix)]
 mod installed;
+mod lifecycle;
 mod plans;
 mod rejections;
 mod scripted;

@@ -21,6 +21,8 @@ pub(crate) enum Does {
     Fails(Fault),
     /// It fails, and is gone.
     Dies(Fault),
+    /// It is still at work when nobody waits any more.
+    Works,
 }
 
 type Behaviour = dyn FnMut(&str, &Value) -> Does + Send;
@@ -105,6 +107,7 @@ impl Channel for Scripted {
         match does {
             Does::Answers(answer) => Ok(answer.to_string().into_bytes()),
             Does::Fails(fault) => Err(fault),
+            Does::Works => std::future::pending().await,
             Does::Dies(fault) => {
                 self.lost.store(true, Ordering::Relaxed);
                 Err(fault)
