@@ -8,11 +8,11 @@ use ctx_core::{
 
 use crate::{Reply, ScriptedSummarizer};
 
+use super::Start;
 use super::host::{HastyTimer, HeldStore};
 use super::run::StartEngine;
 use super::sitting::Sitting;
 use super::stop::Stop;
-use super::Start;
 
 /// What a case is at, for who waits for it.
 #[derive(Clone, Debug, Default)]
@@ -89,10 +89,8 @@ impl House {
     fn new(window: u32, reply: Reply) -> Self {
         let store = HeldStore::default();
         let model = ScriptedSummarizer::new("conformance/scripted").otherwise(reply);
-        let models = SummaryModels {
-            chain: vec![Arc::new(model)],
-            timer: Arc::new(HastyTimer::default()),
-        };
+        let models =
+            SummaryModels { chain: vec![Arc::new(model)], timer: Arc::new(HastyTimer::default()) };
         let services = Services {
             store: Some(Arc::new(store.clone())),
             summary_models: Some(models),
@@ -144,12 +142,7 @@ impl<'b> Running<'b> {
     }
 
     /// Polls so many times and then gives up. Whether it was done before that.
-    pub(super) fn give_up_after(
-        &self,
-        polls: u32,
-        verb: &'static str,
-        work: impl Future,
-    ) -> bool {
+    pub(super) fn give_up_after(&self, polls: u32, verb: &'static str, work: impl Future) -> bool {
         self.bench.doing.state().verb = Some(verb);
         self.bench.runtime.block_on(async {
             let mut work = std::pin::pin!(work);

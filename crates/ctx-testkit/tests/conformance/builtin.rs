@@ -25,7 +25,6 @@ fn legacy(start: &Start) -> Result<Arc<dyn ContextEngine>> {
 #[test]
 fn legacy_passes_all_of_it() {
     let report = check(legacy, &Options::new(Level::Full));
-    println!("{report}");
     assert!(report.is_passed(), "{report}");
     assert_eq!(report.engine.as_ref().map(|engine| &*engine.id), Some("legacy"));
     assert_eq!(report.count("skipped"), usize::from(!cfg!(target_os = "linux")), "{report}");

@@ -158,10 +158,9 @@ pub(super) fn deeper(bench: &Bench) -> Verdict {
 pub(super) fn nothing(bench: &Bench) -> Verdict {
     let running = bench.engine(&bench.house(WINDOW))?;
     let mut sitting = running.session("small");
-    for (entries, what) in [
-        (Vec::new(), "an empty session"),
-        (script::session(4, 200), "a session of six messages"),
-    ] {
+    for (entries, what) in
+        [(Vec::new(), "an empty session"), (script::session(4, 200), "a session of six messages")]
+    {
         sitting.reopen(&entries)?;
         let answer = match sitting.compact(|request| request) {
             Ok(answer) => answer,

@@ -32,7 +32,8 @@ pub(super) fn honesty(bench: &Bench) -> Verdict {
     )?;
     let entries = script::session(200, 60_000);
     let mut sitting = running.session("t");
-    let Tried::Compacted(done) = try_compact(&mut sitting, &entries, 1)? else {
+    // Whether it compacts at all, and well, is a case of its own.
+    let Ok(Tried::Compacted(done)) = try_compact(&mut sitting, &entries, 1) else {
         return Ok(None);
     };
     let tokens_after = done.said.tokens_after.unwrap_or(done.after);

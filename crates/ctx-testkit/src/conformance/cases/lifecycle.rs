@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ctx_core::{Entry, EntryId, EngineState, NodeState};
+use ctx_core::{EngineState, Entry, EntryId, NodeState};
 
 use super::WINDOW;
 use super::script::{self, ask};

@@ -26,9 +26,11 @@ macro_rules! cases {
     };
 }
 
+// `memory` comes early: what other cases freed would hide what an engine keeps.
 cases! {
     Core "hello" lifecycle::hello: "says who it is, always the same";
     Core "lifecycle" lifecycle::lifecycle: "lives through every verb, and without the optional ones";
+    Core "memory" growth::memory: "1,000 turns in bounded memory";
     Core "empty-session" odd::empty: "answers where nothing was said yet";
     Core "ingest-twice" lifecycle::ingest_twice: "a message that is told twice is there once";
     Core "answers-fit" budget::answers_fit: "answers fit small and large windows";
@@ -43,7 +45,6 @@ cases! {
     Core "deadline" calls::deadline: "answers when the model it asks never does";
     Core "token-honesty" honesty::honesty: "says what its answers measure";
     Core "long-session" growth::long_session: "10,000 messages, at once and turn by turn";
-    Core "memory" growth::memory: "1,000 turns in bounded memory";
     Full "restart" durable::restart: "a second instance goes on where the first one was";
     Full "commit-turn" durable::commit_turn: "a turn that is committed twice counts once";
     Full "compaction" compaction::compaction: "makes a session smaller for good";

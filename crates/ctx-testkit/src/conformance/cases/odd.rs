@@ -93,10 +93,7 @@ pub(super) fn huge(bench: &Bench) -> Verdict {
     let sessions = [
         ("newest", vec![ask(text.clone())]),
         ("past", vec![ask(text.clone()), answer("I see"), ask("and now?")]),
-        (
-            "result",
-            vec![ask("read it"), call("c"), Message::tool_result("c", text.clone())],
-        ),
+        ("result", vec![ask("read it"), call("c"), Message::tool_result("c", text.clone())]),
         (
             "past-result",
             vec![

@@ -1,0 +1,154 @@
+//! Engines that are broken in one place, each told by the name of its case.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ctx_core::{ContextEngine, Error, ErrorKind, Result};
+use ctx_testkit::conformance::{Level, Options, Outcome, Report, Start, cases, check};
+
+use crate::simple::{Fault, with};
+
+/// Holds engines against all of the suite, and their failures against what is expected.
+#[track_caller]
+fn each_fails(expected: &[(Fault, &[&str])]) {
+    for (fault, names) in expected {
+        let report = check(with(*fault), &Options::new(Level::Full));
+        let failed: Vec<_> = report.failed().collect();
+        assert_eq!(failed, *names, "{fault:?}\n{report}");
+    }
+}
+
+/// Why a case failed.
+fn reason(report: &Report, name: &str) -> String {
+    let case = report.cases.iter().find(|case| case.name == name);
+    match case.map(|case| &case.outcome) {
+        Some(Outcome::Failed { reason, hint }) if !hint.is_empty() => reason.clone(),
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+#[test]
+fn an_engine_without_a_fault_passes() {
+    each_fails(&[(Fault::None, &[])]);
+}
+
+#[test]
+fn what_an_engine_says_of_itself_is_checked() {
+    each_fails(&[
+        (Fault::VersionIsAWord, &["hello"]),
+        (Fault::IdIsASentence, &["hello"]),
+        (Fault::EachInstanceDiffers, &["hello"]),
+    ]);
+}
+
+#[test]
+fn an_engine_that_does_not_live_as_its_host_does_is_told_where() {
+    each_fails(&[
+        (Fault::MakesAViewOfItsOwn, &["lifecycle"]),
+        (Fault::NothingToSayIsAnError, &["empty-session"]),
+        (Fault::IngestsTwice, &["ingest-twice"]),
+        (Fault::CountsRequests, &["stable"]),
+        (Fault::MixesSessions, &["huge-message", "stable", "two-sessions"]),
+        (Fault::IsBusyForEver, &["cancel"]),
+        (Fault::LiesAboutTokens, &["token-honesty"]),
+    ]);
+}
+
+#[test]
+fn requests_that_no_model_takes_fail_the_case_that_says_so() {
+    // Sessions that were read again are too large for an engine that cuts too little, or that
+    // thinks its answers are in force: so they fail wherever a session is read again.
+    let reopened: &[_] = &["answers-fit", "answer-rejected", "cancel", "deadline"];
+    each_fails(&[
+        (Fault::LeavesTooMuch, &[reopened, &["long-session", "restart"]].concat()),
+        (Fault::TrustsItself, reopened),
+        (Fault::DropsResults, &["lifecycle", "pairs"]),
+        (Fault::DropsPinned, &["lifecycle", "must-stay"]),
+        (
+            Fault::DropsSystem,
+            &["lifecycle", "must-stay", "answer-rejected", "cancel", "deadline", "compaction"],
+        ),
+    ]);
+}
+
+#[test]
+fn text_that_comes_back_other_than_it_was_is_found() {
+    each_fails(&[
+        (Fault::ReadsAscii, &["unicode"]),
+        (Fault::DropsLineEnds, &["unicode"]),
+        (Fault::PanicsOverLargeMessages, &["huge-message"]),
+    ]);
+}
+
+#[test]
+fn work_that_grows_with_the_square_of_the_session_is_found() {
+    each_fails(&[(Fault::ReadsEachForEach, &["long-session"])]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_that_grows_with_each_turn_is_found() {
+    each_fails(&[(Fault::Leaks, &["memory"])]);
+}
+
+#[test]
+fn what_does_not_outlive_a_restart_is_found() {
+    each_fails(&[
+        (Fault::RepeatsItselfAfterRestart, &["restart"]),
+        (Fault::CountsCommits, &["commit-turn"]),
+        (Fault::KnowsItsChildren, &["subagents"]),
+        (Fault::KeepsRolledBack, &["subagents"]),
+    ]);
+}
+
+#[test]
+fn compactions_that_are_none_are_found() {
+    let compactions: &[_] = &["compaction", "compact-deeper"];
+    each_fails(&[
+        (Fault::CompactsNothing, compactions),
+        (Fault::CutsAtNoEntry, compactions),
+        (Fault::SplitsGroups, compactions),
+        (Fault::SwellsSummaries, compactions),
+        (Fault::IgnoresAttempts, &["compact-deeper"]),
+        (Fault::DeclinesSmallSessions, &["compact-nothing"]),
+    ]);
+}
+
+#[test]
+fn every_case_fails_for_somebody() {
+    // The tables above are what is expected; here is only whether one is missing.
+    let told: BTreeSet<&str> = include_str!("broken.rs").split('"').collect();
+    for case in cases(Level::Full) {
+        assert!(told.contains(case.name), "no engine here fails '{}'", case.name);
+    }
+}
+
+#[test]
+fn a_case_that_hangs_ends_at_its_deadline_and_names_the_verb() {
+    let options = Options::new(Level::Core).only(["deadline"]);
+    let report =
+        check(with(Fault::WaitsForItsModel), &options.deadline(Duration::from_millis(500)));
+    assert!(reason(&report, "deadline").starts_with("assemble: no answer"), "{report}");
+}
+
+#[test]
+fn a_panic_is_told_with_the_verb_it_came_from() {
+    let options = Options::new(Level::Core).only(["huge-message"]);
+    let report = check(with(Fault::PanicsOverLargeMessages), &options);
+    let expected = "assemble: it panicked: attempt to subtract with overflow";
+    assert_eq!(reason(&report, "huge-message"), expected);
+}
+
+#[test]
+fn an_engine_that_does_not_start_fails_once_and_the_rest_is_skipped() {
+    fn none(_: &Start) -> Result<Arc<dyn ContextEngine>> {
+        let error = Error::new(ErrorKind::Contract, "the library lacks the symbol ctx_engine_v1");
+        Err(error.hint("export it"))
+    }
+    let report = check(none, &Options::new(Level::Full));
+    assert_eq!(report.failed().collect::<Vec<_>>(), ["hello"]);
+    assert_eq!(report.count("skipped"), report.cases.len() - 1);
+    assert_eq!(report.engine, None);
+    assert!(reason(&report, "hello").contains("ctx_engine_v1"), "{report}");
+}
