@@ -2,10 +2,10 @@
 
 /// Bytes in memory of this process and of all that it started. `None` where nobody says.
 #[cfg(target_os = "linux")]
-pub(super) fn resident() -> Option<u64> {
+pub(super) fn resident() -> Option<i64> {
     use std::collections::HashMap;
 
-    let mut resident = 0;
+    let mut resident: u64 = 0;
     let mut processes: HashMap<u32, (u32, u64)> = HashMap::new();
     for folder in std::fs::read_dir("/proc").ok()?.flatten() {
         let name = folder.file_name();
@@ -35,11 +35,11 @@ pub(super) fn resident() -> Option<u64> {
             }
         }
     }
-    (resident > 0).then_some(resident)
+    i64::try_from(resident).ok().filter(|&bytes| bytes > 0)
 }
 
 /// Bytes in memory of this process and of all that it started. `None` where nobody says.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn resident() -> Option<u64> {
+pub(super) fn resident() -> Option<i64> {
     None
 }

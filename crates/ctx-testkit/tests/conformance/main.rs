@@ -3,4 +3,6 @@
 mod broken;
 mod builtin;
 mod report;
+// One of its faults is for the test of memory.
+#[expect(dead_code)]
 mod simple;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use ctx_core::{
@@ -129,7 +129,7 @@ impl Simple {
     }
 
     fn fit(&self, view: &mut ContextView, room: Tokens) {
-        let mut decided = self.decided.lock().unwrap();
+        let mut decided = lock(&self.decided);
         for at in 0..view.len() {
             if view.total() <= room {
                 break;
@@ -177,9 +177,9 @@ impl Simple {
                     }
                 }
             }
-            Fault::Leaks => self.leaked.lock().unwrap().push(vec![1; 300_000]),
+            Fault::Leaks => lock(&self.leaked).push(vec![1; 300_000]),
             Fault::RepeatsItselfAfterRestart => {
-                if let Some(times) = self.restarted.lock().unwrap().get_mut(session) {
+                if let Some(times) = lock(&self.restarted).get_mut(session) {
                     *times += 1;
                     let note = Message::text(Role::User, "what was said before the restart");
                     let entry = Entry::held(format!("note-{times}"), note);
@@ -201,13 +201,17 @@ impl Simple {
                 let newest = view.nodes().iter().rfind(|node| node.is_user());
                 let said = newest.map(|node| node.message()).transpose()?;
                 let said = said.map(|message| message.plain_text()).unwrap_or_default();
-                let mut last = self.last_said.lock().unwrap();
+                let mut last = lock(&self.last_said);
                 let before = std::mem::replace(&mut *last, format!("{session}: {said}"));
                 Ok(Some(before))
             }
             _ => Ok(None),
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A view of its own of what passes.
@@ -248,7 +252,7 @@ impl ContextEngine for Simple {
     }
 
     async fn ingest(&self, request: IngestRequest) -> Result<IngestResult> {
-        let is_new = self.ingested.lock().unwrap().insert((request.session_id, request.entry));
+        let is_new = lock(&self.ingested).insert((request.session_id, request.entry));
         Ok(IngestResult { ingested: is_new || self.is(Fault::IngestsTwice) })
     }
 
@@ -331,7 +335,7 @@ impl ContextEngine for Simple {
 
     async fn bootstrap(&self, request: BootstrapRequest) -> Result<BootstrapResult> {
         if self.is(Fault::RepeatsItselfAfterRestart) && self.stored("turns").await?.is_some() {
-            self.restarted.lock().unwrap().insert(request.session_id, 0);
+            lock(&self.restarted).insert(request.session_id, 0);
         }
         Ok(BootstrapResult::default())
     }
@@ -350,18 +354,18 @@ impl ContextEngine for Simple {
 
     async fn prepare_subagent_spawn(&self, spawn: &ctx_core::SubagentSpawn) -> Result<()> {
         let child = &spawn.child_session_key;
-        self.children.lock().unwrap().insert(child.clone());
+        lock(&self.children).insert(child.clone());
         self.store(child, b"parent").await
     }
 
     async fn rollback_subagent_spawn(&self, spawn: &ctx_core::SubagentSpawn) -> Result<()> {
         let child = &spawn.child_session_key;
-        self.children.lock().unwrap().remove(child);
+        lock(&self.children).remove(child);
         if self.is(Fault::KeepsRolledBack) { Ok(()) } else { self.store(child, b"").await }
     }
 
     async fn on_subagent_ended(&self, child: &str, _: SubagentEnd) -> Result<()> {
-        let was_known = self.children.lock().unwrap().remove(child);
+        let was_known = lock(&self.children).remove(child);
         if !was_known && self.is(Fault::KnowsItsChildren) {
             return Err(Error::new(ErrorKind::NotFound, "there is no such child"));
         }

@@ -1,0 +1,16 @@
+//! An engine that keeps what it should let go.
+
+// Most of it is for the other tests.
+#[expect(dead_code)]
+mod simple;
+
+use ctx_testkit::conformance::{Level, Options, check};
+
+use crate::simple::{Fault, with};
+
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_that_grows_with_each_turn_is_found() {
+    let report = check(with(Fault::Leaks), &Options::new(Level::Full));
+    assert_eq!(report.failed().collect::<Vec<_>>(), ["memory"], "{report}");
+}
