@@ -40,7 +40,11 @@ impl Engine for Chaos {
 
     fn assemble(&mut self, session: &Session, host: &mut Host<'_>) -> Result<Assembled> {
         let fault = self.at(verb::ASSEMBLE, host)?;
-        Ok(fault.map_or_else(Assembled::default, |fault| wrong(fault, session, &self.0.orders)))
+        Ok(match fault {
+            Some(fault) => wrong(fault, session, &self.0.orders),
+            None if self.0.orders.whole => whole(session),
+            None => Assembled::default(),
+        })
     }
 
     fn compact(
@@ -100,6 +104,13 @@ impl Engine for Chaos {
     fn dispose(&mut self, host: &mut Host<'_>) -> Result<()> {
         self.at(verb::DISPOSE, host).map(|_| ())
     }
+}
+
+/// Everything as it is, in full.
+fn whole(session: &Session) -> Assembled {
+    let as_it_is = |row: &Row| Outgoing { id: row.id.clone(), message: row.message.clone() };
+    let messages = Some(session.rows().iter().map(as_it_is).collect());
+    Assembled { messages, ..Assembled::default() }
 }
 
 /// What can go wrong at any verb. Other faults are given back.

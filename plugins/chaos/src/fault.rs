@@ -81,11 +81,14 @@ pub struct Orders {
     pub bytes: usize,
     /// For [`Fault::Slow`]. Default 2000.
     pub ms: u64,
+    /// Whether it answers with all messages in full where nothing goes wrong, for measuring what that
+    /// costs. Default: no.
+    pub whole: bool,
 }
 
 impl Default for Orders {
     fn default() -> Self {
-        Self { fault: None, at: None, after: 0, bytes: 100_000_000, ms: 2_000 }
+        Self { fault: None, at: None, after: 0, bytes: 100_000_000, ms: 2_000, whole: false }
     }
 }
 

@@ -1,0 +1,186 @@
+//! What it costs to ask an engine that is not built in.
+//!
+//! ```sh
+//! cargo xtask plugins --release
+//! cargo bench -p ctx-engine-registry --features plugins
+//! ```
+//!
+//! `json` is what such a call cannot be cheaper than where all messages go there and back: two
+//! encodes and two decodes of them. `whole` is that call, by an engine that answers with every message
+//! in full; `plan` the first call of a session to one that answers with edits; `next` one more turn of
+//! a session that the engine knows; `open` loading, `hello`, and the first answer.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)] // Made by a macro; a bench fails by panicking.
+
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use ctx_core::{
+    AssembleRequest, ContextEngine, ContextView, Counter, EngineState, Entry, Message, RawJson,
+    Role, SequentialIds, Services, Timestamp, TokenLedger, Tokens, ToolCall, TurnContext,
+};
+use ctx_engine_registry::find::Search;
+use ctx_engine_registry::{BuildContext, Config, Registry};
+
+/// A window in which everything fits: what is measured is the way there and back.
+const WINDOW: Tokens = Tokens(4_000_000);
+
+fn message(n: usize, bytes: usize) -> Message {
+    let text = format!("line {n} of \"a story\"\n\twith quotes, and 中文 too. ").repeat(64);
+    let mut end = bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let text = &text[..end];
+    match n % 4 {
+        0 => Message::text(Role::User, text),
+        1 => Message::new(
+            Role::Assistant,
+            vec![
+                ctx_core::Block::text(text),
+                ctx_core::Block::ToolCall(ToolCall {
+                    id: format!("call-{n}").as_str().into(),
+                    name: "read".into(),
+                    arguments: RawJson::from_text(r#"{"path":"src/lib.rs"}"#),
+                    spelling: Default::default(),
+                }),
+            ],
+        ),
+        2 => Message::tool_result(format!("call-{}", n - 1), text),
+        _ => Message::text(Role::Assistant, text),
+    }
+}
+
+fn entries(messages: usize, bytes: usize) -> Vec<Arc<Entry>> {
+    let entry = |n| Arc::new(Entry::held(format!("{n:08x}"), message(n, bytes)));
+    (0..messages).map(entry).collect()
+}
+
+fn view(entries: &[Arc<Entry>]) -> ContextView {
+    let ledger = TokenLedger::new(Counter::default(), WINDOW, Tokens(8_000));
+    let mut view = ContextView::new(ledger);
+    for entry in entries {
+        view.append(entry.clone()).unwrap();
+    }
+    view
+}
+
+fn plugins() -> Option<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target =
+        target.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"));
+    let plugins = target.join("plugins").canonicalize().ok()?;
+    plugins.join("chaos/chaos.toml").is_file().then_some(plugins)
+}
+
+/// An engine of `target/plugins`, in this process or in one of its own.
+fn engine(plugins: &Path, id: &str, config: &str) -> Arc<dyn ContextEngine> {
+    let trust = if id.ends_with("-process") { "process" } else { "in-process" };
+    let config = Config::parse(&format!(
+        "{{ plugins: {{ slots: {{ contextEngine: '{id}' }}, \
+           engines: {{ '{id}': {{ trust: '{trust}', config: {config} }} }} }} }}"
+    ))
+    .unwrap();
+    let search = Search::default().with_list(plugins.as_os_str());
+    let registry = Registry::collect().unwrap().with_search(search);
+    let services = Services::default();
+    let context = BuildContext {
+        config: &config,
+        services: &services,
+        window: WINDOW.into(),
+        registry: &registry,
+    };
+    registry.build_engine(None, &context).unwrap()
+}
+
+fn assemble(engine: &dyn ContextEngine, session: &str, view: ContextView) -> ContextView {
+    let turn = TurnContext {
+        now: Timestamp(0),
+        last_request: None,
+        ids: Arc::new(SequentialIds::default()),
+        profile: Default::default(),
+    };
+    let request = AssembleRequest { session_id: session.to_owned(), view, turn };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let view = runtime.block_on(engine.assemble(request)).unwrap().into_view();
+    let health = engine.health().unwrap();
+    assert_eq!(health.state, EngineState::Ok, "{health:?}");
+    view
+}
+
+/// Each call is of a session that the engine has not seen.
+fn first_call(c: &mut Criterion, name: &str, engine: &dyn ContextEngine, entries: &[Arc<Entry>]) {
+    let mut session = 0;
+    c.bench_function(name, |b| {
+        b.iter_batched(
+            || {
+                session += 1;
+                (session.to_string(), view(entries))
+            },
+            |(session, view)| assemble(engine, &session, view),
+            BatchSize::PerIteration,
+        );
+    });
+}
+
+fn engines(c: &mut Criterion) {
+    let Some(plugins) = plugins() else {
+        eprintln!("skipped: no plugins in target/plugins; run `cargo xtask plugins --release`");
+        return;
+    };
+    let large = entries(400, 2_200);
+    let messages: Vec<_> = large.iter().map(|entry| entry.message().unwrap()).collect();
+    let json = serde_json::to_vec(&messages).unwrap();
+    eprintln!("{} messages, {} KiB", messages.len(), json.len() / 1024);
+    c.bench_function("json/two encodes, two decodes", |b| {
+        b.iter(|| {
+            let there = serde_json::to_vec(black_box(&messages)).unwrap();
+            let read: Vec<Message> = serde_json::from_slice(&there).unwrap();
+            let back = serde_json::to_vec(&read).unwrap();
+            serde_json::from_slice::<Vec<Message>>(&back).unwrap()
+        });
+    });
+    for (carrier, id) in [("dylib", "chaos"), ("process", "chaos-process")] {
+        let whole = engine(&plugins, id, "{ whole: true }");
+        first_call(c, &format!("{carrier}/whole"), &*whole, &large);
+    }
+    let long = entries(2_000, 400);
+    for (carrier, id) in [("dylib", "sliding-window"), ("process", "sliding-window-process")] {
+        let planning = engine(&plugins, id, "{}");
+        first_call(c, &format!("{carrier}/plan, 2,000 messages"), &*planning, &long);
+        for messages in [500, 2_000] {
+            let mut known = Some(assemble(&*planning, "known", view(&long[..messages])));
+            known.as_mut().unwrap().finish().unwrap();
+            let mut n = long.len();
+            c.bench_function(&format!("{carrier}/next turn after {messages}"), |b| {
+                b.iter(|| {
+                    n += 4;
+                    let mut view = known.take().unwrap();
+                    for entry in entries_from(n) {
+                        view.append(entry).unwrap();
+                    }
+                    let mut view = assemble(&*planning, "known", view);
+                    view.finish().unwrap();
+                    known = Some(view);
+                });
+            });
+        }
+        c.bench_function(&format!("{carrier}/open to first answer"), |b| {
+            b.iter_batched(
+                || view(&long[..10]),
+                |view| assemble(&*engine(&plugins, id, "{}"), "s", view),
+                BatchSize::PerIteration,
+            );
+        });
+    }
+}
+
+/// Two messages of talk from `n` on.
+fn entries_from(n: usize) -> [Arc<Entry>; 2] {
+    [n, n + 3].map(|n| Arc::new(Entry::held(format!("{n:08x}"), message(n, 200))))
+}
+
+criterion_group!(benches, engines);
+criterion_main!(benches);
