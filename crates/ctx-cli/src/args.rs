@@ -82,6 +82,9 @@ pub(crate) enum Command {
     Config(Config),
     /// Print a completion script for a shell
     Completions(Completions),
+    /// Serve an engine in a library on stdin and stdout: how ctx runs libraries that are not trusted
+    #[command(hide = true)]
+    EngineHost(EngineHost),
 }
 
 /// What the context is fitted to.
@@ -374,6 +377,12 @@ pub(crate) enum Config {
         #[arg(long)]
         json: bool,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EngineHost {
+    /// The library
+    pub(crate) library: PathBuf,
 }
 
 #[derive(Debug, Args)]

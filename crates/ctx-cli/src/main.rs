@@ -58,5 +58,6 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
         Command::Engines(args) => commands::engines::run(&global, &args, out),
         Command::Config(args) => commands::config::run(&global, args, out),
         Command::Completions(args) => commands::completions::run(&args),
+        Command::EngineHost(args) => commands::engine_host::run(&args),
     }
 }

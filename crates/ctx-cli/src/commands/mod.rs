@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod convert;
 pub(crate) mod diff;
+pub(crate) mod engine_host;
 pub(crate) mod engines;
 pub(crate) mod eval;
 pub(crate) mod expand;
