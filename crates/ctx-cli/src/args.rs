@@ -77,6 +77,8 @@ pub(crate) enum Command {
     Check(Check),
     /// List the engines, built in and installed, and the layers; install and remove engines
     Engines(Engines),
+    /// Serve a host in any language: JSON-RPC 2.0 on stdin and stdout, one object a line
+    Rpc,
     /// Show, check or describe the configuration
     #[command(subcommand)]
     Config(Config),

@@ -13,5 +13,6 @@ pub(crate) mod engines;
 pub(crate) mod eval;
 pub(crate) mod expand;
 pub(crate) mod replay;
+pub(crate) mod rpc;
 pub(crate) mod sessions;
 pub(crate) mod status;

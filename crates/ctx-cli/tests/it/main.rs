@@ -14,6 +14,7 @@ mod models;
 mod readme;
 mod recorded;
 mod recorded_compaction;
+mod rpc;
 mod said;
 mod support;
 mod undo;
