@@ -77,11 +77,16 @@ pub(crate) enum Command {
     Check(Check),
     /// List the engines, built in and installed, and the layers; install and remove engines
     Engines(Engines),
+    /// Serve a host in any language: JSON-RPC 2.0 on stdin and stdout, one object a line
+    Rpc,
     /// Show, check or describe the configuration
     #[command(subcommand)]
     Config(Config),
     /// Print a completion script for a shell
     Completions(Completions),
+    /// Serve an engine in a library on stdin and stdout: how ctx runs libraries that are not trusted
+    #[command(hide = true)]
+    EngineHost(EngineHost),
 }
 
 /// What the context is fitted to.
@@ -374,6 +379,12 @@ pub(crate) enum Config {
         #[arg(long)]
         json: bool,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EngineHost {
+    /// The library
+    pub(crate) library: PathBuf,
 }
 
 #[derive(Debug, Args)]

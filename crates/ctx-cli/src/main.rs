@@ -56,7 +56,9 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
         Command::Convert(args) => commands::convert::run(&args, out),
         Command::Check(args) => commands::check::run(args, out),
         Command::Engines(args) => commands::engines::run(&global, &args, out),
+        Command::Rpc => commands::rpc::run(&global),
         Command::Config(args) => commands::config::run(&global, args, out),
         Command::Completions(args) => commands::completions::run(&args),
+        Command::EngineHost(args) => commands::engine_host::run(&args),
     }
 }

@@ -1,22 +1,28 @@
-//! Which engine a command runs with.
+//! Which engine a command runs with: the one that is named, or that of the agent it works for.
 
 use std::path::Path;
 
-use ctx_engine_registry::{Config, SelectFor, Selection, selected_engine};
+use ctx_core::ErrorKind;
+use ctx_engine_registry::Registry;
 use ctx_session::paths::Home;
 
 use crate::args::Fit;
+use crate::failure::misuse;
 
-/// The engine for a session and its model: `--engine`, else as the configuration says.
-pub(crate) fn engine(
-    config: &Config,
-    fit: &Fit,
-    session: &Path,
-    model: Option<&str>,
-) -> anyhow::Result<Selection> {
-    let agent = fit.agent.clone().or_else(|| agent_of(session));
-    let (engine, agent) = (fit.engine.as_deref(), agent.as_deref());
-    Ok(selected_engine(config, SelectFor { engine, agent, provider: None, model })?)
+/// Refuses an `--engine` that cannot run.
+pub(crate) fn check(fit: &Fit) -> anyhow::Result<()> {
+    let Some(id) = &fit.engine else { return Ok(()) };
+    // One that is there and refused is a failure; to name one that is not makes no sense.
+    Registry::collect()?.check_engine(id).map_err(|error| {
+        let lists_known = error.context().iter().any(|(key, _)| *key == "known");
+        let is_unknown = error.kind() == ErrorKind::NotFound && lists_known;
+        if is_unknown { misuse(error) } else { error.into() }
+    })
+}
+
+/// The agent of a session: `--agent`, else the one whose folder it is in.
+pub(crate) fn agent(fit: &Fit, session: &Path) -> Option<String> {
+    fit.agent.clone().or_else(|| agent_of(session))
 }
 
 /// The agent whose session a file is: `agents/<agent>/sessions/<session>` in ctx's home.

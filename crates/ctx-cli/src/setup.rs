@@ -4,15 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ctx_core::{
-    BlobStore, ContextEngine, Counter, Entry, Error, ErrorKind, Profile, Services, TokenLedger,
-    Tokens,
+    BlobStore, ContextEngine, Entry, Error, ErrorKind, Profile, Services, TokenLedger, Tokens,
 };
-use ctx_engine_registry::{BuildContext, Config, ModelWindow, Models, Registry, Selection};
+use ctx_engine_registry::{BuildContext, Config, Registry};
 use ctx_eval::{SessionReport, StatusSetup};
-use ctx_model::{Catalogue, Prices};
+use ctx_model::Prices;
+use ctx_runtime::{Asked, Resolved, Wanted};
 use ctx_session::Transcript;
 use ctx_session::paths::{Home, of_home};
-use ctx_window_guard::{Candidates, ContextWindowSource, Window};
 
 use crate::args::{Fit, Global};
 use crate::failure::misuse;
@@ -21,24 +20,6 @@ use crate::named;
 use crate::out::Out;
 use crate::selection;
 use crate::words::counted;
-
-/// Links the layers, which are found by nothing but being linked.
-const _: &[&str] = ctx_layers::LINKED;
-
-/// Settled before any engine is built.
-pub(crate) struct Resolved {
-    config: Config,
-    profile: Profile,
-    counter: Counter,
-    window: Window,
-    native: Option<Tokens>,
-    reserve: Tokens,
-    engine: Selection,
-    provider: Option<String>,
-    model: Option<String>,
-    prices: Option<Prices>,
-    fixed: (Tokens, Tokens),
-}
 
 /// A resolved setup with its engine and its budget.
 pub(crate) struct Fitted {
@@ -147,61 +128,34 @@ pub(crate) fn resolve(
     session: &Path,
     transcript: &Transcript,
 ) -> anyhow::Result<Resolved> {
-    let config = config(global)?;
-    let config = match fit.profile {
-        Some(profile) => config.with_profile(profile),
-        None => config,
+    let (provider, model, asked) = match &fit.model {
+        Some(name) => (None, Some(name.clone()), Asked::ByName),
+        None => {
+            let (provider, model) = transcript.model()?.unzip();
+            (provider, model, Asked::InPassing)
+        }
     };
-    let profile = config.profile();
-    let counter = match fit.counter {
-        Some(kind) => Counter::new(kind).with_profile_rules(profile),
-        None => Counter::for_profile(profile),
-    };
-    let (provider, model) = match &fit.model {
-        Some(name) => (None, Some(name.clone())),
-        None => transcript.model()?.unzip(),
-    };
-    let models: Models = config.section()?;
-    let found = model.as_deref().and_then(|name| models.find(None, name));
-    let configured = found.map(|(_, model)| model);
-    let catalogued =
-        model.as_deref().and_then(|name| Catalogue::embedded().find_for_profile(name, profile));
-    if fit.model.is_some() && configured.is_none() && catalogued.is_none() {
-        let name = model.as_deref().unwrap_or_default();
-        Catalogue::embedded().get(name, profile).map_err(misuse)?;
-    }
-    let native = transcript.window().map(Tokens).or_else(|| catalogued.map(|m| m.window));
-    let window = window(&config, fit, model.as_deref(), native)?;
-    let reserve = ctx_compaction::Config::resolve(&config)?.reserve(window.tokens);
-    let engine = selection::engine(&config, fit, session, model.as_deref())?;
-    let provider = provider
-        .filter(|name| !name.is_empty())
-        .or_else(|| found.map(|(provider, _)| provider.to_owned()))
-        .or_else(|| catalogued.map(|m| m.provider.clone()));
-    let prices = configured
-        .and_then(|m| m.cost)
-        .map(|cost| Prices {
-            input: cost.input,
-            output: cost.output,
-            cache_read: cost.cache_read,
-            cache_write: cost.cache_write,
-        })
-        .or_else(|| catalogued.map(|m| m.prices));
-    let count = |text: Option<String>| text.map_or(Tokens::ZERO, |text| counter.text(&text));
-    let fixed = (count(transcript.system_prompt()?), count(transcript.tools()?));
-    Ok(Resolved {
-        config,
-        profile,
-        counter,
-        window,
-        native,
-        reserve,
-        engine,
+    let wanted = Wanted {
+        profile: fit.profile,
+        counter: fit.counter,
+        engine: fit.engine.clone(),
+        agent: selection::agent(fit, session),
         provider,
         model,
-        prices,
-        fixed,
-    })
+        asked,
+        window: fit.window.as_deref().map(parse_tokens).transpose().map_err(misuse)?,
+        native: transcript.window().map(Tokens),
+        reserve: None,
+        system: transcript.system_prompt()?,
+        tools: transcript.tools()?,
+    };
+    let resolved = wanted.resolve(config(global)?);
+    let resolved = resolved.map_err(|error| match fit.model {
+        Some(_) if error.kind() == ErrorKind::NotFound => misuse(error),
+        _ => error.into(),
+    })?;
+    selection::check(fit)?;
+    Ok(resolved)
 }
 
 /// Settles everything and builds the engine, which puts large texts into `blobs`. A window that is
@@ -215,32 +169,49 @@ pub(crate) fn fit(
     out: &Out,
 ) -> anyhow::Result<Fitted> {
     let resolved = resolve(global, fit, session, transcript)?;
-    resolved.check_window(fit)?;
-    resolved.warn(out);
+    check_window(&resolved, fit)?;
+    warn(&resolved, out);
     let summary_models = models::summary_models(&resolved.config, fit, out)?;
     let chain = summary_models.as_ref().map(|models| models.chain.as_slice());
     let writer = chain.and_then(|chain| Some(chain.first()?.name().to_owned()));
     let services = Services { blobs: Some(blobs), summary_models, ..Services::default() };
-    let registry = Registry::collect()?;
-    let context = BuildContext {
-        config: &resolved.config,
-        services: &services,
-        window: ModelWindow {
-            tokens: resolved.window.tokens,
-            native: resolved.native,
-            source: resolved.window.source.name(),
-        },
-        registry: &registry,
-    };
-    let engine = registry.build_engine(Some(&resolved.engine.id), &context)?;
     Ok(Fitted {
         ledger: resolved.ledger(),
-        engine,
+        engine: resolved.engine(&services)?,
         profile: resolved.profile,
         model: resolved.model,
         prices: resolved.prices,
         writer,
     })
+}
+
+/// Refuses a window under the guard's minimum, in the guard's words.
+pub(crate) fn check_window(resolved: &Resolved, fit: &Fit) -> anyhow::Result<()> {
+    let by_flag: fn(Tokens) -> String = |minimum| format!("give --window {minimum} or more");
+    match fit.window {
+        Some(_) => resolved.check_window(Some(by_flag)).map_err(misuse),
+        None => Ok(resolved.check_window(None)?),
+    }
+}
+
+/// Says that the window is small, if it is.
+pub(crate) fn warn(resolved: &Resolved, out: &Out) {
+    if let Some(warning) = resolved.warning() {
+        out.warn(warning);
+    }
+}
+
+/// What a status is made of.
+pub(crate) fn status_setup(resolved: &Resolved) -> StatusSetup {
+    StatusSetup {
+        ledger: resolved.ledger(),
+        source: resolved.window.source.name().to_owned(),
+        should_warn: resolved.window.should_warn,
+        should_block: resolved.window.should_block,
+        profile: resolved.profile,
+        engine: resolved.engine.id.clone(),
+        engine_source: resolved.engine.source.name().to_owned(),
+    }
 }
 
 /// Builds the engine that the configuration names, and drops it: what only its layers know to be
@@ -254,74 +225,6 @@ pub(crate) fn check_engine(config: &Config) -> anyhow::Result<()> {
     registry.check(config)?;
     registry.build_engine(None, &context)?;
     Ok(())
-}
-
-impl Resolved {
-    /// Refuses a window under the guard's minimum, in the guard's words.
-    pub(crate) fn check_window(&self, fit: &Fit) -> anyhow::Result<()> {
-        self.window.check().map_err(|refused| {
-            // Its own words hold every fact already; to name them once more helps nobody.
-            let error = Error::new(ErrorKind::WindowTooSmall, refused.to_string());
-            match fit.window {
-                Some(_) => misuse(error.hint(format!("give --window {} or more", refused.minimum))),
-                None => {
-                    let hint = Error::from(refused).hint_text().map(str::to_owned);
-                    error.hint(hint.unwrap_or_default()).into()
-                }
-            }
-        })
-    }
-
-    /// Refuses an engine that nobody brings.
-    pub(crate) fn check_engine(&self) -> anyhow::Result<()> {
-        Ok(Registry::collect()?.check_engine(&self.engine.id)?)
-    }
-
-    /// Says that the window is small, if it is.
-    pub(crate) fn warn(&self, out: &Out) {
-        let model = self.model.as_deref().unwrap_or("unknown");
-        let provider = self.provider.as_deref().unwrap_or("unknown");
-        if let Some(warning) = self.window.warning(provider, model) {
-            out.warn(warning);
-        }
-    }
-
-    fn ledger(&self) -> TokenLedger {
-        let (system, tools) = self.fixed;
-        TokenLedger::new(self.counter, self.window.tokens, self.reserve)
-            .with_system(system)
-            .with_tools(tools)
-    }
-
-    pub(crate) fn status_setup(&self) -> StatusSetup {
-        StatusSetup {
-            ledger: self.ledger(),
-            source: self.window.source.name().to_owned(),
-            should_warn: self.window.should_warn,
-            should_block: self.window.should_block,
-            profile: self.profile,
-            engine: self.engine.id.clone(),
-            engine_source: self.engine.source.name().to_owned(),
-        }
-    }
-}
-
-fn window(
-    config: &Config,
-    fit: &Fit,
-    model: Option<&str>,
-    native: Option<Tokens>,
-) -> anyhow::Result<Window> {
-    let guard = ctx_window_guard::Config::resolve(config)?;
-    if let Some(text) = &fit.window {
-        let tokens = parse_tokens(text).map_err(misuse)?;
-        return Ok(Window::judge(tokens, ContextWindowSource::AgentContextTokens, native, &guard));
-    }
-    let mut said = Candidates::from_config(config, None, model.unwrap_or_default())?;
-    if let Some(tokens) = native {
-        said = said.with_model(tokens);
-    }
-    Ok(ctx_window_guard::resolve(&said, &guard))
 }
 
 /// `32000`, `32_000`, `32k`, `1M`.

@@ -46,6 +46,31 @@ pub enum ErrorKind {
     Cancelled,
 }
 
+impl ErrorKind {
+    /// The stable name that other programs match on.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WindowTooSmall => "windowTooSmall",
+            Self::SystemPromptTooLarge => "systemPromptTooLarge",
+            Self::InvalidInput => "invalidInput",
+            Self::Config => "config",
+            Self::UnknownFormat => "unknownFormat",
+            Self::Corrupt => "corrupt",
+            Self::NotFound => "notFound",
+            Self::Conflict => "conflict",
+            Self::Locked => "locked",
+            Self::Io => "io",
+            Self::Upstream => "upstream",
+            Self::Overflow => "overflow",
+            Self::Capability => "capability",
+            Self::Timeout => "timeout",
+            Self::Contract => "contract",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// An error: what was attempted, on what, why it failed, and what to do next.
 #[derive(Debug)]
 pub struct Error {

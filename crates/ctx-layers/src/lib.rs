@@ -11,8 +11,9 @@ pub use ctx_compaction as compaction;
 use ctx_pruning as _;
 #[cfg(feature = "tool-guard")]
 use ctx_tool_guard as _;
+/// Layer 1, for those who settle a window by themselves.
 #[cfg(feature = "window-guard")]
-use ctx_window_guard as _;
+pub use ctx_window_guard as window_guard;
 
 /// The layers that are linked, by the names they have in manifests and in their order.
 pub const LINKED: &[&str] = &[

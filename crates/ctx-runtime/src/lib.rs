@@ -5,4 +5,14 @@
 //! the layers it links; the pieces it needs from [`ctx_core`] are [`ctx_core::ContextView`],
 //! [`ctx_core::ContextEngine`] and [`ctx_core::ToolHooks`].
 
+//!
+//! What any loop begins with is here: [`Wanted`] says what a session is to be run with, and becomes
+//! a [`Resolved`] window, counter and engine, from the configuration and the catalogue.
+
 #![forbid(unsafe_code)]
+
+mod setup;
+mod writers;
+
+pub use setup::{Asked, Resolved, Wanted};
+pub use writers::{Writers, configured_writer, summary_models};

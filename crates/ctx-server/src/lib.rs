@@ -1,6 +1,9 @@
-//! ctx for programs that are not written in Rust: an HTTP proxy, tools over MCP, a page to look at
-//! it all.
+//! ctx for programs that are not written in Rust.
 //!
-//! None of it is here yet. What it will serve is what [`ctx_core::ContextView`] hands out.
+//! [`rpc`] speaks JSON-RPC over standard input and output: a host in any language drives any engine.
+//! An HTTP proxy, tools over MCP and a page to look at it all are to come; what they will serve is
+//! what [`ctx_core::ContextView`] hands out.
 
 #![forbid(unsafe_code)]
+
+pub mod rpc;

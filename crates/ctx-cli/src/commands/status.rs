@@ -17,12 +17,12 @@ pub(crate) fn run(global: &Global, args: &Status, out: &Out) -> anyhow::Result<E
     let transcript = setup::open(&args.session, out)?;
     let resolved = setup::resolve(global, &args.fit, &args.session, &transcript)?;
     if args.fit.window.is_some() {
-        resolved.check_window(&args.fit)?;
+        setup::check_window(&resolved, &args.fit)?;
     }
     resolved.check_engine()?;
-    resolved.warn(out);
+    setup::warn(&resolved, out);
     let session = setup::session_report(&args.session, &transcript)?;
-    let report = ctx_eval::status(&transcript, session, &resolved.status_setup())?;
+    let report = ctx_eval::status(&transcript, session, &setup::status_setup(&resolved))?;
     if args.json {
         out.json(&report)?;
     } else {

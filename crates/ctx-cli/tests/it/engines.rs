@@ -105,12 +105,12 @@ fn what_is_no_engine_is_not_installed() {
     }
     let script = room.write("1st.sh", SCRIPT);
     room.refused(&["engines", "add", text(&script), "--yes"], "cannot be an engine's name");
-    room.refused(&["engines", "add", text(&script), "--yes", "--name", "../x"], "name");
+    room.misused(&["engines", "add", text(&script), "--yes", "--name", "../x"], "name");
     let trust = ["engines", "add", text(&script), "--name", "x", "--trust", "in-process", "--yes"];
-    room.refused(&trust, "only a library");
+    room.misused(&trust, "only a library");
     room.refused(&["engines", "add", text(&room.path("absent")), "--yes"], "missing");
     room.refused(&["engines", "remove", "legacy", "--yes"], "part of this build");
-    room.refused(&["engines", "remove", "..", "--yes"], "cannot be an engine's name");
+    room.misused(&["engines", "remove", "..", "--yes"], "cannot be an engine's name");
     assert!(!room.path("engines").exists());
     let relative = Ran::of(
         room.command(&["engines", "add", text(&room.path("legacy")), "--name", "x", "--yes"])

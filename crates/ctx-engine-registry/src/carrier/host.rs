@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use ctx_engine_sdk::protocol::{Answer, Done, Error, ErrorKind, Incoming};
 
-use super::{Canceller, Carrier, Dylib, Fault, envelope};
+use super::{Canceller, Carrier, Dylib, Fault, Request, envelope};
 
 /// How long the call at work may take when stdin has ended: nobody reads its answer.
 const ENDING: Duration = Duration::from_millis(250);
@@ -122,7 +122,7 @@ impl Served {
                 Ok(()) => replies.recv().unwrap_or_else(|_| nobody_listens()),
                 Err(_) => nobody_listens(),
             };
-            let answered = self.library.answer(&call, &mut services);
+            let answered = self.library.answer(Request { id, json: &call }, &mut services);
             self.working_on.store(0, Ordering::SeqCst);
             match answered {
                 Ok(answer) => write(&mut self.output, answer)?,

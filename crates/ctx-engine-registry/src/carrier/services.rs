@@ -2,7 +2,10 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use ctx_core::{Counter, Store, SummaryModels, SummaryRequest, Tokens};
 use ctx_engine_sdk::protocol::{
@@ -19,6 +22,10 @@ use super::wait::Cancelled;
 
 /// The longest answer of a model, in tokens, to an engine that does not say.
 const MAX_COMPLETION: u64 = 4_096;
+
+/// How long a model is waited for. A call has a deadline of its own, but an engine that is told can
+/// still do without the model.
+const MODEL_DEADLINE: Duration = Duration::from_secs(60);
 
 /// The longest key, in bytes.
 const MAX_KEY: usize = 512;
@@ -108,8 +115,8 @@ impl Offer {
     }
 
     fn complete(&self, call: &Asked, cancelled: &Cancelled) -> Result<Completion> {
-        let model = self.models.as_ref().and_then(|models| models.chain.first());
-        let model = model.ok_or_else(|| not_offered(service::COMPLETE))?;
+        let models = self.models.as_ref().ok_or_else(|| not_offered(service::COMPLETE))?;
+        let model = models.chain.first().ok_or_else(|| not_offered(service::COMPLETE))?;
         let asked: Complete = call.params()?;
         let max_tokens = asked.max_tokens.unwrap_or(MAX_COMPLETION);
         let request = SummaryRequest {
@@ -118,7 +125,8 @@ impl Offer {
             max_tokens: Tokens::saturating_from(max_tokens),
         };
         self.fits(&request, model.window(), model.answer_overhead())?;
-        let summary = wait(cancelled, model.summarize(request))?;
+        let answer = within(models.timer.sleep(MODEL_DEADLINE), model.summarize(request));
+        let summary = wait(cancelled, answer)?;
         Ok(Completion { text: summary.text, cut_off: summary.cut_off })
     }
 
@@ -228,6 +236,23 @@ fn wait<T>(cancelled: &Cancelled, future: impl Future<Output = ctx_core::Result<
             None => failed,
         }
     })
+}
+
+/// What a model answers, unless the limit is over before.
+async fn within<T>(
+    limit: impl Future<Output = ()>,
+    answer: impl Future<Output = ctx_core::Result<T>>,
+) -> ctx_core::Result<T> {
+    let (mut limit, mut answer) = (pin!(limit), pin!(answer));
+    std::future::poll_fn(|context| match answer.as_mut().poll(context) {
+        Poll::Ready(answer) => Poll::Ready(answer),
+        Poll::Pending => limit.as_mut().poll(context).map(|()| {
+            let seconds = MODEL_DEADLINE.as_secs();
+            let message = format!("the model did not answer within {seconds} s");
+            Err(ctx_core::Error::new(ctx_core::ErrorKind::Timeout, message))
+        }),
+    })
+    .await
 }
 
 fn not_offered(service: &str) -> Error {

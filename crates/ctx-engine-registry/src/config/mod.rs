@@ -198,6 +198,27 @@ impl Config {
         self
     }
 
+    /// The same with the keys of another configuration over it.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`], as for a file with all of these keys.
+    pub fn overlaid(self, over: Value) -> Result<Self> {
+        // Alone it must be sound as well: else a wrong value in it may hide a right one.
+        let over = Self::from_value(over)?;
+        let profile = match over.explicit.get("profile") {
+            Some(_) => over.profile,
+            None => self.profile,
+        };
+        let mut explicit = match self.explicit {
+            Value::Null => Value::Object(Map::new()),
+            explicit => explicit,
+        };
+        merge(&mut explicit, &over.explicit);
+        let both = Self::from_value(explicit)?.with_profile(profile);
+        Ok(Self { path: self.path, ..both })
+    }
+
     /// The profile.
     #[must_use]
     pub fn profile(&self) -> Profile {

@@ -38,6 +38,17 @@ pub enum Remark {
     },
 }
 
+impl std::fmt::Display for Remark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::EstimateOff { estimated, counted } => write!(
+                f,
+                "its estimate is off: it takes for {estimated} tokens what measures {counted}"
+            ),
+        }
+    }
+}
+
 /// A message to be added.
 #[derive(Debug)]
 pub(super) struct Addition {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ctx_core::{EngineFailure, EngineHealth, EngineNote, EngineState, LeaseState, Timestamp};
 
-use super::Trouble;
+use super::{Remark, Trouble};
 
 /// So many strikes, and another engine serves.
 const STRIKES: u32 = 3;
@@ -47,6 +47,7 @@ pub(super) struct Record {
     pause_until: Option<Duration>,
     was_started: bool,
     warnings: Vec<String>,
+    has_remarked: bool,
 }
 
 impl Record {
@@ -63,6 +64,7 @@ impl Record {
             pause_until: None,
             was_started: false,
             warnings: Vec::new(),
+            has_remarked: false,
         }
     }
 
@@ -134,6 +136,13 @@ impl Record {
              engine does",
             self.id,
         ));
+    }
+
+    /// Notes what is odd in an answer that is carried out all the same. It is told once.
+    pub(super) fn remark(&mut self, remark: &Remark) {
+        if !std::mem::replace(&mut self.has_remarked, true) {
+            self.warn(format!("the context engine '{}': {remark}", self.id));
+        }
     }
 
     fn warn(&mut self, warning: String) {

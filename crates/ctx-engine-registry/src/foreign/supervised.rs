@@ -176,7 +176,9 @@ impl Supervised {
             live.end();
         }
         let why = format!("{}: {trouble}", trouble.name());
+        let (fact, name) = (trouble.fact(), trouble.name());
         let error = Error::from(trouble).with("engine", &self.terms.id).with("verb", verb);
+        let error = error.with(fact, name);
         Away { why, error: Some(error) }
     }
 
@@ -213,7 +215,7 @@ impl Supervised {
             }
         };
         for remark in &checked.remarks {
-            tracing::debug!(engine = %self.terms.id, ?remark, "an odd answer");
+            self.record().remark(remark);
         }
         apply(checked, view, &self.terms.id).map_err(|error| {
             let why = error.to_string();

@@ -35,6 +35,14 @@ impl Trouble {
         }
     }
 
+    /// Under which name an error tells [`Trouble::name`]: `rejection` or `fault`.
+    pub(super) fn fact(&self) -> &'static str {
+        match self {
+            Self::Rejected(_) => "rejection",
+            Self::Fault(_) | Self::Unfit { .. } => "fault",
+        }
+    }
+
     /// What to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<String> {

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn a_library_answers_and_its_answers_are_given_back() {
-    let engine = Engine::library(&library(&[]));
+    let engine = Engine::library(library(&[]));
     for _ in 0..3 {
         assert_eq!(engine.call("hello").unwrap()["unreleased"], 0);
     }
@@ -10,7 +10,7 @@ fn a_library_answers_and_its_answers_are_given_back() {
 
 #[test]
 fn an_answer_that_is_too_large_is_refused_and_given_back() {
-    let engine = Engine::library(&library(&[]));
+    let engine = Engine::library(library(&[]));
     let fault = engine.call("huge").unwrap_err();
     assert_eq!(fault.to_string(), "the engine's answer is larger than 33554432 bytes");
     assert_eq!(engine.call("hello").unwrap()["unreleased"], 0);
@@ -18,7 +18,7 @@ fn an_answer_that_is_too_large_is_refused_and_given_back() {
 
 #[test]
 fn what_is_no_answer_is_garbage_and_the_engine_goes_on() {
-    let engine = Engine::library(&library(&[]));
+    let engine = Engine::library(library(&[]));
     let fault = engine.call("garbage").unwrap_err().to_string();
     assert!(fault.contains("it said: what the engine says is no JSON"), "{fault}");
     assert_eq!(engine.fault("nothing", LONG), "garbage");
@@ -30,7 +30,7 @@ fn a_library_that_breaks_the_abi_is_not_called_again() {
     for (verb, fault) in
         [("panicked", "panicked"), ("unknown_status", "garbage"), ("nowhere", "garbage")]
     {
-        let engine = Engine::library(&library(&[]));
+        let engine = Engine::library(library(&[]));
         assert_eq!(engine.fault(verb, LONG), fault);
         assert!(engine.caller.is_lost());
         assert_eq!(engine.fault("hello", LONG), "lost");
@@ -39,7 +39,7 @@ fn a_library_that_breaks_the_abi_is_not_called_again() {
 
 #[test]
 fn host_services_are_answered_inside_a_call_and_refused_outside_of_it() {
-    let engine = Engine::library(&library(&[]));
+    let engine = Engine::library(library(&[]));
     let counted = engine.call("count").unwrap();
     assert_eq!(counted, json!({"status": 0, "said": {"id": 5, "reply": {"tokens": [2]}}}));
     let refused = engine.call("ask_elsewhere").unwrap();
@@ -49,7 +49,7 @@ fn host_services_are_answered_inside_a_call_and_refused_outside_of_it() {
 
 #[test]
 fn a_library_that_gives_up_when_told_to_lives_and_one_that_does_not_is_abandoned() {
-    let engine = Engine::library(&library(&[]));
+    let engine = Engine::library(library(&[]));
     assert_eq!(engine.fault("until_cancelled", SHORT), "deadline");
     assert_eq!(engine.fault("late", SHORT), "deadline", "a late answer is none");
     assert!(engine.call("hello").is_ok());
@@ -59,7 +59,7 @@ fn a_library_that_gives_up_when_told_to_lives_and_one_that_does_not_is_abandoned
 
 #[test]
 fn a_library_whose_cancel_never_returns_holds_nobody_up() {
-    let engine = Engine::library(&library(&["TOLD_CANCEL_HANGS"]));
+    let engine = Engine::library(library(&["TOLD_CANCEL_HANGS"]));
     assert_eq!(engine.fault("until_cancelled", SHORT), "deadline");
     assert!(engine.caller.is_lost());
 }
@@ -67,15 +67,17 @@ fn a_library_whose_cancel_never_returns_holds_nobody_up() {
 #[test]
 fn an_older_table_without_cancel_and_destroy_is_enough() {
     let old = library(&["TOLD_SIZE=offsetof(ctx_engine_table_v1,cancel)"]);
-    let engine = Engine::library(&old);
+    let engine = Engine::library(old);
     assert!(engine.call("hello").is_ok());
     assert_eq!(engine.fault("until_cancelled", SHORT), "deadline", "it cannot be told");
 }
 
 #[test]
 fn what_is_no_engine_library_is_refused_with_what_is_wrong() {
-    let text = Path::new(env!("CARGO_TARGET_TMPDIR")).join("text.so");
+    let text = tempfile::NamedTempFile::with_suffix(".so").unwrap().into_temp_path();
     std::fs::write(&text, "a text").unwrap();
+    let nothing = tempfile::NamedTempFile::with_suffix(".so").unwrap().into_temp_path();
+    std::fs::remove_file(&nothing).unwrap();
     for (library, why) in [
         (library(&["TOLD_NO_ENTRY"]), "it has no entry ctx_engine_v1"),
         (library(&["TOLD_NO_TABLE"]), "returned no table"),
@@ -83,11 +85,11 @@ fn what_is_no_engine_library_is_refused_with_what_is_wrong() {
         (library(&["TOLD_SIZE=16"]), "its table has 16 bytes, and 40 are needed"),
         (library(&["TOLD_ABI=2"]), "it has version 2 of the ABI, and the host 1"),
         (text, "it cannot be loaded"),
-        ("no/such/library.so".into(), "it cannot be loaded"),
+        (nothing, "it cannot be loaded"),
     ] {
         let error = Dylib::open(&library).unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
-        let engine = Engine::library(&library);
+        let engine = Engine::library(library);
         assert_eq!(engine.fault("hello", LONG), "unopened");
         assert_eq!(engine.fault("hello", LONG), "lost");
     }

@@ -7,13 +7,13 @@
 mod caller;
 mod dylib;
 mod process;
+mod rust;
 mod services;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::pin;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -21,6 +21,7 @@ use std::time::Duration;
 use ctx_core::{Counter, CounterKind, Result};
 use ctx_engine_registry::carrier::{Caller, Carrier, Dylib, Fault, Offer, Process, Program};
 use serde_json::{Value, json};
+use tempfile::TempPath;
 
 /// More than any answer takes.
 const LONG: Duration = Duration::from_secs(120);
@@ -41,9 +42,8 @@ impl Engine {
         Self { caller, services: Arc::new(services) }
     }
 
-    fn library(path: &Path) -> Self {
-        let path = path.to_owned();
-        Self::open(move || Ok(Box::new(Dylib::open(&path)?)))
+    fn library(file: impl AsRef<Path> + Send + 'static) -> Self {
+        Self::open(move || Ok(Box::new(Dylib::open(file.as_ref())?)))
     }
 
     fn program(program: Program) -> Self {
@@ -69,11 +69,9 @@ impl Engine {
 
 /// The engine in C, with some of its macros defined. Each is a file of its own, and so has counters
 /// of its own when it is loaded.
-fn library(defines: &[&str]) -> PathBuf {
-    static BUILT: AtomicUsize = AtomicUsize::new(0);
-    let name = format!("told-{}.so", BUILT.fetch_add(1, Ordering::Relaxed));
+fn library(defines: &[&str]) -> TempPath {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let library = tempfile::Builder::new().suffix(".so").tempfile().unwrap().into_temp_path();
     let built = Command::new("cc")
         .args(["-std=gnu11", "-Wall", "-Werror", "-shared", "-fPIC", "-pthread", "-o"])
         .arg(&library)

@@ -90,6 +90,19 @@ impl Timer for NoClock {
     fn elapsed(&self) -> Duration {
         Duration::ZERO
     }
+    async fn sleep(&self, _: Duration) {
+        std::future::pending().await
+    }
+}
+
+/// Whatever is waited for, the time for it is over.
+struct LateClock;
+
+#[async_trait::async_trait]
+impl Timer for LateClock {
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
     async fn sleep(&self, _: Duration) {}
 }
 
@@ -108,6 +121,15 @@ fn ask(engine: &Engine, host: &str, params: Value) -> Value {
     let reply = block_on(engine.ask("ask", call, LONG)).unwrap();
     assert_eq!(reply["id"], 9);
     reply
+}
+
+#[test]
+fn a_model_that_never_answers_is_an_error_the_engine_can_go_on_with() {
+    let chain: Vec<Arc<dyn Summarizer>> = vec![Arc::new(Model::Hangs)];
+    let models = SummaryModels { chain, timer: Arc::new(LateClock) };
+    let engine = engine(Offer::new("e").with_models(models));
+    let reply = ask(&engine, "llm.complete", json!({"prompt": "sum up", "maxTokens": 10}));
+    assert_eq!(reply["error"]["message"], "the model did not answer within 60 s");
 }
 
 #[test]

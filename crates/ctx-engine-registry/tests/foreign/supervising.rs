@@ -325,3 +325,26 @@ fn an_engine_that_only_adds_runs_after_its_base() {
         assert_eq!(served, 1, "what the base did stays, and is not done twice");
     }
 }
+
+#[test]
+fn an_estimate_that_is_off_is_told_once_and_the_answer_is_carried_out() {
+    let stage = always("process", || Does::Answers(json!({"estimatedTokens": 900_000})));
+    let engine = stage.supervised(strict());
+    for _ in 0..3 {
+        assert_eq!(served(&engine).1, None);
+    }
+    let warnings = engine.take_warnings();
+    assert!(warnings.len() == 1 && warnings[0].contains("its estimate is off"), "{warnings:?}");
+}
+
+#[test]
+fn an_error_tells_which_rejection_or_fault_it_is() {
+    let fact = |does: fn() -> Does| {
+        let stage = always("process", does);
+        let error = assemble(&stage.supervised(strict()), short_session(16_000)).unwrap_err();
+        error.context().last().cloned().expect("a fact")
+    };
+    let rejected = fact(|| Does::Answers(json!({"drop": ["nobody"]})));
+    assert_eq!(rejected, ("rejection", "unknown-id".to_owned()));
+    assert_eq!(fact(|| Does::Dies(crashed())), ("fault", "crashed".to_owned()));
+}

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind};
 use ctx_engine_registry::find::{FileKind, Package};
-use ctx_engine_registry::{Registry, Trust};
+use ctx_engine_registry::{EngineName, Registry, Trust};
 use serde::Serialize;
 
 use super::place::Engines;
 use crate::args::AddEngine;
+use crate::failure::misuse;
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, table};
 use crate::words::{harmless, shortened};
 
@@ -25,6 +26,9 @@ struct Added<'a> {
 }
 
 pub(super) fn run(args: &AddEngine, out: &Out) -> anyhow::Result<ExitCode> {
+    if let Some(name) = &args.name {
+        EngineName::new(name).map_err(misuse)?;
+    }
     let package = Package::read(&args.path, args.name.as_deref())?;
     let name = package.manifest.name.as_str();
     let registry = Registry::collect()?;
@@ -35,7 +39,7 @@ pub(super) fn run(args: &AddEngine, out: &Out) -> anyhow::Result<ExitCode> {
     let trust = Trust::from(args.trust);
     if trust == Trust::InProcess && package.kind != FileKind::Library {
         let error = Error::new(ErrorKind::InvalidInput, "only a library can run in the process");
-        return Err(error.with("path", package.path.display()).hint("leave --trust out").into());
+        return Err(misuse(error.with("path", package.path.display()).hint("leave --trust out")));
     }
     let engines = Engines::of_user()?;
     if engines.has(name) && !args.force {

@@ -8,12 +8,13 @@ use ctx_engine_registry::{EngineName, Registry};
 
 use super::place::Engines;
 use crate::args::{Global, RemoveEngine};
+use crate::failure::misuse;
 use crate::out::{GREEN, Out};
 use crate::setup;
 use crate::words::harmless;
 
 pub(super) fn run(global: &Global, args: &RemoveEngine, out: &Out) -> anyhow::Result<ExitCode> {
-    let name = EngineName::new(&args.name)?;
+    let name = EngineName::new(&args.name).map_err(misuse)?;
     let name = name.as_str();
     let engines = Engines::of_user()?;
     if !engines.has(name) {

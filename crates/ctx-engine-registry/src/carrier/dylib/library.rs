@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::mem::{MaybeUninit, offset_of};
 use std::path::Path;
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use ctx_core::{Error, ErrorKind, Result};
@@ -23,8 +23,8 @@ pub(super) struct Instance {
     table: EngineTable,
     /// As the library gave it; nobody looks into it.
     engine: *mut c_void,
-    /// Whether `engine` is still there, held while `cancel` or `destroy` looks at it.
-    is_there: Arc<Mutex<bool>>,
+    /// Held while the library's `cancel` or `destroy` runs.
+    gate: Arc<Mutex<Gate>>,
     /// Lives at one address as long as the engine may ask for it, so: for ever.
     desk: &'static Desk,
 }
@@ -34,6 +34,13 @@ pub(super) struct Instance {
 unsafe impl Send for Instance {}
 // SAFETY: as above.
 unsafe impl Sync for Instance {}
+
+/// What `cancel` may be called for.
+#[derive(Default)]
+struct Gate {
+    at_work: Option<u64>,
+    is_destroyed: bool,
+}
 
 /// What came of a call.
 pub(super) enum Outcome {
@@ -59,25 +66,34 @@ impl Instance {
         // SAFETY: the table came from the library's entry, and the host's lives for ever.
         match unsafe { create(host, &raw mut engine) } {
             OK if engine.is_null() => Err(refused("the library made no engine".into())),
-            OK => Ok(Self { table, engine, is_there: Arc::new(Mutex::new(true)), desk }),
+            OK => Ok(Self { table, engine, gate: Arc::default(), desk }),
             status => {
                 Err(refused(format!("the library could not make its engine: status {status}")))
             }
         }
     }
 
-    pub(super) fn call(&self, call: &[u8], services: &mut Answering<'_>, limit: usize) -> Outcome {
+    pub(super) fn call(
+        &self,
+        id: u64,
+        call: &[u8],
+        services: &mut Answering<'_>,
+        limit: usize,
+    ) -> Outcome {
         // Both were checked when the table was read.
         let (Some(entry), Some(release)) = (self.table.call, self.table.release) else {
             return Outcome::Misused;
         };
         let mut answer = Buffer::EMPTY;
+        self.gate().at_work = Some(id);
         let status = self.desk.open(services, || {
             let call = Bytes { data: call.as_ptr(), len: call.len() };
             // SAFETY: the engine is there, no other call is at work (see `Send`), the bytes are lent
             // for this call, and the answer is ours to be written.
             unsafe { entry(self.engine, call, &raw mut answer) }
         });
+        // A `cancel` that is under way ends first, or the next call would be cancelled by it.
+        self.gate().at_work = None;
         let outcome = match status {
             OK if answer.len == 0 => Outcome::Answer(Vec::new()),
             OK if answer.data.is_null() => return Outcome::Nowhere,
@@ -99,14 +115,14 @@ impl Instance {
     }
 
     /// Tells the engine, from a thread of its own: the engine may never return from it.
-    pub(super) fn cancel(&self) {
+    pub(super) fn cancel(&self, id: u64) {
         let Some(cancel) = self.table.cancel else { return };
         let engine = Address(self.engine);
-        let is_there = self.is_there.clone();
+        let gate = self.gate.clone();
         let tell = move || {
             let engine = engine;
-            let is_there = is_there.lock().unwrap_or_else(PoisonError::into_inner);
-            if *is_there {
+            let gate = gate.lock().unwrap_or_else(PoisonError::into_inner);
+            if gate.at_work == Some(id) && !gate.is_destroyed {
                 // SAFETY: the engine is there as long as the lock is held.
                 unsafe { cancel(engine.0) };
             }
@@ -116,12 +132,16 @@ impl Instance {
     }
 
     pub(super) fn destroy(&self) {
-        let mut is_there = self.is_there.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(destroy) = self.table.destroy else { return };
-        if std::mem::take(&mut *is_there) {
+        let mut gate = self.gate();
+        if !std::mem::replace(&mut gate.is_destroyed, true) {
             // SAFETY: it was there, no call is at work, and it is given back once.
             unsafe { destroy(self.engine) };
         }
+    }
+
+    fn gate(&self) -> MutexGuard<'_, Gate> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

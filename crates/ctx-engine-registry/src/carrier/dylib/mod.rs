@@ -42,13 +42,13 @@ impl Dylib {
         self
     }
 
-    /// Calls the engine with the bytes of a call. The answer's are as the engine gave them.
+    /// Calls the engine. The answer's bytes are as it gave them.
     pub(super) fn answer(
         &mut self,
-        call: &[u8],
+        request: Request<'_>,
         services: &mut Answering<'_>,
     ) -> Result<Vec<u8>, Fault> {
-        match self.instance.call(call, services, self.max_answer_bytes) {
+        match self.instance.call(request.id, request.json, services, self.max_answer_bytes) {
             Outcome::Answer(answer) => Ok(answer),
             Outcome::TooLarge => Err(Fault::TooLarge { limit: self.max_answer_bytes }),
             Outcome::Misused => Err(Fault::garbage("the library says that it was misused", &[])),
@@ -78,7 +78,7 @@ impl Carrier for Dylib {
         request: Request<'_>,
         services: &mut Answering<'_>,
     ) -> Result<Vec<u8>, Fault> {
-        let answer = self.answer(request.json, services)?;
+        let answer = self.answer(request, services)?;
         envelope::answer(request.id, answer)
     }
 
@@ -92,8 +92,8 @@ impl Carrier for Dylib {
 }
 
 impl Canceller for Instance {
-    fn cancel(&self, _: u64) {
-        Self::cancel(self);
+    fn cancel(&self, id: u64) {
+        Self::cancel(self, id);
     }
 
     fn kill(&self) -> Option<Vec<String>> {

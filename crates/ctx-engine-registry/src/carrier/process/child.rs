@@ -49,7 +49,7 @@ impl Group {
                 "the memory of the engine's process cannot be bounded",
             )
             .with("reason", error)
-            .hint("allow prlimit(2), or set plugins.engines.<id>.memoryLimitMb to 0")),
+            .hint("ctx must be allowed to call prlimit(2) on processes that it starts")),
         }
     }
 

@@ -1,0 +1,46 @@
+//! `ctx rpc`: a host in any language drives any engine over standard input and output.
+//!
+//! JSON-RPC 2.0, one object a line. A host opens a session, tells it the conversation as it grows
+//! ([`append`](Method::Append)) or as it stands ([`sync`](Method::Sync)), and asks before each model
+//! request for the messages that fit ([`assemble`](Method::Assemble)). The session keeps what the
+//! engine needs: the view, the forms that were sent, the last compaction. Where the view is lost
+//! (an engine failed in the middle) or no longer fits (the host changed its history), it is made
+//! anew from these.
+//!
+//! Calls of one session are answered in their order, those of different sessions side by side.
+
+mod actor;
+mod dialect;
+mod failure;
+mod history;
+mod lines;
+mod message;
+mod method;
+mod open;
+mod params;
+mod serve;
+mod session;
+mod turn;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use ctx_engine_registry::Config;
+use ctx_session::paths::Home;
+
+pub use lines::MAX_LINE_BYTES;
+pub use method::Method;
+pub use serve::serve;
+
+/// The version of what is spoken here. Fields and methods may be added within a major version.
+pub const PROTOCOL: &str = "1.0";
+
+/// What all sessions are opened with.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// The configuration in force.
+    pub config: Config,
+    /// Where files go that leave the context.
+    pub home: Home,
+}

@@ -1,0 +1,129 @@
+//! The fields of each method.
+
+use std::path::PathBuf;
+
+use ctx_core::{CompactionTrigger, Profile, SubagentEnd, SummaryInstructions, Tokens};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::dialect::Dialect;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Initialize {
+    /// Who calls; for people who read logs.
+    #[serde(rename = "client")]
+    pub(super) _client: Option<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Open<'a> {
+    pub(super) session_id: Option<String>,
+    pub(super) engine: Option<String>,
+    pub(super) profile: Option<Profile>,
+    pub(super) provider: Option<String>,
+    pub(super) model: Option<String>,
+    pub(super) summary_model: Option<String>,
+    pub(super) window: Option<Tokens>,
+    pub(super) reserve_tokens: Option<Tokens>,
+    pub(super) counter: Option<String>,
+    pub(super) agent: Option<String>,
+    pub(super) format: Dialect,
+    /// Text, or text blocks as Anthropic has them.
+    #[serde(borrow)]
+    pub(super) system_prompt: Option<&'a RawValue>,
+    /// Tool schemas, in whatever shape the provider takes them.
+    #[serde(borrow)]
+    pub(super) tools: Option<&'a RawValue>,
+    pub(super) session_file: Option<PathBuf>,
+    pub(super) config: Option<Value>,
+}
+
+/// Messages of `append` and `sync`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Messages<'a> {
+    #[serde(rename = "sessionId")]
+    pub(super) _session_id: String,
+    #[serde(borrow)]
+    pub(super) messages: Vec<&'a RawValue>,
+    pub(super) ids: Option<Vec<Option<String>>>,
+    #[serde(default)]
+    pub(super) is_heartbeat: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Assemble {
+    #[serde(rename = "sessionId")]
+    pub(super) _session_id: String,
+    /// The user's message that the host will add itself.
+    pub(super) prompt: Option<String>,
+    /// Its size, where the host would rather say that.
+    pub(super) pending_tokens: Option<Tokens>,
+    pub(super) now: Option<i64>,
+    pub(super) format: Option<Dialect>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Compact {
+    #[serde(rename = "sessionId")]
+    pub(super) _session_id: String,
+    #[serde(default)]
+    pub(super) force: bool,
+    pub(super) token_budget: Option<Tokens>,
+    pub(super) custom_instructions: Option<String>,
+    #[serde(default)]
+    pub(super) summary_instructions: SummaryInstructions,
+    pub(super) trigger: Option<CompactionTrigger>,
+    pub(super) attempt: Option<u32>,
+    pub(super) max_attempts: Option<u32>,
+    pub(super) now: Option<i64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Usage {
+    #[serde(rename = "sessionId")]
+    pub(super) _session_id: String,
+    /// What the provider counted for the last request: all of its input, cached or not.
+    pub(super) prompt_tokens: u64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct CommitTurn {
+    #[serde(rename = "sessionId")]
+    pub(super) _session_id: String,
+    pub(super) advancement_key: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Spawn {
+    pub(super) session_id: String,
+    /// The session that starts it; this one if absent.
+    pub(super) parent_session_key: Option<String>,
+    pub(super) child_session_key: String,
+    pub(super) ttl_ms: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct SubagentEnded {
+    #[serde(rename = "sessionId")]
+    pub(super) _session_id: String,
+    pub(super) child_session_key: String,
+    pub(super) reason: SubagentEnd,
+}
+
+/// `after_turn`, `maintain`, `status`, `close`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct OfSession {
+    #[serde(rename = "sessionId")]
+    pub(super) _session_id: String,
+}

@@ -1,0 +1,100 @@
+//! Making a view anew, from what is kept of a session.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use ctx_core::{
+    Compacted, ContextView, Entry, EntryId, Message, NodeState, Projection, ProjectionKey, RawJson,
+    Result, Role, TokenLedger,
+};
+
+use super::history::History;
+
+/// The compaction that is in force.
+#[derive(Debug)]
+pub(super) struct InForce {
+    /// The entry of the summary.
+    id: EntryId,
+    compacted: Compacted,
+    /// Where the first message stands that it keeps.
+    first_kept: usize,
+    /// Messages before it that stay: instructions, what is pinned, the newest message of the user.
+    staying: HashSet<EntryId>,
+}
+
+impl InForce {
+    /// What `view` holds of a compaction that was just made in it.
+    pub(super) fn of(view: &ContextView, history: &History, compacted: Compacted) -> Option<Self> {
+        // An engine may keep from a message on that is its own: the next one of the host counts.
+        let kept = &compacted.first_kept_entry_id;
+        let live = view.nodes().iter().filter(|node| node.is_live());
+        let mut kept = live.map(|node| node.entry().id()).skip_while(|id| *id != kept);
+        let first_kept = kept.find_map(|id| history.position(id))?;
+        let is_summary = |node: &&ctx_core::Node| {
+            *node.role() == Role::CompactionSummary && node.state() == NodeState::Inserted
+        };
+        let summary = view.nodes().iter().filter(|n| n.is_live()).find(is_summary);
+        let id = summary.map_or_else(|| "".into(), |node| node.entry().id().clone());
+        let before = view.nodes().iter().filter(|node| node.is_live());
+        let staying = before
+            .map(|node| node.entry().id())
+            .filter(|id| history.position(id).is_some_and(|at| at < first_kept))
+            .cloned()
+            .collect();
+        Some(Self { id, compacted, first_kept, staying })
+    }
+
+    /// The entry of the summary, where there is one.
+    pub(super) fn summary_id(&self) -> Option<&EntryId> {
+        (!self.id.is_empty()).then_some(&self.id)
+    }
+
+    /// Whether it still stands for the beginning of a history of which so many messages are as they
+    /// were.
+    pub(super) fn covers(&self, common: usize, history: &History) -> bool {
+        self.first_kept <= common && self.first_kept < history.len()
+    }
+
+    fn summary(&self) -> Option<Arc<Entry>> {
+        if self.compacted.summary.is_empty() {
+            return None;
+        }
+        let text = self.compacted.summary.clone();
+        let mut summary = Message::text(Role::CompactionSummary, text);
+        summary.meta.tokens_before = Some(self.compacted.tokens_before.get());
+        let details = self.compacted.details.as_ref();
+        summary.meta.details = details.map(|details| RawJson::from_text(details.to_string()));
+        Some(Arc::new(Entry::held(self.id.clone(), summary)))
+    }
+}
+
+/// A view of `history` as it would be if it had been kept: with the forms that were sent, and the
+/// compaction in force.
+pub(super) fn rebuilt(
+    ledger: &TokenLedger,
+    history: &History,
+    forms: &HashMap<ProjectionKey, Projection>,
+    in_force: Option<&InForce>,
+) -> Result<ContextView> {
+    let mut view = ContextView::new(ledger.clone()).with_projections(forms.values().cloned());
+    let mut from = 0;
+    if let Some(in_force) = in_force {
+        let mut summary = in_force.summary();
+        from = in_force.first_kept.min(history.len());
+        for item in &history.items()[..from] {
+            if in_force.staying.contains(item.entry.id()) {
+                view.append(item.entry.clone())?;
+            } else if let Some(summary) = summary.take() {
+                // It stands where the first message stood that it replaces.
+                view.append(summary)?;
+            }
+        }
+        if let Some(summary) = summary {
+            view.append(summary)?;
+        }
+    }
+    for item in &history.items()[from..] {
+        view.append(item.entry.clone())?;
+    }
+    Ok(view)
+}
