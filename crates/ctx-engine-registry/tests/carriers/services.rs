@@ -91,7 +91,7 @@ impl Timer for NoClock {
         Duration::ZERO
     }
     async fn sleep(&self, _: Duration) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
