@@ -1,5 +1,6 @@
 //! The conformance suite: what every context engine is held against, built in or foreign.
 //!
+//! An engine that is built in is given as a function that makes one; any other as a [`Plugin`].
 //! [`check`] starts the engine anew for each case, drives it as a host does, and says of each case
 //! whether it passed, failed and why, or was skipped and why. [`Level::Core`] is what a minimal
 //! engine can pass; [`Level::Full`] adds what an engine does that keeps state and compacts. All
@@ -22,6 +23,7 @@ mod cases;
 mod host;
 mod laws;
 mod lazy;
+mod plugin;
 mod reading;
 mod report;
 mod run;
@@ -29,6 +31,7 @@ mod sitting;
 mod stop;
 
 pub use host::{HastyTimer, HeldStore};
+pub use plugin::Plugin;
 pub use report::{CaseReport, Outcome, Report};
 pub use run::{Options, Start, cases, check, check_with};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ctx_core::{Compacted, CompactionTrigger, Entry, Tokens};
+use ctx_core::{Compacted, CompactionTrigger, Entry, LeaseState, Tokens};
 
 use super::WINDOW;
 use super::script;
@@ -31,6 +31,11 @@ pub(super) fn try_compact(
     entries: &[Arc<Entry>],
     attempt: u32,
 ) -> Result<Tried, Stop> {
+    // One that is not built in says what it does once it is up.
+    sitting.bootstrap()?;
+    if let Some(why) = leaves_it(sitting) {
+        return Ok(Tried::Declined(why));
+    }
     sitting.reopen(entries)?;
     let is_owner = sitting.running.engine.info().owns_compaction;
     let asked = sitting.compact(|mut request| {
@@ -70,6 +75,13 @@ pub(super) fn try_compact(
         "cut later or write less, or decline",
     )?;
     Ok(Tried::Compacted(Box::new(Done { said, before, after })))
+}
+
+/// Why a supervised engine is not asked to compact: its host would, in its place.
+fn leaves_it(sitting: &Sitting<'_>) -> Option<String> {
+    let health = sitting.running.engine.health()?;
+    let is_asked = matches!(health.lease, LeaseState::Granted | LeaseState::Withdrawn);
+    (!is_asked).then(|| "it does not ask for the lease".to_owned())
 }
 
 fn declined(why: &str) -> Stop {
@@ -158,6 +170,10 @@ pub(super) fn deeper(bench: &Bench) -> Verdict {
 pub(super) fn nothing(bench: &Bench) -> Verdict {
     let running = bench.engine(&bench.house(WINDOW))?;
     let mut sitting = running.session("small");
+    sitting.bootstrap()?;
+    if let Some(why) = leaves_it(&sitting) {
+        return Err(declined(&why));
+    }
     for (entries, what) in
         [(Vec::new(), "an empty session"), (script::session(4, 200), "a session of six messages")]
     {
