@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ctx_engine_registry::Trust;
+use ctx_testkit::conformance::Level;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -24,6 +25,8 @@ pub(crate) enum EnginesCommand {
     Add(AddEngine),
     /// Remove an engine that was installed by `ctx engines add`
     Remove(RemoveEngine),
+    /// Hold an engine against the conformance suite; the exit code is 1 if a case fails
+    Check(CheckEngine),
 }
 
 #[derive(Debug, Args)]
@@ -57,6 +60,41 @@ pub(crate) struct RemoveEngine {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckEngine {
+    /// An engine by its id, or a library, a program, a script, or a folder with a manifest
+    #[arg(value_name = "PATH|NAME")]
+    pub(crate) engine: PathBuf,
+    /// How much is asked of it: core, which a minimal engine can pass, or full
+    #[arg(long, value_name = "LEVEL", default_value = "core")]
+    pub(crate) level: CheckLevel,
+    /// Its id, as it says it in its `hello`, where a file is given [default: as its file is named]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Where a library runs; in-process, a crash of it ends the check
+    #[arg(long, value_name = "WHERE", default_value = "process")]
+    pub(crate) trust: TrustIn,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How much is asked of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckLevel {
+    Core,
+    Full,
+}
+
+impl From<CheckLevel> for Level {
+    fn from(level: CheckLevel) -> Self {
+        match level {
+            CheckLevel::Core => Self::Core,
+            CheckLevel::Full => Self::Full,
+        }
+    }
 }
 
 /// Where a library is to run.

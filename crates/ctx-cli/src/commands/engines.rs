@@ -1,6 +1,7 @@
 //! `ctx engines`: what there is, and installing and removing it. One subcommand a file.
 
 mod add;
+mod check;
 mod list;
 mod place;
 mod remove;
@@ -14,6 +15,7 @@ pub(crate) fn run(global: &Global, args: &Engines, out: &Out) -> anyhow::Result<
     match &args.command {
         None => list::run(global, args, out),
         Some(EnginesCommand::Add(args)) => add::run(args, out),
+        Some(EnginesCommand::Check(args)) => check::run(global, args, out),
         Some(EnginesCommand::Remove(args)) => remove::run(global, args, out),
     }
 }

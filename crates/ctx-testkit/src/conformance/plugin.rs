@@ -8,7 +8,7 @@ use ctx_core::{
     AssembleRequest, Assembled, CompactRequest, CompactResult, ContextEngine, EngineInfo, Error,
     ErrorKind, IngestRequest, IngestResult, Result,
 };
-use ctx_engine_registry::find::{Package, Search};
+use ctx_engine_registry::find::{CarriedBy, Package, Search};
 use ctx_engine_registry::{
     BuildContext, CompactionBy, Config, DEFAULT_ENGINE, EngineConfig, EngineRegistration,
     LayeredEngine, OnFailure, Registry, Slot, Trust,
@@ -117,6 +117,15 @@ impl Plugin {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// How it is carried.
+    ///
+    /// # Errors
+    ///
+    /// Why it is refused.
+    pub fn carried_by(&self, trust: Trust) -> Result<CarriedBy> {
+        Ok(self.search.find(&self.id)?.carried_by(trust))
     }
 
     /// An instance, as [`check`](super::check) asks for it. None of its code runs yet.

@@ -48,6 +48,7 @@ pub(super) fn hello(bench: &Bench) -> Verdict {
         )?;
     }
     let second = bench.engine(&bench.house(WINDOW))?;
+    second.session("hello").bootstrap()?;
     ensure(
         *second.engine.info() == info,
         || "a second instance says something else".to_owned(),

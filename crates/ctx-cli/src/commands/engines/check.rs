@@ -1,0 +1,198 @@
+//! `ctx engines check`.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use ctx_core::{ContextEngine, ErrorKind};
+use ctx_engine_registry::find::{CarriedBy, Search};
+use ctx_engine_registry::{BuildContext, Config, Plugins, Registry};
+use ctx_testkit::conformance::{
+    CaseReport, Level, Options, Outcome, Plugin, Report, Start, cases, check_with,
+};
+use serde::Serialize;
+
+use crate::args::{CheckEngine, Global};
+use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
+use crate::setup;
+use crate::words::{counted, harmless};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Checked<'a> {
+    /// Whether no case failed.
+    ok: bool,
+    engine: Engine<'a>,
+    level: Level,
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+    rows: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Engine<'a> {
+    id: &'a str,
+    /// Null if it did not start.
+    name: Option<&'a str>,
+    version: Option<&'a str>,
+    carrier: &'static str,
+    /// Whether it asks for the lease on compaction.
+    owns_compaction: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'static str,
+    level: Level,
+    about: &'static str,
+    /// `passed`, `failed` or `skipped`.
+    result: &'static str,
+    /// Why it failed or was skipped.
+    reason: Option<&'a str>,
+    hint: Option<&'a str>,
+    /// What was measured.
+    note: Option<&'a str>,
+}
+
+pub(super) fn run(global: &Global, args: &CheckEngine, out: &Out) -> anyhow::Result<ExitCode> {
+    let config = setup::config(global)?;
+    let subject = Subject::named(args, &config)?;
+    let options = Options::new(args.level.into());
+    let bar = out.progress("checking", cases(args.level.into()).count());
+    let (id, carrier) = (subject.id().to_owned(), subject.carrier());
+    let start = move |start: &Start| subject.start(start);
+    let report = check_with(start, &options, |_| bar.inc(1));
+    bar.finish_and_clear();
+    if args.json {
+        out.json(&checked(&report, &id, carrier))?;
+    } else {
+        print(&report, &id, carrier, out)?;
+    }
+    Ok(if report.is_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What is checked.
+enum Subject {
+    Builtin { id: String, config: Box<Config> },
+    Plugin { plugin: Box<Plugin>, carrier: CarriedBy },
+}
+
+impl Subject {
+    /// A built-in or installed engine by its id, or one by the path of its file or folder. A name
+    /// without a separator is taken for a path only where no engine has it.
+    fn named(args: &CheckEngine, config: &Config) -> anyhow::Result<Self> {
+        let name = args.engine.to_string_lossy();
+        let is_path = args.engine.components().count() > 1
+            || args.engine.is_absolute()
+            || name.starts_with('.')
+            || name.ends_with(std::path::is_separator);
+        let registry = Registry::collect()?.with_search(Search::from_env());
+        if !is_path && registry.engines().any(|engine| engine.id == name) {
+            return Ok(Self::Builtin { id: name.into_owned(), config: Box::new(config.clone()) });
+        }
+        let plugins: Plugins = config.section()?;
+        let found = if is_path { None } else { Some(registry.find_engine(&name)) };
+        let plugin = match found {
+            Some(Ok(_)) => Plugin::installed(&name, registry.search().clone())?,
+            Some(Err(error)) if !is_missing(&error, &args.engine) => return Err(error.into()),
+            _ => Plugin::read(&args.engine, args.name.as_deref())?,
+        };
+        let mut settings = plugins.engine(plugin.id());
+        // A check is no turn of a session: what the configuration trusts is for those.
+        settings.trust = args.trust.into();
+        let carrier = plugin.carried_by(settings.trust)?;
+        let plugin = Box::new(plugin.with_settings(settings));
+        Ok(Self::Plugin { plugin, carrier })
+    }
+
+    fn id(&self) -> &str {
+        match self {
+            Self::Builtin { id, .. } => id,
+            Self::Plugin { plugin, .. } => plugin.id(),
+        }
+    }
+
+    fn carrier(&self) -> &'static str {
+        match self {
+            Self::Builtin { .. } => CarriedBy::Builtin.name(),
+            Self::Plugin { carrier, .. } => carrier.name(),
+        }
+    }
+
+    fn start(&self, start: &Start) -> ctx_core::Result<Arc<dyn ContextEngine>> {
+        let (id, config) = match self {
+            Self::Plugin { plugin, .. } => return plugin.start(start),
+            Self::Builtin { id, config } => (id, config),
+        };
+        let registry = Registry::collect()?;
+        let (services, window) = (&start.services, start.window.into());
+        let context = BuildContext { config, services, window, registry: &registry };
+        registry.build_engine(Some(id), &context)
+    }
+}
+
+/// Whether no engine has the name, but a file or folder does.
+fn is_missing(error: &ctx_core::Error, path: &Path) -> bool {
+    error.kind() == ErrorKind::NotFound && path.exists()
+}
+
+fn checked<'a>(report: &'a Report, id: &'a str, carrier: &'static str) -> Checked<'a> {
+    let info = report.engine.as_ref();
+    Checked {
+        ok: report.is_passed(),
+        engine: Engine {
+            id,
+            name: info.map(|info| &*info.name),
+            version: info.map(|info| &*info.version),
+            carrier,
+            owns_compaction: info.map(|info| info.owns_compaction),
+        },
+        level: report.level,
+        passed: report.count("passed"),
+        failed: report.count("failed"),
+        skipped: report.count("skipped"),
+        rows: report.cases.iter().map(row).collect(),
+    }
+}
+
+fn row(case: &CaseReport) -> Row<'_> {
+    let (reason, hint, note) = match &case.outcome {
+        Outcome::Passed { note } => (None, None, note.as_deref()),
+        Outcome::Failed { reason, hint } => (Some(reason.as_str()), Some(hint.as_str()), None),
+        Outcome::Skipped { reason } => (Some(reason.as_str()), None, None),
+    };
+    let CaseReport { name, level, about, .. } = *case;
+    Row { name, level, about, result: case.result(), reason, hint, note }
+}
+
+fn print(report: &Report, id: &str, carrier: &str, out: &Out) -> anyhow::Result<()> {
+    let version = report.engine.as_ref().map(|info| harmless(&info.version)).unwrap_or_default();
+    let level = report.level.name();
+    out.line(format!(
+        "{BOLD}{}{BOLD:#} {version} {DIM}({carrier}, level {level}){DIM:#}",
+        harmless(id)
+    ))?;
+    let rows = report.cases.iter().map(row).map(|row| {
+        let style = match row.result {
+            "passed" => GREEN,
+            "failed" => RED,
+            _ => YELLOW,
+        };
+        let said = row.reason.or(row.note).unwrap_or_default();
+        Vec::<Cell>::from([row.name.into(), Cell::styled(row.result, style), said.into()])
+    });
+    out.line(table(&["case", "result", "reason"], rows.collect(), 0))?;
+    for (case, hint) in report.cases.iter().filter_map(|case| Some((case, row(case).hint?))) {
+        out.line(format!("{GREEN}hint:{GREEN:#} {}: {}", case.name, harmless(hint)))?;
+    }
+    let (passed, failed) = (report.count("passed"), report.count("failed"));
+    let skipped = report.count("skipped");
+    let of = counted(report.cases.len(), "case");
+    let style = if failed == 0 { GREEN } else { RED };
+    out.line(format!(
+        "\n{style}{passed} passed{style:#}, {failed} failed, {skipped} skipped of {of}"
+    ))?;
+    Ok(())
+}
