@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ctx_engine_sdk::protocol::{SubagentReason, verb};
 use ctx_engine_sdk::{
-    Assembled, Bootstrap, Bootstrapped, Compact, CompactResult, Engine, Error, Hello, Host, Info,
+    Assembled, Bootstrap, Bootstrapped, Compact, CompactResult, Engine, Hello, Host, Info, Plan,
     Result, Session, SubagentEnded, SubagentSpawn, TurnStatus,
 };
 
@@ -13,7 +13,7 @@ use crate::config::{Config, Sizes};
 use crate::fold::{Fold, Rest};
 use crate::said::clip;
 use crate::store;
-use crate::tree::Tree;
+use crate::tree::{Parked, Tree};
 use crate::write::Writer;
 
 /// What a subagent is told of the session that started it, in bytes.
@@ -62,16 +62,23 @@ impl Engine for Lossless {
         let config = self.config;
         let tree = self.tree(session.id(), host)?;
         let sizes = config.sizes(session.budget().messages);
-        let known = tree.top.clone();
+        let known = (tree.top.clone(), tree.parked.clone());
         let mut fold = Fold::of(tree, session.rows());
         let mut writer = Writer::new(session.id(), host, config.model_calls, None);
         let result = fold_what_is_over(tree, &mut fold, &config, &sizes, &mut writer);
         // Also what was done before a cancel needs not be done again.
         tree.top = fold.top();
-        if tree.top != known {
+        if let Ok(Room::None) = result {
+            let first = session.rows().iter().find(|row| row.keep && row.role != "system");
+            let before = first.map(|row| row.id.clone()).unwrap_or_default();
+            tree.parked = Some(Parked { before, top: tree.top.clone() });
+        }
+        if (&tree.top, &tree.parked) != (&known.0, &known.1) {
             store::save_head(session.id(), tree, host)?;
         }
-        result?;
+        if result? == Room::None {
+            return Ok(what_must_stay(session));
+        }
         let inherited = usize::try_from(sizes.room / 8 * 3).unwrap_or(usize::MAX);
         Ok(Assembled {
             plan: fold.plan(tree),
@@ -163,6 +170,24 @@ impl Engine for Lossless {
     }
 }
 
+/// Whether what goes out fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    Enough,
+    None,
+}
+
+/// Nothing but the rows that must stay, which the host trims if they do not fit. The summaries of
+/// the others are in the tree, and go out again when there is room for them.
+fn what_must_stay(session: &Session) -> Assembled {
+    let (stay, go): (Vec<_>, Vec<_>) = session.rows().iter().partition(|row| row.keep);
+    let plan = Plan::drop(go.iter().map(|row| row.id.as_str()));
+    Assembled {
+        estimated_tokens: Some(stay.iter().map(|row| row.tokens).sum()),
+        ..plan.because("what must stay leaves no room for summaries").into()
+    }
+}
+
 /// Folds if more than the threshold would go out.
 fn fold_what_is_over(
     tree: &mut Tree,
@@ -170,27 +195,22 @@ fn fold_what_is_over(
     config: &Config,
     sizes: &Sizes,
     writer: &mut Writer<'_, '_>,
-) -> Result<()> {
+) -> Result<Room> {
     let fanout = config.fanout;
     fold.merge_levels(tree, sizes, fanout, writer)?;
     if fold.tokens(tree) <= sizes.threshold {
-        return Ok(());
+        return Ok(Room::Enough);
     }
     let until = fold.tail(sizes.tail);
     fold.fold(tree, until, Rest::Stays, sizes, fanout, writer)?;
     fold.merge_until(tree, sizes.summaries, sizes, fanout, writer)?;
     if fold.tokens(tree) <= sizes.room {
-        return Ok(());
+        return Ok(Room::Enough);
     }
     // The tail alone is too large: it is folded as well, but for what must stay.
     fold.fold(tree, usize::MAX, Rest::Leaf, sizes, fanout, writer)?;
     let over = fold.tokens(tree).saturating_sub(sizes.room);
     let left = fold.summaries(tree).saturating_sub(over);
     fold.merge_until(tree, left, sizes, fanout, writer)?;
-    if fold.tokens(tree) > sizes.room {
-        // To drop what nothing stands for is not for this engine.
-        return Err(Error::failed("what must stay leaves no room for summaries")
-            .hint("unpin messages, or choose a model with a larger window"));
-    }
-    Ok(())
+    Ok(if fold.tokens(tree) > sizes.room { Room::None } else { Room::Enough })
 }

@@ -9,13 +9,15 @@ use ctx_engine_sdk::protocol::service;
 use ctx_engine_sdk::{Host, LogLevel, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::tree::{Node, Tree};
+use crate::tree::{Node, Parked, Tree};
 
 /// What is stored of a session beside its summaries.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Head {
     top: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parked: Option<Parked>,
     committed: VecDeque<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<String>,
@@ -39,7 +41,8 @@ pub(crate) fn load(session: &str, host: &mut Host<'_>) -> Result<Tree> {
             tree.nodes.insert(id, node);
         }
     }
-    (tree.top, tree.committed, tree.origin) = (head.top, head.committed, head.origin);
+    (tree.top, tree.parked) = (head.top, head.parked);
+    (tree.committed, tree.origin) = (head.committed, head.origin);
     Ok(tree)
 }
 
@@ -56,6 +59,7 @@ pub(crate) fn save_head(session: &str, tree: &Tree, host: &mut Host<'_>) -> Resu
     if host.offers(service::PUT) {
         let head = Head {
             top: tree.top.clone(),
+            parked: tree.parked.clone(),
             committed: tree.committed.clone(),
             origin: tree.origin.clone(),
         };

@@ -80,6 +80,17 @@ pub(crate) enum Standing {
     Compacted,
 }
 
+/// Summaries that had no room beside what must stay. They are not among the rows, and nothing they
+/// stand for is; yet the branch is theirs, as long as the row is there that they stood before.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Parked {
+    /// The row.
+    pub(crate) before: String,
+    /// The summaries.
+    pub(crate) top: Vec<String>,
+}
+
 /// All summaries of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tree {
@@ -87,6 +98,8 @@ pub(crate) struct Tree {
     pub(crate) nodes: HashMap<String, Node>,
     /// Those that no other stands for, oldest first.
     pub(crate) top: Vec<String>,
+    /// Those that wait for room.
+    pub(crate) parked: Option<Parked>,
     /// The newest keys of committed turns.
     pub(crate) committed: VecDeque<String>,
     /// What the session that started this one said, where it is a subagent's.
@@ -118,6 +131,7 @@ impl Tree {
         let mut placed = Vec::new();
         let mut open: Vec<String> = self.top.iter().rev().cloned().collect();
         let mut seen = HashSet::new();
+        let parked = self.parked(&index);
         while let Some(id) = open.pop() {
             if !seen.insert(id.clone()) {
                 continue;
@@ -127,6 +141,12 @@ impl Tree {
             let found = found.or_else(|| {
                 let at = self.originals(&id, |entry| index.get(entry).copied())?;
                 Some((at, Standing::Originals))
+            });
+            let found = found.or_else(|| {
+                let (at, waiting) = parked.as_ref()?;
+                let leaves = self.leaves(&id)?;
+                let all = leaves.iter().all(|leaf| waiting.contains(&leaf.id));
+                all.then_some((*at, Standing::Originals))
             });
             match (found, self.nodes.get(&id)) {
                 (Some((at, standing)), Some(_)) => placed.push(Placed { id, at, standing }),
@@ -144,6 +164,14 @@ impl Tree {
         placed.sort_by_key(|placed| placed.at);
         self.top = placed.iter().map(|placed| placed.id.clone()).collect();
         placed
+    }
+
+    /// The leaves that wait for room, and the row they stood before.
+    fn parked(&self, index: &HashMap<&str, usize>) -> Option<(usize, HashSet<String>)> {
+        let parked = self.parked.as_ref()?;
+        let at = *index.get(parked.before.as_str())?;
+        let leaves = parked.top.iter().filter_map(|id| self.leaves(id)).flatten();
+        Some((at, leaves.map(|leaf| leaf.id.clone()).collect()))
     }
 
     /// The first of all originals of a summary, if all are there.

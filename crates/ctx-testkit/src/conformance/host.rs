@@ -16,11 +16,12 @@ use ctx_core::{Result, Store, Timer};
 pub struct HeldStore(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);
 
 impl HeldStore {
-    /// All that is in it. A store has no way to remove a key: what is empty is gone.
+    /// All that is in it. A store has no way to remove a key: a value that is empty, or the `null`
+    /// of an engine that speaks JSON, is one that is gone.
     #[must_use]
     pub fn snapshot(&self) -> BTreeMap<String, Vec<u8>> {
         let values = self.values();
-        let full = values.iter().filter(|(_, value)| !value.is_empty());
+        let full = values.iter().filter(|(_, value)| !matches!(&value[..], b"" | b"null"));
         full.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 

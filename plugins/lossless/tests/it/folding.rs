@@ -123,7 +123,7 @@ fn a_model_writes_where_there_is_one_and_its_inventions_are_left_out() {
 }
 
 #[test]
-fn a_newest_group_that_is_too_large_is_folded_and_what_is_pinned_over_and_over_is_told() {
+fn a_newest_group_that_is_too_large_is_folded() {
     let mut driven = Driven::up(&json!({}));
     driven.rows = session(400);
     let large = "a line of a log\n".repeat(4_000);
@@ -134,13 +134,33 @@ fn a_newest_group_that_is_too_large_is_folded_and_what_is_pinned_over_and_over_i
     assert!(driven.tokens() <= 8_000, "{} tokens", driven.tokens());
     let reached = driven.in_reach();
     assert!(session(400).iter().all(|row| reached.contains(id(row))));
+}
+
+#[test]
+fn where_what_must_stay_leaves_no_room_it_goes_out_alone_and_the_rest_comes_back() {
+    let mut driven = Driven::up(&json!({}));
+    driven.rows = session(400);
+    let large = "a line of a log\n".repeat(4_000);
+    driven.rows[399]["tokens"] = json!(measure(&large));
+    driven.rows[399]["keep"] = json!(true);
+    let answer = driven.assemble(8_000);
+    driven.carry_out(&answer);
+    let left: Vec<_> = driven.rows.iter().map(id).collect();
+    assert_eq!(left, [id(&session(400)[399])]);
+
+    // Asked again, by another process, it says the same; then the host has trimmed what stays.
+    driven.restart(&json!({}));
+    let answer = driven.assemble(8_000);
+    assert!(answer["drop"].is_null() && answer["insert"].is_null(), "{answer}");
+    driven.rows[0]["tokens"] = json!(100);
+    let answer = driven.assemble(8_000);
+    driven.carry_out(&answer);
+    let reached = driven.in_reach();
+    assert!(session(400).iter().all(|row| reached.contains(id(row))));
+    assert!(driven.tokens() <= 8_000, "{} tokens", driven.tokens());
 
     driven.rows = session(400);
     driven.rows.iter_mut().for_each(|row| row["keep"] = json!(true));
-    let params = driven.told(8_000);
-    let call = json!({"id": 9, "verb": "assemble", "params": params}).to_string();
-    let never = AtomicBool::new(false);
-    let answer = driven.driver.answer(call.as_bytes(), &mut driven.services, &never);
-    let answer: Value = serde_json::from_slice(&answer).unwrap();
-    assert!(answer["error"]["message"].as_str().unwrap().contains("must stay"), "{answer}");
+    let answer = driven.assemble(8_000);
+    assert!(answer["drop"].is_null() && answer["insert"].is_null(), "{answer}");
 }
