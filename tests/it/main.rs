@@ -1,3 +1,4 @@
 //! What crosses crates.
 
 mod architecture;
+mod engines;

@@ -6,6 +6,7 @@ mod commands;
 mod compaction;
 mod engine_host;
 mod engines;
+mod engines_check;
 mod eval;
 mod formats;
 mod hostile;

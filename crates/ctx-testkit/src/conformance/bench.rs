@@ -137,7 +137,12 @@ impl<'b> Running<'b> {
     ) -> Result<T> {
         self.bench.doing.state().verb = Some(verb);
         let answer = self.bench.runtime.block_on(work);
-        self.bench.doing.state().has_answered |= answer.is_ok();
+        if answer.is_ok() {
+            let mut doing = self.bench.doing.state();
+            // An engine that is not built in says who it is once it is up.
+            doing.engine = Some(self.engine.info().clone());
+            doing.has_answered = true;
+        }
         answer
     }
 

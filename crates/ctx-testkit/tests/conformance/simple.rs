@@ -149,7 +149,7 @@ impl Simple {
                 return Err(Error::new(ErrorKind::InvalidInput, "there is nothing to assemble"));
             }
             Fault::PanicsOverLargeMessages => {
-                let large = view.nodes().iter().any(|node| node.tokens() > Tokens(50_000));
+                let large = view.nodes().iter().any(|node| node.tokens() > Tokens(140_000));
                 assert!(!large, "attempt to subtract with overflow");
             }
             Fault::MakesAViewOfItsOwn => return copy(&view, |_| true),

@@ -13,6 +13,7 @@ use ctx_testkit::conformance::{
 use serde::Serialize;
 
 use crate::args::{CheckEngine, Global};
+use crate::failure::misuse;
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::setup;
 use crate::words::{counted, harmless};
@@ -96,7 +97,13 @@ impl Subject {
         let found = if is_path { None } else { Some(registry.find_engine(&name)) };
         let plugin = match found {
             Some(Ok(_)) => Plugin::installed(&name, registry.search().clone())?,
-            Some(Err(error)) if !is_missing(&error, &args.engine) => return Err(error.into()),
+            Some(Err(error)) if !is_missing(&error, &args.engine) => {
+                return Err(if error.kind() == ErrorKind::NotFound {
+                    misuse(error.hint("give one of the known ids, or a path such as ./engine.py"))
+                } else {
+                    error.into()
+                });
+            }
             _ => Plugin::read(&args.engine, args.name.as_deref())?,
         };
         let mut settings = plugins.engine(plugin.id());

@@ -36,6 +36,18 @@ pub(super) fn answers_fit(bench: &Bench) -> Verdict {
                 requests += 1;
             }
         }
+        // Texts of which no two fit: who counts messages instead of tokens keeps too many.
+        let mut sitting = running.session("pasted");
+        let text = "a line of what was pasted\n".repeat(window as usize / 26 * 9 / 5);
+        for n in 0..6 {
+            sitting.say(script::ask(format!("what is wrong with this?\n{text}")))?;
+            sitting.assemble()?;
+            laws::fits(&sitting.view, || format!("pasted text {n}, window {window}"))?;
+            sitting.finish()?;
+            sitting.say(script::answer("nothing"))?;
+            sitting.end_turn()?;
+            requests += 1;
+        }
         let mut sitting = running.session("growing");
         for n in 0..30 {
             for message in script::turn(n, 6_000) {

@@ -93,8 +93,6 @@ pub(super) fn compaction(bench: &Bench) -> Verdict {
     let running = bench.engine(&house)?;
     let mut sitting = running.session("s");
     let entries = script::session(160, 60_000);
-    sitting.reopen(&entries)?;
-    sitting.request()?;
     let done = match try_compact(&mut sitting, &entries, 1)? {
         Tried::Declined(why) => return Err(declined(&why)),
         Tried::Compacted(done) => done,

@@ -1,0 +1,77 @@
+//! `ctx engines check`: what passes, what fails, and the exit codes of both.
+
+use serde_json::Value;
+
+use crate::support::{Room, text};
+
+/// An engine of the shell: it says hello, and then that it keeps the last four messages.
+const KEEPS_FOUR: &str = r#"#!/bin/sh
+while read -r line; do
+  rest=${line#*\"id\":}
+  id=${rest%%[!0-9]*}
+  case $line in
+    *'"verb":"hello"'*)
+      ok='{"protocol":"1.0","id":"four","name":"Four","version":"0.1.0"}' ;;
+    *'"verb":"assemble"'*) ok='{"keepLast":4}' ;;
+    *) ok='{}' ;;
+  esac
+  echo "{\"id\":$id,\"ok\":$ok}"
+done
+"#;
+
+#[test]
+fn the_default_engine_passes_and_the_report_says_what_was_asked() {
+    let report = Room::new().json(&["engines", "check", "legacy"]);
+    assert_eq!((&report["ok"], &report["failed"]), (&true.into(), &0.into()), "{report}");
+    assert_eq!(report["engine"]["carrier"], "builtin");
+    assert_eq!(report["level"], "core");
+    let rows = report["rows"].as_array().expect("rows");
+    assert!(rows.iter().all(|row| row["level"] == "core"), "{report}");
+    let keys: Vec<_> = rows[0].as_object().expect("a row").keys().cloned().collect();
+    assert_eq!(keys, ["name", "level", "about", "result", "reason", "hint", "note"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_script_is_checked_where_it_stands_and_its_failures_are_told() {
+    let room = Room::new();
+    let script = room.write("build/four.sh", KEEPS_FOUR);
+    let before = room.files();
+    let ran = room.ctx(&["engines", "check", text(&script), "--json"]);
+    let report: Value = serde_json::from_str(&ran.stdout).expect(&ran.stderr);
+    assert_eq!(report["engine"]["id"], "four");
+    assert_eq!(report["engine"]["carrier"], "process");
+    let rows = report["rows"].as_array().expect("rows");
+    let result = |name: &str| rows.iter().find(|row| row["name"] == name).expect(name).clone();
+    assert_eq!(result("hello")["note"], "four 0.1.0");
+    // Four messages may be larger than any window: that is what it gets wrong.
+    assert_eq!(ran.code, Some(1), "{report}");
+    let fit = result("answers-fit");
+    assert_eq!(fit["result"], "failed", "{report}");
+    assert!(fit["reason"].as_str().expect("a reason").contains("over-budget"), "{fit}");
+    assert!(fit["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{fit}");
+    assert_eq!(room.files(), before, "nothing is installed");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_program_that_is_no_engine_fails_once_in_a_table_with_a_summary() {
+    let room = Room::new();
+    let script = room.write("mute.sh", "#!/bin/sh\nexit 3\n");
+    let ran = room.ctx(&["engines", "check", text(&script)]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stdout.contains("fault: crashed"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\nhint: hello: "), "{}", ran.stdout);
+    let summary = ran.stdout.lines().last().expect("a line");
+    assert!(summary.starts_with("0 passed, 1 failed, 16 skipped"), "{summary}");
+}
+
+#[test]
+fn what_is_no_engine_is_refused_before_anything_runs() {
+    let room = Room::new();
+    room.misused(&["engines", "check", "nobody"], "no context engine 'nobody'");
+    let missing = room.path("missing.so");
+    room.refused(&["engines", "check", text(&missing)], "missing.so");
+    let prose = room.write("prose.so", "this is no library");
+    room.refused(&["engines", "check", text(&prose)], "prose.so");
+}

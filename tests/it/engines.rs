@@ -1,0 +1,166 @@
+//! The plugins of this workspace against the conformance suite.
+//!
+//! Libraries that behave run inside of the test; what misbehaves runs in a process of its own.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+use ctx_engine_registry::find::Search;
+use ctx_engine_registry::{Deadlines, EngineConfig, Trust};
+use ctx_testkit::conformance::{Level, Options, Outcome, Plugin, Report, check};
+use serde_json::json;
+
+/// The folder of the plugins, built once.
+fn plugins() -> Search {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let built = Command::new(&cargo)
+            .args(["run", "--quiet", "--package", "xtask", "--", "plugins"])
+            .current_dir(root)
+            .status()
+            .expect("cargo runs");
+        assert!(built.success(), "the plugins are not built");
+        let metadata = cargo_metadata::MetadataCommand::new()
+            .current_dir(root)
+            .no_deps()
+            .exec()
+            .expect("cargo metadata runs");
+        metadata.target_directory.join("plugins").into_std_path_buf()
+    });
+    Search::default().with_list(folder.as_os_str())
+}
+
+fn plugin(name: &str) -> Plugin {
+    Plugin::installed(name, plugins()).expect("it is there and in order")
+}
+
+/// Memory is that of this program and all it started: who fills it on purpose does so alone.
+static MEMORY: RwLock<()> = RwLock::new(());
+
+/// Holds a plugin against the whole suite; it may leave compaction to its host.
+#[track_caller]
+fn passes(name: &str, trust: Trust, skipped: usize) {
+    let _guard = MEMORY.read().unwrap_or_else(PoisonError::into_inner);
+    let plugin = plugin(name).with_trust(trust);
+    let report = check(move |start| plugin.start(start), &Options::new(Level::Full));
+    assert!(report.is_passed(), "{name}\n{report}");
+    let unknown = usize::from(!cfg!(target_os = "linux"));
+    assert_eq!(report.count("skipped"), skipped + unknown, "{name}\n{report}");
+}
+
+/// Cases of compaction, which most engines leave to their host.
+const COMPACTION: usize = 3;
+
+#[test]
+fn sliding_window_passes_as_a_library_and_as_a_process() {
+    passes("sliding-window", Trust::InProcess, COMPACTION);
+    passes("sliding-window-process", Trust::Process, COMPACTION);
+}
+
+#[test]
+fn lossless_passes_all_of_it_as_a_library_and_as_a_process() {
+    passes("lossless", Trust::InProcess, 0);
+    passes("lossless-process", Trust::Process, 0);
+}
+
+#[test]
+fn c_minimal_passes() {
+    passes("c-minimal", Trust::InProcess, COMPACTION);
+}
+
+#[test]
+fn python_echo_passes() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no python3 here");
+        return;
+    }
+    passes("python-echo", Trust::Process, COMPACTION);
+}
+
+/// Runs one case against chaos with a fault.
+fn chaos(fault: &str, case: &str) -> Report {
+    // A fault that never ends ends here; one that takes long has the time for it.
+    let is_endless = matches!(fault, "hang" | "slow" | "never-hello");
+    let (hello, assemble) = if is_endless { (1_000, 1_000) } else { (10_000, 60_000) };
+    let settings = EngineConfig {
+        config: json!({ "fault": fault, "ms": 3_600_000 }),
+        deadlines_ms: Deadlines { hello, assemble, ..Deadlines::default() },
+        ..EngineConfig::default()
+    };
+    let plugin = plugin("chaos-process").with_settings(settings);
+    check(move |start| plugin.start(start), &Options::new(Level::Full).only([case]))
+}
+
+/// The case fails, and the reason is told by its name.
+#[track_caller]
+fn fails(faults: &[(&str, &str, &str)]) {
+    for (fault, case, name) in faults {
+        let report = chaos(fault, case);
+        let outcome = &report.cases.first().expect("the case ran").outcome;
+        let Outcome::Failed { reason, hint } = outcome else { panic!("{fault}\n{report}") };
+        assert!(reason.contains(name), "{fault}: {reason}");
+        assert!(!hint.is_empty(), "{fault}: {reason}");
+    }
+}
+
+#[test]
+fn chaos_that_ends_or_never_ends_is_told_by_name() {
+    fails(&[
+        ("panic", "lifecycle", "fault: panicked"),
+        ("abort", "lifecycle", "fault: crashed"),
+        ("segfault", "lifecycle", "fault: crashed"),
+        ("exit", "lifecycle", "fault: crashed"),
+        ("hang", "lifecycle", "fault: deadline"),
+        ("slow", "lifecycle", "fault: deadline"),
+        ("never-hello", "hello", "fault: deadline"),
+        ("forget", "lifecycle", "fault: refused"),
+    ]);
+}
+
+#[test]
+fn chaos_that_answers_what_is_no_answer_is_told_by_name() {
+    fails(&[
+        ("garbage", "lifecycle", "fault: garbage"),
+        ("wrong-id", "lifecycle", "fault: garbage"),
+        ("stdout-noise", "lifecycle", "fault: garbage"),
+        ("huge-answer", "lifecycle", "fault: too-large"),
+        ("bad-message", "lifecycle", "rejection: malformed"),
+        ("unknown-row", "lifecycle", "rejection: unknown-id"),
+    ]);
+}
+
+#[test]
+fn chaos_that_breaks_the_session_is_told_by_name() {
+    fails(&[
+        ("drop-system-prompt", "must-stay", "rejection: protected-dropped"),
+        ("drop-pinned", "must-stay", "rejection: protected-dropped"),
+        ("split-pair", "pairs", "rejection: group-split"),
+        ("too-big", "answers-fit", "rejection: over-budget"),
+        ("lie-about-tokens", "token-honesty", "estimate is off"),
+        ("compact-nothing", "compaction", "rejection: not-smaller"),
+        ("compact-unknown-entry", "compaction", "rejection: unknown-id"),
+    ]);
+}
+
+/// It takes the memory that a process may have: the limit is the system's.
+#[test]
+#[cfg(target_os = "linux")]
+fn chaos_that_leaks_is_told_by_name() {
+    let _guard = MEMORY.write().unwrap_or_else(PoisonError::into_inner);
+    fails(&[("leak", "memory", "fault: crashed")]);
+}
+
+#[test]
+fn the_name_that_chaos_says_is_its_own() {
+    // A plugin under another name than it says is refused, not taken for another one.
+    let chaos = plugins().find("chaos-process").expect("it is there");
+    let refused = Plugin::read(chaos.path(), Some("order")).expect("a program");
+    let report = check(move |start| refused.start(start), &Options::new(Level::Core));
+    assert_eq!(report.failed().collect::<Vec<_>>(), ["hello"]);
+    assert!(report.cases[1..].iter().all(|case| case.result() == "skipped"), "{report}");
+    assert_eq!(chaos.path().file_name(), Some(OsStr::new("chaos-process")));
+}
