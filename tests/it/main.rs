@@ -1,4 +1,5 @@
 //! What crosses crates.
 
 mod architecture;
+mod engine_docs;
 mod engines;
