@@ -86,7 +86,7 @@ where
     let mut dead = false;
     for case in CASES.iter().filter(|case| options.includes(case)) {
         let outcome = if dead {
-            Outcome::Skipped { reason: "the engine does not start".to_owned() }
+            Outcome::Skipped { reason: "the engine does not start, or answer".to_owned() }
         } else {
             let ran = run(case, &start, options.deadline);
             dead = ran.is_fatal;
@@ -130,12 +130,10 @@ fn run(case: &'static Case, start: &Arc<StartEngine>, deadline: Duration) -> Ran
         Err(error) => Err(Stop::skipped(format!("no thread for this case: {error}"))),
     };
     let engine = doing.engine();
-    // Without a first answer there is nothing to hold the other cases against.
-    let is_silent = engine.is_none() || !doing.has_answered();
     let (outcome, is_fatal) = match verdict {
         Ok(note) => (Outcome::Passed { note }, false),
         Err(Stop::Failed { reason, hint, is_fatal }) => {
-            (Outcome::Failed { reason, hint }, is_fatal || is_silent)
+            (Outcome::Failed { reason, hint }, is_fatal)
         }
         Err(Stop::Skipped(reason)) => (Outcome::Skipped { reason }, false),
     };
@@ -144,10 +142,12 @@ fn run(case: &'static Case, start: &Arc<StartEngine>, deadline: Duration) -> Ran
 
 fn hangs(doing: &Doing, deadline: Duration) -> Stop {
     let seconds = deadline.as_secs_f64();
-    Stop::failed(
+    let stop = Stop::failed(
         format!("{}: no answer; the case was given {seconds} s", doing.verb()),
         "answer each call in bounded time, also where a service of the host does not answer",
-    )
+    );
+    // From one that never answered anything, nothing is to be expected in the other cases.
+    if doing.has_answered() { stop } else { stop.fatal() }
 }
 
 fn panicked(doing: &Doing, panic: &(dyn Any + Send)) -> Stop {

@@ -128,6 +128,13 @@ fn a_case_that_hangs_ends_at_its_deadline_and_names_the_verb() {
 }
 
 #[test]
+fn a_case_whose_only_call_fails_is_no_reason_to_skip_the_others() {
+    let report = check(with(Fault::RefusesSessions), &Options::new(Level::Core));
+    assert_eq!(report.count("skipped"), 0, "{report}");
+    assert!(report.failed().any(|name| name == "long-session"), "{report}");
+}
+
+#[test]
 fn a_panic_is_told_with_the_verb_it_came_from() {
     let options = Options::new(Level::Core).only(["huge-message"]);
     let report = check(with(Fault::PanicsOverLargeMessages), &options);

@@ -22,6 +22,7 @@ pub(crate) enum Fault {
     EachInstanceDiffers,
     MakesAViewOfItsOwn,
     NothingToSayIsAnError,
+    RefusesSessions,
     IngestsTwice,
     LeavesTooMuch,
     DropsResults,
@@ -147,6 +148,9 @@ impl Simple {
         match self.fault {
             Fault::NothingToSayIsAnError if view.is_empty() => {
                 return Err(Error::new(ErrorKind::InvalidInput, "there is nothing to assemble"));
+            }
+            Fault::RefusesSessions => {
+                return Err(Error::new(ErrorKind::Contract, "no session, please"));
             }
             Fault::PanicsOverLargeMessages => {
                 let large = view.nodes().iter().any(|node| node.tokens() > Tokens(140_000));
