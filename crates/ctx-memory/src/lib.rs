@@ -1,7 +1,24 @@
 //! Long-term memory: what leaves the window is archived word for word, and comes back when a later
 //! message needs it.
 //!
-//! The contract is [`ctx_core::MemoryStore`]; the archive, the search behind it and the recall layer
-//! are not here yet.
+//! ```text
+//! message --> redact --> Segment --> archive (segments.jsonl: the truth)
+//!                           |
+//!                           +--> lexical index (tantivy, and a delta that is searchable at once)
+//!                           +--> vectors (an Embedder; vectors.bin)
+//!                           +--> facts (knowledge.jsonl)
+//!
+//! query --> lexical scores, vector scores --> fuse --> hits --> block --> one user message
+//! ```
+//!
+//! A [`Segment`] is one message as it was said. Its id is made of what it holds, so the same message
+//! archived twice, by whichever process, is one segment. Everything but the two JSONL files is
+//! derived from them, and made anew where it is missing, stale or damaged.
 
 #![forbid(unsafe_code)]
+
+mod search;
+mod segment;
+
+pub use search::{Fusion, Hit, Parts, Query, SearchSettings};
+pub use segment::{Metadata, Segment, SegmentId};

@@ -1,0 +1,111 @@
+//! What the archive holds: messages, one by one.
+
+use std::fmt;
+
+use ctx_core::{Role, Timestamp};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+/// The id of a segment: the beginning of the SHA-256 of session, role and content, as a UUID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SegmentId(pub Uuid);
+
+impl SegmentId {
+    /// The id of what was said in a session by a role.
+    #[must_use]
+    pub fn of(session: &str, role: &Role, content: &str) -> Self {
+        let mut hash = Sha256::new();
+        // A length before each part, so that no part can borrow from its neighbour.
+        for part in [session, role.name(), content] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hash.finalize()[..16]);
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+}
+
+impl fmt::Display for SegmentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// A message in the archive, as a line of `segments.jsonl`. Secrets are taken out before one is made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Segment {
+    /// What makes it this one.
+    pub id: SegmentId,
+    /// Whose memory it is in.
+    pub agent_id: String,
+    /// The session it was said in.
+    pub session_id: String,
+    /// When it was said.
+    pub timestamp: Timestamp,
+    /// Who said it.
+    pub role: Role,
+    /// The speaker's name, where there are names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The text.
+    pub content: String,
+    /// Its size in tokens, by the counter of the profile.
+    pub tokens: u32,
+    /// What it is about.
+    #[serde(default)]
+    pub metadata: Metadata,
+    /// The entry of the transcript it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry_id: Option<String>,
+}
+
+/// What a segment is about, found by rules.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Metadata {
+    /// Topics, such as `database` or `testing`.
+    pub topics: Vec<String>,
+    /// Names: files, functions, URLs, people.
+    pub entities: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_made_of_session_role_and_content() {
+        let id = SegmentId::of("s", &Role::User, "hello");
+        assert_eq!(id, SegmentId::of("s", &Role::User, "hello"));
+        assert_ne!(id, SegmentId::of("t", &Role::User, "hello"));
+        assert_ne!(id, SegmentId::of("s", &Role::Assistant, "hello"));
+        assert_ne!(id, SegmentId::of("su", &Role::Other("ser".into()), "hello"));
+        assert_eq!(id.0.get_version_num(), 8);
+    }
+
+    #[test]
+    fn a_line_reads_back_as_it_was_written() {
+        let segment = Segment {
+            id: SegmentId::of("s", &Role::User, "héllo"),
+            agent_id: "main".into(),
+            session_id: "s".into(),
+            timestamp: Timestamp(1),
+            role: Role::User,
+            name: None,
+            content: "héllo".into(),
+            tokens: 2,
+            metadata: Metadata::default(),
+            entry_id: Some("e1".into()),
+        };
+        let line = serde_json::to_string(&segment).unwrap();
+        assert!(
+            line.contains(r#""sessionId":"s""#) && line.contains(r#""entryId":"e1""#),
+            "{line}"
+        );
+        assert_eq!(serde_json::from_str::<Segment>(&line).unwrap(), segment);
+    }
+}
