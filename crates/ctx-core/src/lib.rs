@@ -20,6 +20,7 @@ mod json;
 mod layer;
 mod ledger;
 mod manifest;
+mod memory;
 mod message;
 mod profile;
 mod projection;
@@ -47,12 +48,12 @@ pub use ledger::{
     Calibration, KEEP_RECENT_MAX_SHARE, MIN_MESSAGE_TOKENS, RESERVE_MAX_SHARE, TokenLedger,
 };
 pub use manifest::{Action, Component, Edit, Manifest, ManifestEntry};
+pub use memory::{MemoryStore, Passage, RecallRequest, RecalledFact, Recollection};
 pub use message::{Block, Image, Message, Meta, Role, Timestamp, Usage};
 pub use profile::{Profile, UnknownProfile};
 pub use projection::{ContentHash, Projected, Projection, ProjectionKey};
 pub use services::{
-    BlobStore, Embedder, IdSource, MemoryStore, ProjectionStore, Recalled, SequentialIds, Services,
-    Store,
+    BlobStore, Embedder, IdSource, ProjectionStore, SequentialIds, Services, Store,
 };
 pub use summary::{Summarizer, Summary, SummaryModels, SummaryRequest, Timer};
 pub use tokens::{Chars, Tokens};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 
-use crate::{Message, Projection, Result, SummaryModels, Timestamp};
+use crate::{MemoryStore, Projection, Result, SummaryModels, Timestamp};
 
 /// Small values an engine keeps between turns, by key.
 #[async_trait]
@@ -44,26 +44,6 @@ pub trait Embedder: Send + Sync {
     fn dimensions(&self) -> usize;
     /// One vector per text, in their order.
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>>;
-}
-
-/// A passage that memory brought back.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Recalled {
-    /// The text.
-    pub text: String,
-    /// How well it fits the query, 0 to 1.
-    pub score: f32,
-    /// The entry it came from, where known.
-    pub entry: Option<crate::EntryId>,
-}
-
-/// Long-term memory.
-#[async_trait]
-pub trait MemoryStore: Send + Sync {
-    /// Keeps messages word for word.
-    async fn archive(&self, messages: &[Arc<Message>]) -> Result<()>;
-    /// The best passages for a query, best first.
-    async fn recall(&self, query: &str, limit: usize) -> Result<Vec<Recalled>>;
 }
 
 /// Where ids come from. Core has no randomness of its own.

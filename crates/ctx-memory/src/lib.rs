@@ -17,8 +17,14 @@
 
 #![forbid(unsafe_code)]
 
+mod config;
+mod recall;
 mod search;
 mod segment;
+mod trim;
 
+pub use config::{Config, EmbeddingModel, Placement, RecallSettings};
+pub use recall::{Block, MIN_QUERY_CHARS, RECALLED_TAG, build, is_recalled, query_of};
 pub use search::{Fusion, Hit, Parts, Query, SearchSettings};
 pub use segment::{Metadata, Segment, SegmentId};
+pub use trim::{TrimReason, TrimRow, plan_trim};

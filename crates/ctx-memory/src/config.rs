@@ -1,0 +1,180 @@
+//! `agents.defaults.memoryContext`.
+
+use ctx_core::{Error, ErrorKind, Profile, Result, Tokens};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::SearchSettings;
+
+/// What makes vectors of texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EmbeddingModel {
+    /// Hashes of words: no model, no download.
+    #[default]
+    Hash,
+    /// A BERT-type model from a folder on this machine.
+    Transformer,
+    /// A server's `/embeddings`.
+    Http,
+}
+
+/// Where a recall block stands in the request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// Right before the newest user message. What was sent before stays as it was, earlier blocks
+    /// too, so the provider's cached prefix holds; earlier blocks go all at once, when there is a
+    /// need.
+    #[default]
+    BeforeNewest,
+    /// After system prompt and summary, one block at a time (OpenClaw's memory extension). Each new
+    /// block breaks the cached prefix at its beginning.
+    AfterSummary,
+}
+
+/// What is kept of the messages that leave the window, and when it comes back.
+///
+/// # Notes
+///
+/// Off by default. Names and numbers are those of OpenClaw's memory extension; what it does not have
+/// is under `recall` and `search`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Config {
+    /// Whether messages are archived, trimmed and recalled. Default: false.
+    pub enabled: bool,
+    /// The longest recall block, in tokens; at most a tenth of the window. Default: 4000.
+    pub hard_cap_tokens: u32,
+    /// What makes vectors. Default: `hash`.
+    pub embedding_model: EmbeddingModel,
+    /// For `transformer`: the folder with `config.json`, `tokenizer.json` and `model.safetensors`.
+    /// For `http`: the model, as `provider/name` of `models.providers`. Default: none.
+    pub embedding_source: Option<String>,
+    /// Whether secrets are masked before anything is written. Default: true.
+    pub redaction: bool,
+    /// Whether facts are taken out of what is compacted. Default: true.
+    pub knowledge_extraction: bool,
+    /// Passages that score less do not come back: 0 to 1. Default: 0.7.
+    #[schemars(range(min = 0, max = 1))]
+    pub auto_recall_min_score: f32,
+    /// This many segments at most; the oldest go. Default: 20000.
+    pub max_segments: u32,
+    /// Whether one session may recall what was said in another of the same agent. Default: false.
+    pub cross_session: bool,
+    /// Segments older than this many days go; 0 keeps them. Default: 90.
+    pub eviction_days: u32,
+    /// Trimming and the block.
+    pub recall: RecallSettings,
+    /// How scores are made and mixed.
+    pub search: SearchSettings,
+}
+
+/// Trimming and the block.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct RecallSettings {
+    /// Where the block stands. Default: `before-newest`; `after-summary` in profile
+    /// `memory-context`.
+    pub placement: Placement,
+    /// A request over the limit is trimmed down to this share of it, so that the next ones can grow
+    /// before the cached prefix breaks again. Default: 0.7; 1 in profile `memory-context`.
+    #[schemars(range(min = 0.1, max = 1))]
+    pub trim_to: f64,
+    /// This many of the last messages are never trimmed. Default: 6 (OpenClaw).
+    pub keep_recent: u32,
+    /// At most this many passages come back. Default: 20.
+    pub passages: u32,
+    /// At most this many facts come back. Default: 10 (OpenClaw).
+    pub facts: u32,
+}
+
+impl Config {
+    /// The defaults of a profile.
+    #[must_use]
+    pub fn for_profile(profile: Profile) -> Self {
+        let is_theirs = profile == Profile::MemoryContext;
+        let recall = match is_theirs {
+            true => RecallSettings {
+                placement: Placement::AfterSummary,
+                trim_to: 1.0,
+                ..RecallSettings::default()
+            },
+            false => RecallSettings::default(),
+        };
+        let search = SearchSettings::for_profile(profile);
+        Self { enabled: is_theirs, recall, search, ..Self::default() }
+    }
+
+    /// The longest block in a window: `hardCapTokens`, or a tenth of the window.
+    #[must_use]
+    pub fn hard_cap(&self, window: Tokens) -> Tokens {
+        Tokens(self.hard_cap_tokens.min(window.0 / 10))
+    }
+
+    /// Refuses values that make no sense.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`], with the key.
+    pub fn check(&self) -> Result<()> {
+        let within = |key: &str, value: f64, least: f64, most: f64| {
+            if (least..=most).contains(&value) {
+                return Ok(());
+            }
+            let text = format!(
+                "'agents.defaults.memoryContext.{key}': expected a number from {least} to {most}"
+            );
+            Err(Error::new(ErrorKind::Config, text)
+                .with("value", value)
+                .hint("`ctx config schema` lists the keys with their defaults"))
+        };
+        within("autoRecallMinScore", self.auto_recall_min_score.into(), 0.0, 1.0)?;
+        within("recall.trimTo", self.recall.trim_to, 0.1, 1.0)?;
+        within("maxSegments", self.max_segments.into(), 1.0, f64::from(u32::MAX))?;
+        let search = &self.search;
+        for (key, value, most) in [
+            ("search.vectorWeight", search.vector_weight, 1.0),
+            ("search.hashWeight", search.hash_weight, 1.0),
+            ("search.k1", search.k1, 10.0),
+            ("search.b", search.b, 1.0),
+            ("search.spread", search.spread, 1.0),
+            ("search.hourlyDecay", search.hourly_decay, 1.0),
+            ("search.mmrLambda", search.mmr_lambda, 1.0),
+        ] {
+            within(key, value.into(), 0.0, most)?;
+        }
+        Ok(())
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            hard_cap_tokens: 4000,
+            embedding_model: EmbeddingModel::Hash,
+            embedding_source: None,
+            redaction: true,
+            knowledge_extraction: true,
+            auto_recall_min_score: 0.7,
+            max_segments: 20_000,
+            cross_session: false,
+            eviction_days: 90,
+            recall: RecallSettings::default(),
+            search: SearchSettings::default(),
+        }
+    }
+}
+
+impl Default for RecallSettings {
+    fn default() -> Self {
+        Self {
+            placement: Placement::BeforeNewest,
+            trim_to: 0.7,
+            keep_recent: 6,
+            passages: 20,
+            facts: 10,
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Bringing it back: from the user's last messages to one message in front of the newest.
+
+mod block;
+mod query;
+
+pub use block::{Block, RECALLED_TAG, build, is_recalled};
+pub use query::{MIN_QUERY_CHARS, query_of};

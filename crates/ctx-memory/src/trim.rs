@@ -1,0 +1,178 @@
+//! Smart trim: what goes first when the window is nearly full is what matters least to what is
+//! being asked.
+
+use std::collections::HashMap;
+
+use ctx_core::Tokens;
+
+/// Messages that fit the query at least this well, measured by the best, go by their age alone.
+const RELEVANT: f32 = 0.5;
+
+/// What a trim has to know of one message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrimRow {
+    /// Its tokens.
+    pub tokens: Tokens,
+    /// Messages of one group, a tool call and its results, go together.
+    pub group: u32,
+    /// Whether it stays whatever happens.
+    pub protected: bool,
+    /// How well it fits the query; 0 where it does not at all.
+    pub score: f32,
+}
+
+/// Why a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrimReason {
+    /// It has little to do with what is being asked.
+    Relevance,
+    /// It is old, and the request was still too large.
+    Age,
+}
+
+/// Which messages go so that `over` tokens are freed: for each its position, and why. `None` stands
+/// for a message that is gone already.
+///
+/// Three steps (OpenClaw's memory extension): protected messages stay, with all of their group; then
+/// the groups that fit the query worst go, the oldest of equals first; then, where even those that
+/// fit it well must go, the oldest. A group fits as well as the best of its messages.
+#[must_use]
+pub fn plan_trim(rows: &[Option<TrimRow>], over: Tokens) -> Vec<(usize, TrimReason)> {
+    if over == Tokens::ZERO {
+        return Vec::new();
+    }
+    let mut groups: Vec<Group> = Vec::new();
+    let mut places: HashMap<u32, usize> = HashMap::new();
+    for (at, row) in rows.iter().enumerate() {
+        let Some(row) = row else { continue };
+        let place = *places.entry(row.group).or_insert_with(|| {
+            groups.push(Group::default());
+            groups.len() - 1
+        });
+        groups[place].take(at, row);
+    }
+    groups.retain(|group| !group.protected);
+    let best = groups.iter().map(|group| group.score).fold(0.0, f32::max);
+    let reason = |group: &Group| match best > 0.0 && group.score >= RELEVANT * best {
+        true => TrimReason::Age,
+        false => TrimReason::Relevance,
+    };
+    // The sort is stable: groups of one kind that fit equally well stay in the order of age.
+    groups.sort_by(|a, b| match (reason(a), reason(b)) {
+        (TrimReason::Relevance, TrimReason::Relevance) => a.score.total_cmp(&b.score),
+        (TrimReason::Age, TrimReason::Age) => std::cmp::Ordering::Equal,
+        (TrimReason::Relevance, TrimReason::Age) => std::cmp::Ordering::Less,
+        (TrimReason::Age, TrimReason::Relevance) => std::cmp::Ordering::Greater,
+    });
+    let mut freed = Tokens::ZERO;
+    let mut plan = Vec::new();
+    for group in groups.iter().filter(|group| group.tokens > Tokens::ZERO) {
+        if freed >= over {
+            break;
+        }
+        freed += group.tokens;
+        plan.extend(group.members.iter().map(|&at| (at, reason(group))));
+    }
+    plan.sort_unstable_by_key(|(at, _)| *at);
+    plan
+}
+
+/// A tool call and its results, or a message by itself.
+#[derive(Debug, Default)]
+struct Group {
+    members: Vec<usize>,
+    tokens: Tokens,
+    protected: bool,
+    score: f32,
+}
+
+impl Group {
+    fn take(&mut self, at: usize, row: &TrimRow) {
+        self.members.push(at);
+        self.tokens += row.tokens;
+        self.protected |= row.protected;
+        self.score = self.score.max(row.score);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn row(group: u32, tokens: u32, score: f32) -> Option<TrimRow> {
+        Some(TrimRow { tokens: Tokens(tokens), group, protected: false, score })
+    }
+
+    fn kept(score: f32) -> Option<TrimRow> {
+        Some(TrimRow { protected: true, ..row(900, 10, score).unwrap() })
+    }
+
+    fn positions(rows: &[Option<TrimRow>], over: u32) -> Vec<usize> {
+        plan_trim(rows, Tokens(over)).into_iter().map(|(at, _)| at).collect()
+    }
+
+    #[test]
+    fn what_fits_the_query_worst_goes_first_and_the_oldest_of_equals() {
+        let rows = [row(0, 10, 0.4), row(1, 10, 0.0), row(2, 10, 9.0), row(3, 10, 0.0)];
+        assert_eq!(positions(&rows, 1), [1]);
+        assert_eq!(positions(&rows, 11), [1, 3]);
+        assert_eq!(positions(&rows, 21), [0, 1, 3]);
+    }
+
+    #[test]
+    fn what_fits_it_well_goes_by_age_once_nothing_else_is_left() {
+        let rows = [row(0, 10, 5.0), row(1, 10, 9.0), row(2, 10, 0.0)];
+        assert_eq!(
+            plan_trim(&rows, Tokens(15)),
+            [(0, TrimReason::Age), (2, TrimReason::Relevance)]
+        );
+    }
+
+    #[test]
+    fn a_call_and_its_results_go_together_and_count_by_the_best_of_them() {
+        let rows = [row(0, 10, 0.0), row(1, 10, 0.1), row(0, 50, 0.2), row(2, 5, 9.0)];
+        assert_eq!(positions(&rows, 5), [1]);
+        assert_eq!(positions(&rows, 11), [0, 1, 2]);
+    }
+
+    #[test]
+    fn what_is_protected_stays_even_if_nothing_else_is_left() {
+        assert_eq!(positions(&[kept(0.0), row(1, 10, 3.0), kept(0.0), None], 1_000), [1]);
+    }
+
+    proptest! {
+        #[test]
+        fn enough_goes_whole_groups_only_and_nothing_that_is_protected(
+            rows in proptest::collection::vec(
+                proptest::option::of((0u32..12, 0u32..500, any::<bool>(), 0.0f32..10.0)), 0..60),
+            over in 0u32..5_000,
+        ) {
+            let rows: Vec<Option<TrimRow>> = rows.into_iter().map(|row| {
+                row.map(|(group, tokens, protected, score)| TrimRow {
+                    tokens: Tokens(tokens), group, protected: protected && group % 3 == 0, score,
+                })
+            }).collect();
+            let plan = plan_trim(&rows, Tokens(over));
+            let gone: Vec<usize> = plan.iter().map(|(at, _)| *at).collect();
+            let protected = |group| rows.iter().flatten().any(|r| r.group == group && r.protected);
+            for (at, row) in rows.iter().enumerate() {
+                let Some(row) = row else { continue };
+                if gone.contains(&at) {
+                    prop_assert!(!protected(row.group));
+                    for (other, same) in rows.iter().enumerate() {
+                        if same.is_some_and(|same| same.group == row.group) {
+                            prop_assert!(gone.contains(&other));
+                        }
+                    }
+                }
+            }
+            let size = |at: &usize| rows[*at].map_or(0, |row| row.tokens.0);
+            let freed: u32 = gone.iter().map(size).sum();
+            let free: u32 = rows.iter().flatten().filter(|r| !protected(r.group))
+                .map(|r| r.tokens.0).sum();
+            prop_assert!(freed >= over.min(free));
+        }
+    }
+}
