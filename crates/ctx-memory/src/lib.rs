@@ -18,13 +18,15 @@
 #![forbid(unsafe_code)]
 
 mod config;
+pub mod lexical;
 mod recall;
 mod search;
 mod segment;
+pub mod text;
 mod trim;
 
 pub use config::{Config, EmbeddingModel, Placement, RecallSettings};
 pub use recall::{Block, MIN_QUERY_CHARS, RECALLED_TAG, build, is_recalled, query_of};
-pub use search::{Fusion, Hit, Parts, Query, SearchSettings};
+pub use search::{Cosines, Fusion, Hit, Parts, Query, SearchIndex, SearchSettings, diversify};
 pub use segment::{Metadata, Segment, SegmentId};
 pub use trim::{TrimReason, TrimRow, plan_trim};

@@ -1,13 +1,21 @@
 //! What is asked of memory, and what it answers.
 
+mod fuse;
+mod index;
+mod query;
 mod settings;
+mod spread;
+mod turns;
+mod variety;
 
 use ctx_core::Timestamp;
 use serde::Serialize;
 
 use crate::SegmentId;
 
+pub use index::{Cosines, SearchIndex};
 pub use settings::{Fusion, SearchSettings};
+pub use variety::diversify;
 
 /// A question to the archive.
 #[derive(Clone, Debug)]

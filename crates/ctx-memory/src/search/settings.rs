@@ -46,6 +46,9 @@ pub struct SearchSettings {
     /// Default: 1.
     #[schemars(range(min = 0, max = 1))]
     pub mmr_lambda: f32,
+    /// Segments with a lower score are no hits, 0 to 1. Default: 0.
+    #[schemars(range(min = 0, max = 1))]
+    pub min_score: f32,
 }
 
 impl SearchSettings {
@@ -80,6 +83,7 @@ impl Default for SearchSettings {
             embed_context: 2,
             hourly_decay: 1.0,
             mmr_lambda: 1.0,
+            min_score: 0.0,
         }
     }
 }

@@ -1,0 +1,305 @@
+//! All segments of a store, ready to be searched.
+
+use std::fmt::Write;
+
+use ctx_core::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::fuse::{fuse, min_max, to_best};
+use super::query::terms_of;
+use super::spread::spread;
+use super::turns::Turns;
+use super::{Hit, Parts, Query, SearchSettings};
+use crate::Segment;
+use crate::lexical::{Bm25, Delta, Postings, score};
+
+/// Ranks segments. Rows are numbered from 0 in the order in which they are added, which is that of
+/// the archive.
+#[derive(Debug, Default)]
+pub struct SearchIndex {
+    settings: SearchSettings,
+    turns: Turns,
+    delta: Delta,
+}
+
+/// The cosine of every row to a query, from whoever holds the vectors.
+#[derive(Clone, Copy, Debug)]
+pub struct Cosines<'a> {
+    /// One for each row, in their order; a row without a vector has NaN.
+    pub of_rows: &'a [f32],
+    /// Their share of the score, 0 to 1: [`SearchSettings::vector_weight`] for those of a model.
+    pub weight: f32,
+}
+
+impl SearchIndex {
+    /// An empty index.
+    #[must_use]
+    pub fn new(settings: SearchSettings) -> Self {
+        Self { settings, ..Self::default() }
+    }
+
+    /// Adds a segment, and gives its row. It is found at once. Within a session, segments come in
+    /// the order in which they were said.
+    pub fn add(&mut self, segment: &Segment) -> u32 {
+        let row = self.turns.add(segment);
+        self.delta.add(row, &head(segment), &segment.content);
+        row
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The best segments for a query, best first; of equals, the earlier turn first. Only segments
+    /// that fit at all are hits.
+    #[must_use]
+    pub fn search(&self, query: &Query<'_>, cosines: Option<Cosines<'_>>) -> Vec<Hit> {
+        self.search_in(&[&self.delta], query, cosines)
+    }
+
+    /// The same over more indexes than the one in memory. Their owners are rows of this one.
+    fn search_in(
+        &self,
+        sources: &[&dyn Postings],
+        query: &Query<'_>,
+        cosines: Option<Cosines<'_>>,
+    ) -> Vec<Hit> {
+        let settings = &self.settings;
+        let mut bm25 = vec![0.0; self.len()];
+        let constants = Bm25 { k1: settings.k1, b: settings.b };
+        score(&terms_of(query.text), sources, constants, &mut bm25);
+        let mut lexical = spread(&bm25, &self.turns, settings.spread);
+        let only = query.session.map(|id| self.turns.session(id));
+        let is_in = |row: usize| {
+            only.is_none_or(|(sessions, wanted)| wanted.is_some_and(|id| sessions[row] == id))
+        };
+        keep(&mut lexical, is_in, 0.0);
+        to_best(&mut lexical);
+        let mut vector = Vec::new();
+        if let Some(cosines) = cosines {
+            vector.extend_from_slice(cosines.of_rows);
+            vector.resize(self.len(), f32::NAN);
+            keep(&mut vector, is_in, f32::NAN);
+            min_max(&mut vector);
+        }
+        let mut total = match cosines {
+            Some(cosines) => fuse(settings.fusion, &lexical, &vector, cosines.weight),
+            None => lexical.clone(),
+        };
+        let decay = |row: usize| self.decay(row, query.now);
+        if settings.hourly_decay < 1.0 {
+            total.iter_mut().enumerate().for_each(|(row, score)| *score *= decay(row));
+        }
+        let rows = best(&total, query.limit, settings.min_score);
+        let parts = |row: usize| Parts {
+            bm25: bm25[row],
+            lexical: lexical[row],
+            cosine: cosines.and_then(|c| c.of_rows.get(row).copied()).unwrap_or_default(),
+            vector: vector.get(row).copied().unwrap_or_default(),
+            decay: decay(row),
+        };
+        let hit = |row: u32| {
+            let id = self.turns.id(row)?;
+            Some(Hit { id, score: total[row as usize], parts: parts(row as usize) })
+        };
+        rows.into_iter().filter_map(hit).collect()
+    }
+
+    fn decay(&self, row: usize, now: Timestamp) -> f32 {
+        if self.settings.hourly_decay >= 1.0 {
+            return 1.0;
+        }
+        let then = self.turns.times().get(row).copied().unwrap_or(now);
+        let hours = now.0.saturating_sub(then.0).max(0) as f64 / 3_600_000.0;
+        f64::from(self.settings.hourly_decay.max(0.0)).powf(hours) as f32
+    }
+}
+
+/// What goes before each piece of a segment: its day and who speaks. Questions name both.
+fn head(segment: &Segment) -> String {
+    let mut head = String::new();
+    // Nothing was said in 1970: that is a time that is not known.
+    if segment.timestamp.0 > 0
+        && let Ok(at) = jiff::Timestamp::from_millisecond(segment.timestamp.0)
+    {
+        let day = at.to_zoned(TimeZone::UTC);
+        let _ = write!(head, "{} ", day.strftime("%-d %B %Y"));
+    }
+    head.push_str(segment.name.as_deref().unwrap_or(segment.role.name()));
+    head
+}
+
+fn keep(scores: &mut [f32], is_in: impl Fn(usize) -> bool, else_: f32) {
+    for (row, score) in scores.iter_mut().enumerate() {
+        if !is_in(row) {
+            *score = else_;
+        }
+    }
+}
+
+/// The rows with the highest scores above 0 and not below `least`, best first, earlier ones first
+/// among equals.
+fn best(scores: &[f32], limit: usize, least: f32) -> Vec<u32> {
+    let fits = |score: f32| score > 0.0 && score >= least;
+    let mut rows: Vec<u32> =
+        (0..scores.len() as u32).filter(|&row| fits(scores[row as usize])).collect();
+    let order = |a: &u32, b: &u32| {
+        scores[*b as usize].total_cmp(&scores[*a as usize]).then_with(|| a.cmp(b))
+    };
+    if limit == 0 {
+        return Vec::new();
+    }
+    if limit < rows.len() {
+        rows.select_nth_unstable_by(limit - 1, order);
+        rows.truncate(limit);
+    }
+    rows.sort_unstable_by(order);
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_core::Role;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{Metadata, SegmentId};
+
+    /// 8 May 2023, in milliseconds.
+    const DAY: i64 = 1_683_504_000_000;
+
+    fn segment(row: u128, session: &str, name: &str, content: &str) -> Segment {
+        Segment {
+            id: SegmentId(Uuid::from_u128(row)),
+            agent_id: "main".into(),
+            session_id: session.into(),
+            timestamp: Timestamp(DAY),
+            role: Role::User,
+            name: Some(name.into()),
+            content: content.into(),
+            tokens: 1,
+            metadata: Metadata::default(),
+            entry_id: None,
+        }
+    }
+
+    fn index(settings: SearchSettings) -> SearchIndex {
+        let mut index = SearchIndex::new(settings);
+        let said = [
+            ("a", "Ann", "Which pet did you adopt?"),
+            ("a", "Bob", "A beagle, three weeks ago"),
+            ("b", "Ann", "The garden needs rain"),
+            ("b", "Bob", "My beagle loves the garden"),
+        ];
+        for (row, (session, name, content)) in said.into_iter().enumerate() {
+            assert_eq!(index.add(&segment(row as u128, session, name, content)), row as u32);
+        }
+        index
+    }
+
+    fn query(text: &str) -> Query<'_> {
+        Query { text, session: None, limit: 10, now: Timestamp(DAY) }
+    }
+
+    fn rows(hits: &[Hit]) -> Vec<u128> {
+        hits.iter().map(|hit| hit.id.0.as_u128()).collect()
+    }
+
+    fn alone() -> SearchSettings {
+        SearchSettings { spread: 0.0, ..SearchSettings::default() }
+    }
+
+    #[test]
+    fn only_segments_that_fit_are_hits_the_best_first() {
+        let hits = index(alone()).search(&query("beagle garden"), None);
+        assert_eq!(rows(&hits), [3, 2, 1]);
+        assert_eq!(hits[0].score, 1.0);
+        assert!(hits[0].parts.bm25 > hits[1].parts.bm25 && hits[1].parts.lexical > 0.0);
+        assert!(index(alone()).search(&query("piano"), None).is_empty());
+        assert!(SearchIndex::default().search(&query("piano"), None).is_empty());
+    }
+
+    #[test]
+    fn a_question_brings_its_answer_with_it() {
+        let hits = index(SearchSettings::default()).search(&query("adopted pet"), None);
+        assert_eq!(rows(&hits), [0, 1], "the answer shares no word with the query");
+        assert_eq!(rows(&index(alone()).search(&query("adopted pet"), None)), [0]);
+    }
+
+    #[test]
+    fn scores_do_not_spread_from_one_session_into_another() {
+        let hits = index(SearchSettings::default()).search(&query("three weeks"), None);
+        assert_eq!(rows(&hits), [1, 0]);
+    }
+
+    #[test]
+    fn speaker_and_day_are_found() {
+        let index = index(alone());
+        assert_eq!(rows(&index.search(&query("Bob"), None)), [1, 3]);
+        assert_eq!(index.search(&query("8 May 2023"), None).len(), 4);
+    }
+
+    #[test]
+    fn equals_come_in_the_order_in_which_they_were_said() {
+        let hits = index(alone()).search(&query("2023"), None);
+        assert_eq!(hits.len(), 4);
+        let mut index = SearchIndex::new(alone());
+        (0..9).for_each(|row| {
+            index.add(&segment(row, "s", "Ann", "the same"));
+        });
+        let limited = Query { limit: 4, ..query("same") };
+        assert_eq!(rows(&index.search(&limited, None)), [0, 1, 2, 3]);
+        assert!(index.search(&Query { limit: 0, ..limited }, None).is_empty());
+    }
+
+    #[test]
+    fn a_session_is_searched_alone() {
+        let index = index(SearchSettings::default());
+        let one = Query { session: Some("b"), ..query("beagle") };
+        assert_eq!(rows(&index.search(&one, None)), [3, 2]);
+        assert!(index.search(&Query { session: Some("z"), ..one }, None).is_empty());
+    }
+
+    #[test]
+    fn vectors_count_by_their_weight_and_a_row_without_one_is_the_worst() {
+        let index = index(alone());
+        let of_rows = [0.1, 0.2, 0.9];
+        let search = |weight| {
+            let cosines = Cosines { of_rows: &of_rows, weight };
+            index.search(&query("beagle"), Some(cosines))
+        };
+        assert_eq!(rows(&search(1.0))[0], 2);
+        let mixed = search(0.5);
+        assert_eq!(mixed[0].parts.cosine, 0.2);
+        assert_eq!(rows(&search(0.0)), [1, 3]);
+        let without = search(0.5).into_iter().find(|hit| hit.id.0.as_u128() == 3);
+        assert_eq!(without.map(|hit| hit.parts.vector), Some(0.0));
+    }
+
+    #[test]
+    fn age_takes_from_a_score_where_that_is_wanted() {
+        let settings = SearchSettings { hourly_decay: 0.995, ..alone() };
+        let later = Query { now: Timestamp(DAY + 24 * 3_600_000), ..query("beagle") };
+        let hits = index(settings).search(&later, None);
+        assert!((hits[0].parts.decay - 0.995f32.powi(24)).abs() < 1e-5);
+        assert!((hits[0].score - hits[0].parts.decay).abs() < 1e-5);
+        // A clock that went backwards makes nothing better than new.
+        let before = Query { now: Timestamp(0), ..query("beagle") };
+        let settings = SearchSettings { hourly_decay: 0.995, ..alone() };
+        assert_eq!(index(settings).search(&before, None)[0].parts.decay, 1.0);
+    }
+
+    #[test]
+    fn weak_hits_are_left_out_where_that_is_wanted() {
+        let settings = SearchSettings { min_score: 0.99, ..alone() };
+        assert_eq!(index(settings).search(&query("beagle garden"), None).len(), 1);
+    }
+}

@@ -1,0 +1,71 @@
+//! What is known of each segment, in the order of the archive.
+
+use foldhash::HashMap;
+
+use ctx_core::Timestamp;
+
+use crate::{Segment, SegmentId};
+
+/// Nobody before or after.
+const NONE: u32 = u32::MAX;
+
+/// A row for each segment, in dense columns: ranking walks all of them.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    ids: Vec<SegmentId>,
+    times: Vec<Timestamp>,
+    sessions: Vec<u32>,
+    /// The turns before and after in the same session, or [`NONE`].
+    before: Vec<u32>,
+    after: Vec<u32>,
+    session_ids: HashMap<Box<str>, u32>,
+    last_of: Vec<u32>,
+}
+
+impl Turns {
+    /// Adds a row. Within a session, segments come in the order in which they were said.
+    pub(crate) fn add(&mut self, segment: &Segment) -> u32 {
+        let row = self.ids.len() as u32;
+        let session = match self.session_ids.get(segment.session_id.as_str()) {
+            Some(&session) => session,
+            None => {
+                let session = self.last_of.len() as u32;
+                self.session_ids.insert(segment.session_id.as_str().into(), session);
+                self.last_of.push(NONE);
+                session
+            }
+        };
+        let last = std::mem::replace(&mut self.last_of[session as usize], row);
+        if let Some(after) = self.after.get_mut(last as usize) {
+            *after = row;
+        }
+        self.ids.push(segment.id);
+        self.times.push(segment.timestamp);
+        self.sessions.push(session);
+        self.before.push(last);
+        self.after.push(NONE);
+        row
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    pub(crate) fn id(&self, row: u32) -> Option<SegmentId> {
+        self.ids.get(row as usize).copied()
+    }
+
+    pub(crate) fn times(&self) -> &[Timestamp] {
+        &self.times
+    }
+
+    /// The turns before and after each, in the same session; past the end where there is none.
+    pub(crate) fn neighbours(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.before.iter().copied().zip(self.after.iter().copied())
+    }
+
+    /// The session of each row, and the number of the session called `id`.
+    pub(crate) fn session(&self, id: &str) -> (&[u32], Option<u32>) {
+        (&self.sessions, self.session_ids.get(id).copied())
+    }
+}
