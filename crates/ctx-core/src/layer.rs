@@ -94,4 +94,9 @@ pub trait Layer: Send + Sync {
         let _ = request;
         None
     }
+
+    /// What a person should be told of what it did, each thing once.
+    fn take_warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -102,6 +102,10 @@ impl ContextEngine for LayeredEngine {
             }),
         })
     }
+
+    fn take_warnings(&self) -> Vec<String> {
+        self.layers.iter().flat_map(|layer| layer.take_warnings()).collect()
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod layer;
 pub mod lexical;
 mod recall;
 mod search;
@@ -26,7 +27,13 @@ pub mod text;
 mod trim;
 
 pub use config::{Config, EmbeddingModel, Placement, RecallSettings};
+pub use layer::{Archive, Recall};
 pub use recall::{Block, MIN_QUERY_CHARS, RECALLED_TAG, build, is_recalled, query_of};
 pub use search::{Cosines, Fusion, Hit, Parts, Query, SearchIndex, SearchSettings, diversify};
 pub use segment::{Metadata, Segment, SegmentId};
 pub use trim::{TrimReason, TrimRow, plan_trim};
+
+#[cfg(feature = "register")]
+mod register;
+#[cfg(feature = "register")]
+pub use register::ENGINE;

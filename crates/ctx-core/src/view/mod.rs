@@ -169,6 +169,13 @@ impl ContextView {
         &self.nodes
     }
 
+    /// What went out of the request in the past, in the order in which it went: dropped messages
+    /// are here from the `finish` after their drop on.
+    #[must_use]
+    pub fn left_out(&self) -> &[Node] {
+        &self.gone
+    }
+
     /// The first position that was appended since the last `finish`.
     #[must_use]
     pub fn fresh_from(&self) -> usize {

@@ -2,7 +2,7 @@
 
 mod fuse;
 mod index;
-mod query;
+pub(crate) mod query;
 mod settings;
 mod spread;
 mod turns;

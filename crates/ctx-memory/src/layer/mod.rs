@@ -1,0 +1,10 @@
+//! The two layers: what is recalled and trimmed, and what is archived.
+
+mod archive;
+mod recall;
+mod said;
+mod trim;
+mod views;
+
+pub use archive::Archive;
+pub use recall::Recall;

@@ -1,0 +1,274 @@
+//! Smart trim, and the block of what was recalled.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ctx_core::{
+    ContextView, Entry, EntryId, Layer, MemoryStore, Message, NodeState, Pending, Prepared,
+    RecallRequest, Recollection, Result, Role, Tokens, TurnContext,
+};
+
+use super::said::Warnings;
+use super::trim::{self, Trimmed};
+use super::views::Views;
+use crate::recall::{Block, build, query_of};
+use crate::{Config, Placement};
+
+/// Earlier blocks stay while all blocks together are not larger than this many of the largest:
+/// taking one out breaks the provider's cached prefix from there on.
+const BLOCKS_KEPT: u32 = 4;
+
+/// Trims what matters least to what is being asked when the window is nearly full, and brings back
+/// what matters from memory: one user message, made anew when the user says something new.
+///
+/// # Notes
+///
+/// It runs behind pruning and before compaction: small cuts before large ones, and one that keeps
+/// what is relevant before one that keeps what is new. The limit is window minus reserve minus
+/// `hardCapTokens`, so that the block always has room. What was trimmed stays trimmed. A query of
+/// less than three characters trims and recalls nothing. A memory that fails costs the block, and a
+/// warning, never the request.
+///
+/// # Default
+///
+/// Off, with `agents.defaults.memoryContext.enabled`.
+pub struct Recall {
+    config: Arc<Config>,
+    memory: Arc<dyn MemoryStore>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    views: Views<Shown>,
+    warnings: Warnings,
+}
+
+/// What a view holds of memory.
+#[derive(Default)]
+struct Shown {
+    /// The user message that memory was last asked for.
+    asked: Option<EntryId>,
+    blocks: Vec<ShownBlock>,
+    trim: trim::Index,
+}
+
+struct ShownBlock {
+    id: EntryId,
+    text: String,
+    tokens: Tokens,
+    /// The entries whose words it holds.
+    entries: Vec<EntryId>,
+}
+
+/// What `prepare` hands to `apply`.
+struct Asked {
+    newest: EntryId,
+    recollection: Recollection,
+}
+
+impl Recall {
+    /// The layer's name in manifests.
+    pub const ID: &'static str = "memory";
+
+    /// A layer that recalls from `memory`.
+    #[must_use]
+    pub fn new(config: Config, memory: Arc<dyn MemoryStore>) -> Self {
+        Self { config: Arc::new(config), memory, state: Mutex::default() }
+    }
+}
+
+impl Layer for Recall {
+    fn id(&self) -> &'static str {
+        Self::ID
+    }
+
+    fn prepare(&self, view: &ContextView, turn: &TurnContext) -> Option<Pending> {
+        let newest = view.node(newest_user(view)?).entry().id().clone();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = state.views.of(view);
+        if shown.asked.as_ref() == Some(&newest) {
+            return None;
+        }
+        let query = query(view);
+        let live = view.nodes().iter().filter(|node| node.is_live());
+        let of_blocks = shown.blocks.iter().flat_map(|block| block.entries.iter().cloned());
+        let visible = live.map(|node| node.entry().id().clone()).chain(of_blocks).collect();
+        let (memory, settings) = (self.memory.clone(), &self.config.recall);
+        let request = RecallRequest {
+            query: String::new(),
+            now: turn.now,
+            visible,
+            min_score: self.config.auto_recall_min_score,
+            passages: settings.passages as usize,
+            facts: settings.facts as usize,
+        };
+        Some(Box::pin(async move {
+            let recollection = match query? {
+                None => Recollection::default(),
+                Some(query) => {
+                    memory.recall(RecallRequest { query, ..request }).await.unwrap_or_else(failed)
+                }
+            };
+            Ok(Box::new(Asked { newest, recollection }) as Prepared)
+        }))
+    }
+
+    fn apply(
+        &self,
+        view: &mut ContextView,
+        prepared: Option<Prepared>,
+        turn: &TurnContext,
+    ) -> Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { views, warnings } = &mut *state;
+        let shown = views.of(view);
+        let asked = prepared.and_then(|prepared| prepared.downcast::<Asked>().ok());
+        self.make_room(view, shown)?;
+        let Some(asked) = asked else { return Ok(()) };
+        let Asked { newest, recollection } = *asked;
+        for warning in &recollection.warnings {
+            warnings.push(warning.clone());
+        }
+        self.show(view, shown, &recollection, turn)?;
+        shown.asked = Some(newest);
+        Ok(())
+    }
+
+    fn take_warnings(&self) -> Vec<String> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).warnings.take()
+    }
+}
+
+impl Recall {
+    /// The largest request that leaves room for a block.
+    fn limit(&self, view: &ContextView) -> Tokens {
+        view.ledger().limit() - self.config.hard_cap(view.ledger().window())
+    }
+
+    /// Takes earlier blocks out of a request that is over the limit, and then what matters least.
+    fn make_room(&self, view: &mut ContextView, shown: &mut Shown) -> Result<()> {
+        let limit = self.limit(view);
+        if view.used() <= limit {
+            return Ok(());
+        }
+        let current = newest_user(view).map(|at| view.node(at).entry().id().clone());
+        // The block of the message that is being worked on stays: the model relies on it.
+        let kept = usize::from(shown.asked.is_some() && shown.asked == current);
+        let past = shown.blocks.len().saturating_sub(kept);
+        take_out(view, shown.blocks.drain(..past), "recalled for an earlier message");
+        if view.used() <= limit {
+            return Ok(());
+        }
+        let Some(query) = query(view)? else { return Ok(()) };
+        let over = view.used() - limit.scale(self.config.recall.trim_to);
+        let keep_recent = self.config.recall.keep_recent as usize;
+        for Trimmed { at, reason } in shown.trim.plan(view, &query, over, keep_recent)? {
+            view.drop(at, Self::ID, reason);
+        }
+        Ok(())
+    }
+
+    /// Puts the block of a recollection into the request, in the place of those that have to go.
+    fn show(
+        &self,
+        view: &mut ContextView,
+        shown: &mut Shown,
+        found: &Recollection,
+        turn: &TurnContext,
+    ) -> Result<()> {
+        let largest = self.config.hard_cap(view.ledger().window());
+        let counter = *view.ledger().counter();
+        let block = build(&found.facts, &found.passages, largest, &counter);
+        let one_at_a_time = self.config.recall.placement == Placement::AfterSummary;
+        let same = |block: &Block| shown.blocks.last().is_some_and(|last| last.text == block.text);
+        if one_at_a_time && block.as_ref().is_some_and(same) {
+            return Ok(());
+        }
+        let all = shown.blocks.iter().map(|block| block.tokens).sum::<Tokens>()
+            + block.as_ref().map_or(Tokens::ZERO, |block| block.tokens);
+        if one_at_a_time || all.get() > largest.get() * u64::from(BLOCKS_KEPT) {
+            take_out(view, shown.blocks.drain(..), "recalled for an earlier message");
+        }
+        let Some(block) = block else { return Ok(()) };
+        if view.used() + block.tokens > view.ledger().limit() {
+            return Ok(());
+        }
+        let entries = block.passages.iter().filter_map(|&at| found.passages[at].entry.clone());
+        let entries = entries.collect();
+        let reason = words(&block);
+        let id: EntryId = turn.ids.next_id().into();
+        let entry = Entry::held(id.clone(), Message::text(Role::User, block.text.clone()));
+        let at = self.place(view);
+        view.insert(at, Arc::new(entry), Self::ID, reason)?;
+        shown.blocks.push(ShownBlock { id, text: block.text, tokens: block.tokens, entries });
+        Ok(())
+    }
+
+    /// Where the block stands.
+    fn place(&self, view: &ContextView) -> usize {
+        let opens = |role: &Role| matches!(role, Role::System | Role::CompactionSummary);
+        match self.config.recall.placement {
+            Placement::BeforeNewest => newest_user(view).unwrap_or(view.len()),
+            Placement::AfterSummary => {
+                let mut nodes = view.nodes().iter();
+                nodes.position(|n| n.is_live() && !opens(n.role())).unwrap_or(view.len())
+            }
+        }
+    }
+}
+
+/// What a recall that failed brought back.
+fn failed(error: ctx_core::Error) -> Recollection {
+    let warnings = vec![format!("nothing was recalled: {error}")];
+    Recollection { warnings, ..Recollection::default() }
+}
+
+/// `2 facts and 5 passages that fit what is being asked`.
+fn words(block: &Block) -> String {
+    let counted = |n: usize, what: &str| match n {
+        0 => None,
+        1 => Some(format!("1 {what}")),
+        _ => Some(format!("{n} {what}s")),
+    };
+    let parts = [counted(block.facts, "fact"), counted(block.passages.len(), "passage")];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("recalled: {} for the newest message", parts.join(" and "))
+}
+
+fn take_out(view: &mut ContextView, blocks: impl Iterator<Item = ShownBlock>, why: &'static str) {
+    let ids: Vec<EntryId> = blocks.map(|block| block.id).collect();
+    for id in ids {
+        let of = |node: &ctx_core::Node| node.is_live() && *node.entry().id() == id;
+        if let Some(at) = view.nodes().iter().position(of) {
+            view.drop(at, Recall::ID, why);
+        }
+    }
+}
+
+/// The position of the newest message of the user.
+fn newest_user(view: &ContextView) -> Option<usize> {
+    view.nodes()
+        .iter()
+        .rposition(|node| node.is_live() && node.is_user() && node.state() != NodeState::Inserted)
+}
+
+/// The query that the user's last messages make.
+fn query(view: &ContextView) -> Result<Option<String>> {
+    // More are read than are needed, because some say nothing.
+    const READ: usize = 6;
+    let said = |node: &&ctx_core::Node| {
+        node.is_live() && node.is_user() && node.state() != NodeState::Inserted
+    };
+    let newest = view.nodes().iter().rev().filter(said).take(READ);
+    let mut texts = newest
+        .map(|node| node.message().map(|message| message.plain_text()))
+        .collect::<Result<Vec<String>>>()?;
+    texts.reverse();
+    Ok(query_of(texts.iter().map(String::as_str)))
+}
+
+impl std::fmt::Debug for Recall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recall").field("config", &self.config).finish_non_exhaustive()
+    }
+}

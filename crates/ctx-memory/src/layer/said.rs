@@ -1,0 +1,24 @@
+//! Warnings, each said once.
+
+use std::collections::HashSet;
+
+/// Who fails in ever new words is heard this often.
+const MOST: usize = 32;
+
+#[derive(Debug, Default)]
+pub(super) struct Warnings {
+    pending: Vec<String>,
+    said: HashSet<String>,
+}
+
+impl Warnings {
+    pub(super) fn push(&mut self, warning: String) {
+        if self.said.len() < MOST && self.said.insert(warning.clone()) {
+            self.pending.push(warning);
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.pending)
+    }
+}

@@ -1,0 +1,130 @@
+//! How well each message of a view fits a query, and which of them go.
+
+use std::collections::HashMap;
+
+use ctx_core::{ContextView, EntryId, Message, Node, NodeState, Result, Role, Tokens};
+
+use crate::lexical::{Bm25, Delta, score};
+use crate::recall::is_recalled;
+use crate::search::query::terms_of;
+use crate::trim::{TrimReason, TrimRow, plan_trim};
+
+/// Of a long message the beginning says what it is about; the rest would only cost.
+const READ_CHARS: usize = 4_000;
+
+/// BM25 for whole messages (Robertson): the conventional constants.
+const BM25: Bm25 = Bm25 { k1: 1.2, b: 0.75 };
+
+/// A message that goes.
+pub(super) struct Trimmed {
+    pub(super) at: usize,
+    pub(super) reason: &'static str,
+}
+
+/// The words of the messages of a view. Each message is read once, when it is first needed.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    words: Delta,
+    ordinals: HashMap<EntryId, u32>,
+}
+
+impl Index {
+    /// The messages that go so that `over` tokens are freed.
+    pub(super) fn plan(
+        &mut self,
+        view: &ContextView,
+        query: &str,
+        over: Tokens,
+        keep_recent: usize,
+    ) -> Result<Vec<Trimmed>> {
+        let recent = recent_from(view, keep_recent);
+        let free = |at: usize, node: &Node| {
+            at < recent && !view.is_protected(at) && node.state() != NodeState::Inserted
+        };
+        for (at, node) in view.nodes().iter().enumerate() {
+            if node.is_live() && free(at, node) {
+                self.add(node)?;
+            }
+        }
+        let scores = self.scores(query);
+        let rows: Vec<Option<TrimRow>> = view
+            .nodes()
+            .iter()
+            .enumerate()
+            .map(|(at, node)| {
+                let ordinal = self.ordinals.get(node.entry().id());
+                let score = ordinal.and_then(|&n| scores.get(n as usize)).copied();
+                node.is_live().then(|| TrimRow {
+                    tokens: node.tokens(),
+                    group: node.group(),
+                    protected: !free(at, node),
+                    score: score.unwrap_or_default(),
+                })
+            })
+            .collect();
+        let plan = plan_trim(&rows, over).into_iter();
+        Ok(plan.map(|(at, reason)| Trimmed { at, reason: words(reason) }).collect())
+    }
+
+    fn add(&mut self, node: &Node) -> Result<()> {
+        let id = node.entry().id();
+        if self.ordinals.contains_key(id) {
+            return Ok(());
+        }
+        let ordinal = self.ordinals.len() as u32;
+        self.words.add(ordinal, "", &text_of(&*node.message()?));
+        self.ordinals.insert(id.clone(), ordinal);
+        Ok(())
+    }
+
+    fn scores(&self, query: &str) -> Vec<f32> {
+        let mut scores = vec![0.0; self.ordinals.len()];
+        score(&terms_of(query), &[&self.words], BM25, &mut scores);
+        scores
+    }
+}
+
+fn words(reason: TrimReason) -> &'static str {
+    match reason {
+        TrimReason::Relevance => "has little to do with what is being asked; it can be recalled",
+        TrimReason::Age => "old, and the window was nearly full; it can be recalled",
+    }
+}
+
+/// The position from which on messages are recent: that of the n-th last message of the user or
+/// the model.
+fn recent_from(view: &ContextView, keep: usize) -> usize {
+    let speaks = |node: &Node| {
+        node.is_live()
+            && node.state() != NodeState::Inserted
+            && (node.is_user() || *node.role() == Role::Assistant)
+    };
+    let mut spoken =
+        view.nodes().iter().enumerate().rev().filter(|(_, n)| speaks(n)).map(|(at, _)| at);
+    match keep.checked_sub(1) {
+        None => view.len(),
+        Some(n) => spoken.nth(n).unwrap_or(0),
+    }
+}
+
+/// The words of a message: what is said, asked of tools and answered by them.
+fn text_of(message: &Message) -> String {
+    let mut text = message.plain_text();
+    for call in message.tool_calls() {
+        text.push('\n');
+        text.push_str(&call.name);
+        text.push(' ');
+        text.push_str(call.arguments.as_str());
+    }
+    for result in message.tool_results() {
+        text.push('\n');
+        text.push_str(&result.plain_text());
+    }
+    if is_recalled(&text) {
+        return String::new();
+    }
+    if let Some((end, _)) = text.char_indices().nth(READ_CHARS) {
+        text.truncate(end);
+    }
+    text
+}

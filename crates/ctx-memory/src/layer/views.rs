@@ -1,0 +1,33 @@
+//! What a layer remembers of the views it is shown.
+
+use ctx_core::{ContextView, ViewId};
+
+/// A host shows few views at once; one that is not shown for long is forgotten.
+const REMEMBERED: usize = 32;
+
+/// State by view, the least recently shown first.
+#[derive(Debug)]
+pub(super) struct Views<T>(Vec<(ViewId, T)>);
+
+impl<T: Default> Views<T> {
+    /// The state of a view.
+    pub(super) fn of(&mut self, view: &ContextView) -> &mut T {
+        let known = self.0.iter().position(|(id, _)| id == view.id());
+        let entry = match known {
+            Some(at) => self.0.remove(at),
+            None => (view.id().clone(), T::default()),
+        };
+        if self.0.len() >= REMEMBERED {
+            self.0.remove(0);
+        }
+        self.0.push(entry);
+        let last = self.0.len() - 1;
+        &mut self.0[last].1
+    }
+}
+
+impl<T> Default for Views<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}

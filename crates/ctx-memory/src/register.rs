@@ -1,0 +1,78 @@
+//! Makes the layers and the engine known to the registry.
+
+use std::sync::Arc;
+
+use ctx_core::{ContextEngine, Layer, MemoryStore, Profile, Result};
+use ctx_engine_registry::{
+    BuildContext, ConfigSection, EngineRegistration, LayerRegistration, LayeredEngine, Section,
+    Slot,
+};
+use serde_json::json;
+
+use crate::{Archive, Config, Recall};
+
+/// The engine whose layers trim, archive and recall, whatever the profile.
+pub const ENGINE: &str = "memory-context";
+
+impl Section for Config {
+    const PATH: &'static str = "agents.defaults.memoryContext";
+    fn for_profile(profile: Profile) -> Self {
+        Config::for_profile(profile)
+    }
+    fn check(&self) -> Result<()> {
+        Config::check(self)
+    }
+}
+
+/// The section and the memory, where both are there.
+fn enabled(context: &BuildContext<'_>) -> Result<Option<(Config, Arc<dyn MemoryStore>)>> {
+    let config: Config = context.config.section()?;
+    let memory = context.services.memory.clone().filter(|_| config.enabled);
+    Ok(memory.map(|memory| (config, memory)))
+}
+
+fn build_recall(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
+    let parts = enabled(context)?;
+    Ok(parts.map(|(config, memory)| Box::new(Recall::new(config, memory)) as Box<dyn Layer>))
+}
+
+fn build_archive(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
+    let parts = enabled(context)?;
+    Ok(parts.map(|(_, memory)| Box::new(Archive::new(memory)) as Box<dyn Layer>))
+}
+
+fn build_engine(context: &BuildContext<'_>) -> Result<Arc<dyn ContextEngine>> {
+    let on = json!({ "agents": { "defaults": { "memoryContext": { "enabled": true } } } });
+    let config = context.config.clone().with_profile(Profile::MemoryContext).overlaid(on)?;
+    let layers = context.registry.build_layers(&BuildContext { config: &config, ..*context })?;
+    Ok(Arc::new(LayeredEngine::new(ENGINE, "Memory engine", layers)))
+}
+
+ctx_engine_registry::inventory::submit! { ConfigSection::of::<Config>(env!("CARGO_PKG_NAME")) }
+ctx_engine_registry::inventory::submit! {
+    LayerRegistration {
+        id: Recall::ID,
+        source: env!("CARGO_PKG_NAME"),
+        order: 400,
+        about: "trims what matters least to what is asked, and recalls what matters; off by default",
+        build: build_recall,
+    }
+}
+ctx_engine_registry::inventory::submit! {
+    LayerRegistration {
+        id: Archive::ID,
+        source: env!("CARGO_PKG_NAME"),
+        order: 600,
+        about: "archives what leaves the window; off by default",
+        build: build_archive,
+    }
+}
+ctx_engine_registry::inventory::submit! {
+    EngineRegistration {
+        slot: Slot::ContextEngine,
+        id: ENGINE,
+        source: env!("CARGO_PKG_NAME"),
+        about: "the layers with long-term memory: trims, archives and recalls",
+        build: build_engine,
+    }
+}

@@ -1,0 +1,4 @@
+//! The layers, over views as a host makes them.
+
+mod layers;
+mod support;
