@@ -105,9 +105,10 @@ impl Layer for Recall {
         Some(Box::pin(async move {
             let recollection = match query? {
                 None => Recollection::default(),
-                Some(query) => {
-                    memory.recall(RecallRequest { query, ..request }).await.unwrap_or_else(failed)
-                }
+                Some(query) => memory
+                    .recall(RecallRequest { query, ..request })
+                    .await
+                    .unwrap_or_else(|e| failed(&e)),
             };
             Ok(Box::new(Asked { newest, recollection }) as Prepared)
         }))
@@ -218,7 +219,7 @@ impl Recall {
 }
 
 /// What a recall that failed brought back.
-fn failed(error: ctx_core::Error) -> Recollection {
+fn failed(error: &ctx_core::Error) -> Recollection {
     let warnings = vec![format!("nothing was recalled: {error}")];
     Recollection { warnings, ..Recollection::default() }
 }
