@@ -43,7 +43,12 @@ impl Told {
     }
 
     pub(crate) fn queries(&self) -> Vec<String> {
-        self.asked.lock().unwrap().iter().map(|request| request.query.clone()).collect()
+        self.asked
+            .lock()
+            .expect("no test panicked before")
+            .iter()
+            .map(|request| request.query.clone())
+            .collect()
     }
 }
 
@@ -53,15 +58,18 @@ impl MemoryStore for Told {
         if self.fails {
             return Err(Error::new(ErrorKind::Io, "the disk is full"));
         }
-        self.archived.lock().unwrap().extend(entries.iter().map(|e| e.id().to_string()));
+        self.archived
+            .lock()
+            .expect("no test panicked before")
+            .extend(entries.iter().map(|e| e.id().to_string()));
         Ok(())
     }
 
     async fn recall(&self, request: RecallRequest) -> Result<Recollection> {
-        self.asked.lock().unwrap().push(request);
+        self.asked.lock().expect("no test panicked before").push(request);
         match self.fails {
             true => Err(Error::new(ErrorKind::Io, "the index is gone")),
-            false => Ok(self.answer.lock().unwrap().clone()),
+            false => Ok(self.answer.lock().expect("no test panicked before").clone()),
         }
     }
 
@@ -77,7 +85,7 @@ pub(crate) fn view(window: u32) -> ContextView {
 /// Appends what somebody says; the entry is named after its place.
 pub(crate) fn say(view: &mut ContextView, role: Role, text: &str) -> String {
     let id = format!("e{}", view.edits().len() + view.len() + view.left_out().len());
-    view.append(Arc::new(Entry::held(id.clone(), Message::text(role, text)))).unwrap();
+    view.append(Arc::new(Entry::held(id.clone(), Message::text(role, text)))).expect("a message");
     id
 }
 
@@ -91,14 +99,16 @@ pub(crate) fn turn(layers: &[&dyn Layer], view: &mut ContextView) {
     };
     for layer in layers {
         let prepared = layer.prepare(view, &turn).map(|pending| {
-            futures_util::FutureExt::now_or_never(pending).expect("nothing is waited for").unwrap()
+            futures_util::FutureExt::now_or_never(pending)
+                .expect("nothing is waited for")
+                .expect("an answer")
         });
-        layer.apply(view, prepared, &turn).unwrap();
+        layer.apply(view, prepared, &turn).expect("edits");
     }
-    view.finish().unwrap();
+    view.finish().expect("a request");
 }
 
 /// The texts of the request.
 pub(crate) fn texts(view: &ContextView) -> Vec<String> {
-    view.messages().unwrap().iter().map(|message| message.plain_text()).collect()
+    view.messages().expect("messages").iter().map(|message| message.plain_text()).collect()
 }
