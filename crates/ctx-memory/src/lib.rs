@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+pub mod facts;
 mod layer;
 pub mod lexical;
 mod recall;

@@ -1,0 +1,258 @@
+//! What a fact is.
+
+use std::fmt;
+
+use ctx_core::{Chars, Timestamp};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+/// The longest [`Fact::content`], in UTF-16 units. Typical is 20 to 80.
+pub const CONTENT_MAX: Chars = Chars(240);
+
+/// The longest [`Fact::context`], in UTF-16 units.
+pub const CONTEXT_MAX: Chars = Chars(400);
+
+/// The most entries a fact names as its sources.
+pub const SOURCES_MAX: usize = 16;
+
+/// What a fact is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FactKind {
+    /// What was chosen: "Use PostgreSQL instead of MySQL".
+    Decision,
+    /// What was built, and where it is: "Webhook endpoint is /api/stripe/webhook".
+    Implementation,
+    /// A setting: "The server listens on port 3000".
+    Config,
+    /// What is broken: "SSL certificate error in staging".
+    Issue,
+    /// How far the work is: "Refund logic not yet implemented".
+    TaskState,
+    /// How it is built: "Event-driven with Redis pub/sub".
+    Architecture,
+}
+
+impl FactKind {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Decision,
+        Self::Implementation,
+        Self::Config,
+        Self::Issue,
+        Self::TaskState,
+        Self::Architecture,
+    ];
+
+    /// The name in files and in the recalled block.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Decision => "decision",
+            Self::Implementation => "implementation",
+            Self::Config => "config",
+            Self::Issue => "issue",
+            Self::TaskState => "task_state",
+            Self::Architecture => "architecture",
+        }
+    }
+
+    /// The kind of that name, in any case and with any separator: `taskState`, `Task State`.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let bare = |text: &str| -> String {
+            text.chars()
+                .filter(|c| c.is_alphanumeric())
+                .take(40)
+                .flat_map(char::to_lowercase)
+                .collect()
+        };
+        let wanted = bare(name);
+        Self::ALL.into_iter().find(|kind| bare(kind.name()) == wanted)
+    }
+}
+
+/// The id of a fact. It stays the same when the fact is told in more detail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FactId(pub Uuid);
+
+impl FactId {
+    /// The id of a fact when it is first learned: the beginning of the SHA-256 of what it is, so
+    /// that two processes that learn the same thing write the same fact.
+    #[must_use]
+    pub fn of(session: &str, kind: FactKind, content: &str, valid_from: Timestamp) -> Self {
+        let mut hash = Sha256::new();
+        for part in [session, kind.name(), content] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        hash.update(valid_from.0.to_le_bytes());
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hash.finalize()[..16]);
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+}
+
+impl fmt::Display for FactId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// A fact, as a line of `knowledge.jsonl`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fact {
+    /// What makes it this one.
+    pub id: FactId,
+    /// What it is about.
+    #[serde(rename = "type")]
+    pub kind: FactKind,
+    /// The fact in a few words, at most [`CONTENT_MAX`].
+    pub content: String,
+    /// What was said around it, at most [`CONTEXT_MAX`]. May be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub context: String,
+    /// When it was last told.
+    pub timestamp: Timestamp,
+    /// Since when it holds.
+    pub valid_from: Timestamp,
+    /// Until when it held; `None` while it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid_to: Option<Timestamp>,
+    /// The fact that took its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<FactId>,
+    /// The entries it was drawn from.
+    #[serde(default)]
+    pub source_entry_ids: Vec<String>,
+    /// The session it was said in.
+    pub session_id: String,
+}
+
+impl Fact {
+    /// Whether nothing has taken its place.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.superseded_by.is_none() && self.valid_to.is_none()
+    }
+
+    /// Whether it held at a time.
+    #[must_use]
+    pub fn held_at(&self, at: Timestamp) -> bool {
+        self.valid_from <= at && self.valid_to.is_none_or(|end| at < end)
+    }
+}
+
+/// A fact that somebody would like to be kept: an extractor, a person, a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// What it is about.
+    pub kind: FactKind,
+    /// The fact in a few words.
+    pub content: String,
+    /// What was said around it.
+    pub context: String,
+    /// When it was said.
+    pub timestamp: Timestamp,
+    /// The entries it is drawn from.
+    pub source_entry_ids: Vec<String>,
+    /// The session it was said in.
+    pub session_id: String,
+}
+
+impl Candidate {
+    /// The same within its bounds: one blank for each white space, no control characters, lengths
+    /// and number of sources cut. `None` where nothing is left to be kept.
+    #[must_use]
+    pub fn bounded(mut self) -> Option<Self> {
+        self.content = one_line(&self.content, CONTENT_MAX);
+        self.context = one_line(&self.context, CONTEXT_MAX);
+        self.source_entry_ids.truncate(SOURCES_MAX);
+        self.content.chars().any(char::is_alphanumeric).then_some(self)
+    }
+
+    /// The fact it becomes when nothing like it is known.
+    #[must_use]
+    pub fn into_fact(self) -> Fact {
+        Fact {
+            id: FactId::of(&self.session_id, self.kind, &self.content, self.timestamp),
+            kind: self.kind,
+            content: self.content,
+            context: self.context,
+            timestamp: self.timestamp,
+            valid_from: self.timestamp,
+            valid_to: None,
+            superseded_by: None,
+            source_entry_ids: self.source_entry_ids,
+            session_id: self.session_id,
+        }
+    }
+}
+
+/// A text on one line, cut where a word ends.
+pub(crate) fn one_line(text: &str, max: Chars) -> String {
+    // Whatever is longer than this cannot be needed whole, white space included.
+    let near = ctx_core::text::head(text, Chars(max.0.saturating_mul(4)));
+    let clean: String = near.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line = clean.split_whitespace().collect::<Vec<_>>().join(" ");
+    let cut = ctx_core::text::head(&line, Chars(max.0.saturating_sub(1)));
+    if Chars::of(&line) <= max {
+        return line;
+    }
+    let word = cut.rfind(' ').filter(|at| at * 3 > cut.len() * 2);
+    format!("{}…", cut.get(..word.unwrap_or(cut.len())).unwrap_or(cut))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_reads_back_as_it_was_written() {
+        let candidate = Candidate {
+            kind: FactKind::TaskState,
+            content: "Refund logic\n not yet  implemented".into(),
+            context: String::new(),
+            timestamp: Timestamp(7),
+            source_entry_ids: vec!["e1".into()],
+            session_id: "s".into(),
+        };
+        let fact = candidate.bounded().unwrap().into_fact();
+        let line = serde_json::to_string(&fact).unwrap();
+        assert!(
+            line.contains(r#""type":"task_state","content":"Refund logic not yet implemented""#)
+        );
+        assert!(line.contains(r#""validFrom":7"#) && line.contains(r#""sourceEntryIds":["e1"]"#));
+        assert!(!line.contains("validTo") && !line.contains("supersededBy"));
+        assert_eq!(serde_json::from_str::<Fact>(&line).unwrap(), fact);
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_at_a_word_and_what_is_empty_is_none() {
+        let long = one_line(&"word ".repeat(10_000), CONTENT_MAX);
+        assert!(Chars::of(&long) <= CONTENT_MAX && long.ends_with("word…"), "{long}");
+        let wide = one_line(&"数据库".repeat(10_000), CONTENT_MAX);
+        assert!(Chars::of(&wide) <= CONTENT_MAX && wide.ends_with('…'));
+        assert_eq!(one_line("a\u{0}b\n", CONTENT_MAX), "a b");
+        let empty = Candidate {
+            kind: FactKind::Issue,
+            content: " \n--".into(),
+            context: "x".into(),
+            timestamp: Timestamp(0),
+            source_entry_ids: Vec::new(),
+            session_id: String::new(),
+        };
+        assert!(empty.bounded().is_none());
+    }
+
+    #[test]
+    fn kinds_are_known_by_any_spelling_of_their_name() {
+        for name in ["task_state", "taskState", "Task State", "TASK-STATE"] {
+            assert_eq!(FactKind::from_name(name), Some(FactKind::TaskState), "{name}");
+        }
+        assert_eq!(FactKind::from_name("preference"), None);
+    }
+}

@@ -1,0 +1,332 @@
+//! `knowledge.jsonl`: a line for each fact as it was last told. A later line of the same id wins.
+//!
+//! Lines are only ever appended, under a lock that ends with its process, and synced before the
+//! caller hears that they are there. A line that a crash left unfinished was never acknowledged: it
+//! is passed over, and goes when the file is next written anew.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ctx_core::{Error, ErrorKind, Result};
+
+use super::Fact;
+
+/// A longer line is no fact: its content and context are bounded.
+const LINE_MAX: u64 = 64 * 1024;
+
+/// So much of what was read is compared before reading on, to notice a file that was replaced.
+const TAIL: u64 = 256;
+
+/// How long another process may have the lock. It holds it for milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a read found.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    /// Whether the file is another than before, and what was known of it is to be forgotten.
+    pub(super) anew: bool,
+    /// The facts, in the order of their lines.
+    pub(super) facts: Vec<Fact>,
+}
+
+/// The file, and how far it was read.
+#[derive(Debug)]
+pub(super) struct KnowledgeFile {
+    path: PathBuf,
+    read_to: u64,
+    tail: Vec<u8>,
+    lines: usize,
+    damaged: usize,
+    /// Lines that are JSON but no fact this version knows. They are carried through.
+    foreign: Vec<String>,
+}
+
+/// The right to write.
+#[derive(Debug)]
+pub(super) struct Lock(#[expect(dead_code, reason = "held, not used")] File);
+
+impl KnowledgeFile {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, read_to: 0, tail: Vec::new(), lines: 0, damaged: 0, foreign: Vec::new() }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The lines that hold a fact.
+    pub(super) fn lines(&self) -> usize {
+        self.lines
+    }
+
+    /// The lines that could not be read.
+    pub(super) fn damaged(&self) -> usize {
+        self.damaged
+    }
+
+    /// Takes the lock, waiting a little while another has it.
+    pub(super) fn lock(&self) -> Result<Lock> {
+        if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            create_folder(folder)?;
+        }
+        let path = beside(&self.path, ".lock");
+        let file = private().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = file.map_err(|e| io_error("cannot open the lock file", &path, e))?;
+        let begin = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Lock(file)),
+                Err(TryLockError::Error(e)) => {
+                    return Err(io_error("cannot lock the facts", &self.path, e));
+                }
+                Err(TryLockError::WouldBlock) if begin.elapsed() < PATIENCE => {
+                    std::thread::park_timeout(Duration::from_millis(2));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(Error::new(
+                        ErrorKind::Locked,
+                        "another process has the facts open",
+                    )
+                    .with("path", self.path.display())
+                    .retryable()
+                    .hint("wait until it is done, or end the process that holds the lock"));
+                }
+            }
+        }
+    }
+
+    /// Reads what was written since the last time; everything, where the file is another.
+    pub(super) fn read(&mut self) -> Result<News> {
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                let anew = self.read_to > 0;
+                *self = Self::new(std::mem::take(&mut self.path));
+                return Ok(News { anew, facts: Vec::new() });
+            }
+            Err(e) => return Err(io_error("cannot open the facts", &self.path, e)),
+        };
+        self.read_from(&file).map_err(|e| io_error("cannot read the facts", &self.path, e))
+    }
+
+    fn read_from(&mut self, file: &File) -> io::Result<News> {
+        let mut news = News::default();
+        if self.read_to > 0 && !self.is_same(file)? {
+            news.anew = true;
+            *self = Self::new(std::mem::take(&mut self.path));
+        }
+        if file.metadata()?.len() == self.read_to {
+            return Ok(news);
+        }
+        let mut reader = BufReader::with_capacity(256 * 1024, file);
+        reader.seek(SeekFrom::Start(self.read_to))?;
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let mut length = (&mut reader).take(LINE_MAX).read_until(b'\n', &mut line)? as u64;
+            let is_long = length == LINE_MAX && line.last() != Some(&b'\n');
+            if is_long {
+                length += skip_line(&mut reader)?;
+            } else if line.last() != Some(&b'\n') {
+                // The end, or a line that is being written.
+                break;
+            }
+            self.read_to += length;
+            self.keep_tail(&line);
+            match serde_json::from_slice::<Fact>(&line) {
+                Ok(fact) if !is_long => {
+                    self.lines += 1;
+                    news.facts.push(fact);
+                }
+                _ if line.iter().all(u8::is_ascii_whitespace) => {}
+                _ => self.note_strange(&line),
+            }
+        }
+        Ok(news)
+    }
+
+    fn note_strange(&mut self, line: &[u8]) {
+        let text = std::str::from_utf8(line).map(str::trim).unwrap_or_default();
+        let is_record = text.starts_with('{')
+            && serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok();
+        if is_record {
+            self.foreign.push(text.to_owned());
+        } else {
+            self.damaged += 1;
+        }
+    }
+
+    fn keep_tail(&mut self, line: &[u8]) {
+        self.tail.clear();
+        let from = line.len().saturating_sub(TAIL as usize);
+        self.tail.extend_from_slice(line.get(from..).unwrap_or_default());
+    }
+
+    /// Whether what was read last still stands where it stood.
+    fn is_same(&self, mut file: &File) -> io::Result<bool> {
+        let Some(from) = self.read_to.checked_sub(self.tail.len() as u64) else { return Ok(false) };
+        let mut there = Vec::new();
+        file.seek(SeekFrom::Start(from))?;
+        file.take(self.tail.len() as u64).read_to_end(&mut there)?;
+        // The rest of a line that is too long is not known; its beginning is compared nowhere.
+        Ok(there.len() == self.tail.len() && (there == self.tail || !self.tail.ends_with(b"\n")))
+    }
+
+    /// Appends facts, and returns when they are on the disk. The file must have been read under the
+    /// same lock.
+    pub(super) fn append(&mut self, _lock: &Lock, facts: &[Fact]) -> Result<()> {
+        let mut text = Vec::new();
+        let mut last = 0;
+        for fact in facts {
+            last = text.len();
+            write_line(&mut text, fact).map_err(|e| self.failed(e.into()))?;
+        }
+        let is_new = !self.path.exists();
+        let file = private().append(true).create(true).open(&self.path);
+        let mut file = file.map_err(|e| self.failed(e))?;
+        let end = file.metadata().map_err(|e| self.failed(e))?.len();
+        // What a crash left unfinished must not swallow the first line.
+        let bridge: &[u8] = if end > self.read_to { b"\n" } else { b"" };
+        let mut write = || {
+            file.write_all(bridge)?;
+            file.write_all(&text)?;
+            file.sync_data()
+        };
+        if let Err(e) = write() {
+            // Best effort: what stays is a torn line, and those are passed over.
+            let _ = file.set_len(end);
+            return Err(self.failed(e));
+        }
+        if is_new {
+            sync_folder(&self.path)?;
+        }
+        self.damaged += bridge.len();
+        self.read_to = end + bridge.len() as u64 + text.len() as u64;
+        self.lines += facts.len();
+        self.keep_tail(text.get(last..).unwrap_or_default());
+        Ok(())
+    }
+
+    /// Puts these facts, and what is carried through and passes `keep`, in the place of all that is
+    /// there. Readers see the old file or the new one, also after a crash.
+    pub(super) fn rewrite<'a>(
+        &mut self,
+        _lock: &Lock,
+        facts: impl Iterator<Item = &'a Fact>,
+        keep: impl Fn(&str) -> bool,
+    ) -> Result<()> {
+        let mut foreign = self.foreign.clone();
+        foreign.retain(|line| keep(line));
+        let mut text = Vec::new();
+        for line in &foreign {
+            text.extend_from_slice(line.as_bytes());
+            text.push(b'\n');
+        }
+        let (mut lines, mut last) = (0, 0);
+        for fact in facts {
+            last = text.len();
+            lines += 1;
+            write_line(&mut text, fact).map_err(|e| self.failed(e.into()))?;
+        }
+        let temporary = beside(&self.path, ".tmp");
+        let write = || {
+            let mut file = private().write(true).create(true).truncate(true).open(&temporary)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            std::fs::rename(&temporary, &self.path)
+        };
+        if let Err(e) = write() {
+            // Best effort: the error that matters is the one being reported.
+            let _ = std::fs::remove_file(&temporary);
+            return Err(self.failed(e));
+        }
+        sync_folder(&self.path)?;
+        (self.lines, self.damaged, self.foreign) = (lines, 0, foreign);
+        self.read_to = text.len() as u64;
+        self.keep_tail(text.get(last..).unwrap_or_default());
+        Ok(())
+    }
+
+    /// Takes away what a rewrite that was killed left behind.
+    pub(super) fn sweep(&self, _lock: &Lock) {
+        let _ = std::fs::remove_file(beside(&self.path, ".tmp"));
+    }
+
+    fn failed(&self, error: io::Error) -> Error {
+        io_error("cannot write the facts", &self.path, error)
+    }
+}
+
+fn write_line(out: &mut Vec<u8>, fact: &Fact) -> serde_json::Result<()> {
+    serde_json::to_writer(&mut *out, fact)?;
+    out.push(b'\n');
+    Ok(())
+}
+
+/// Reads to the end of a line without keeping it, and says how long the rest was.
+fn skip_line(reader: &mut impl BufRead) -> io::Result<u64> {
+    let mut skipped = 0;
+    loop {
+        let buffer = reader.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok(skipped);
+        }
+        let end = buffer.iter().position(|&b| b == b'\n');
+        let used = end.map_or(buffer.len(), |at| at + 1);
+        reader.consume(used);
+        skipped += used as u64;
+        if end.is_some() {
+            return Ok(skipped);
+        }
+    }
+}
+
+fn io_error(doing: &'static str, path: &Path, error: io::Error) -> Error {
+    let hint = match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "check the owner and the permissions of the file and its folder"
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free some disk space; no fact that was stored before is lost"
+        }
+        _ => "check the path and its file system; memory goes on without facts",
+    };
+    Error::new(ErrorKind::Io, doing).with("path", path.display()).source(error).hint(hint)
+}
+
+fn private() -> OpenOptions {
+    let mut options = File::options();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn create_folder(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).map_err(|e| io_error("cannot create the folder", path, e))
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Makes the name of a file durable. Only Unix has and needs this.
+fn sync_folder(path: &Path) -> Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    if cfg!(unix) {
+        let sync = File::open(folder).and_then(|folder| folder.sync_all());
+        sync.map_err(|e| io_error("cannot sync the folder", folder, e))?;
+    }
+    Ok(())
+}

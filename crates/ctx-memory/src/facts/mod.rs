@@ -1,0 +1,24 @@
+//! Facts: what was decided, built, set, broken, done, in a sentence each.
+//!
+//! ```text
+//! what was said --> Extractor --> candidates --> decide --> FactStore (knowledge.jsonl)
+//! ```
+//!
+//! A fact is never deleted because another says otherwise: it is superseded, and stays readable as
+//! what held at the time. Only [`FactStore::forget`] takes facts away, from the disk as well.
+
+mod claim;
+mod fact;
+mod file;
+mod index;
+mod proposal;
+mod search;
+mod store;
+mod update;
+mod words;
+
+pub use fact::{CONTENT_MAX, CONTEXT_MAX, Candidate, Fact, FactId, FactKind, SOURCES_MAX};
+pub use proposal::{PROPOSALS_MAX, Proposal, Refusal, RefusalReason, SUPERSEDED_MAX, Wish};
+pub use search::{FactHit, FactQuery, threshold};
+pub use store::{Erase, FactStore, Learned, Scope};
+pub use update::{Update, decide};

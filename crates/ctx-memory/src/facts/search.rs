@@ -1,0 +1,87 @@
+//! Which facts fit a question.
+
+use ctx_core::Timestamp;
+use serde::Serialize;
+
+use super::words::word_set;
+use super::{Fact, FactStore};
+
+/// A question to the facts.
+#[derive(Clone, Copy, Debug)]
+pub struct FactQuery<'a> {
+    /// The words.
+    pub text: &'a str,
+    /// Only what was said in this session; `None` asks them all.
+    pub session: Option<&'a str>,
+    /// What held at this time; `None` asks for what holds now.
+    pub at: Option<Timestamp>,
+    /// At most this many facts. Default: 10.
+    pub limit: usize,
+}
+
+impl<'a> FactQuery<'a> {
+    /// A question to all sessions for what holds now.
+    #[must_use]
+    pub fn new(text: &'a str) -> Self {
+        Self { text, session: None, at: None, limit: 10 }
+    }
+}
+
+/// A fact that fits a question.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FactHit<'a> {
+    /// The fact.
+    pub fact: &'a Fact,
+    /// The part of the question's weight that it holds, 0 to 1; rare words weigh more.
+    pub score: f32,
+}
+
+/// How many words of a question a fact must hold: all of two, half of up to eight, of more 30 % but
+/// no more than six. The thresholds are those of the system that the profile `memory-context`
+/// follows.
+#[must_use]
+pub fn threshold(words: usize) -> usize {
+    match words {
+        0..=2 => words,
+        3..=8 => words.div_ceil(2),
+        _ => (words * 3).div_ceil(10).min(6),
+    }
+}
+
+impl FactStore {
+    /// The facts that fit, best first, of equals the newer one first.
+    #[must_use]
+    pub fn search(&self, query: &FactQuery<'_>) -> Vec<FactHit<'_>> {
+        let words = word_set(query.text);
+        let least = threshold(words.len());
+        let found = self.index().matches(&words).into_iter();
+        let mut hits: Vec<FactHit<'_>> = found
+            .filter(|found| found.words >= least)
+            .filter_map(|found| Some(FactHit { fact: self.at(found.place)?, score: found.score }))
+            .filter(|hit| query.session.is_none_or(|session| hit.fact.session_id == session))
+            .filter(|hit| match query.at {
+                Some(at) => hit.fact.held_at(at),
+                None => hit.fact.is_current(),
+            })
+            .collect();
+        hits.sort_unstable_by(|a, b| {
+            b.score
+                .total_cmp(&a.score)
+                .then(b.fact.timestamp.cmp(&a.fact.timestamp))
+                .then(a.fact.id.cmp(&b.fact.id))
+        });
+        hits.truncate(query.limit);
+        hits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_words_a_question_has_the_smaller_the_part_that_must_match() {
+        let least = [0, 1, 2, 3, 4, 8, 9, 10, 20, 100].map(threshold);
+        assert_eq!(least, [0, 1, 2, 2, 2, 4, 3, 3, 6, 6]);
+    }
+}

@@ -1,0 +1,287 @@
+//! What a new fact does to those that are known.
+
+use super::claim::{Claim, are_rivals, is_within, overlap, plain, shared};
+use super::{Candidate, Fact, FactId, FactKind};
+
+/// What becomes of a candidate.
+///
+/// There is no deletion: a model that is wrong, or was told to, would empty the memory. What is no
+/// longer true is superseded, and stays readable as what was true.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// Nothing like it is known.
+    Add,
+    /// It tells this fact in more detail, and is told in its place.
+    Update {
+        /// The fact that is told better.
+        id: FactId,
+    },
+    /// It contradicts these, and holds from now on.
+    Supersede {
+        /// The facts that no longer hold.
+        ids: Vec<FactId>,
+    },
+    /// It is known.
+    None {
+        /// The fact that says so.
+        id: FactId,
+    },
+}
+
+/// How a candidate stands to one fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Relation {
+    /// The same, or less.
+    Known,
+    /// The same, and more.
+    Detail,
+    /// The same subject, another value.
+    Contradiction,
+    /// Something else.
+    Unrelated,
+}
+
+/// What a candidate does to facts that hold. Pure, by rules alone: the same subject with another
+/// value supersedes, more detail updates, what says nothing new is known.
+///
+/// Only facts that [hold](Fact::is_current) are looked at, whatever is given.
+#[must_use]
+pub fn decide<'a>(existing: impl IntoIterator<Item = &'a Fact>, candidate: &Candidate) -> Update {
+    let read: Vec<(&Fact, Reading)> = existing
+        .into_iter()
+        .filter(|fact| fact.is_current())
+        .map(|fact| (fact, Reading::of(&fact.content)))
+        .collect();
+    decide_read(read.iter().map(|(fact, reading)| (*fact, reading)), candidate)
+}
+
+/// A text as it is compared. Made once for each fact that is compared with many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reading {
+    plain: String,
+    claim: Claim,
+}
+
+impl Reading {
+    pub(super) fn of(content: &str) -> Self {
+        Self { plain: plain(content), claim: Claim::of(content) }
+    }
+}
+
+/// [`decide`] over facts that were read before.
+pub(super) fn decide_read<'a>(
+    existing: impl Iterator<Item = (&'a Fact, &'a Reading)>,
+    candidate: &Candidate,
+) -> Update {
+    let new = Reading::of(&candidate.content);
+    let (mut known, mut detail, mut contradicted) = (None, None, Vec::new());
+    for (fact, old) in existing.filter(|(fact, _)| fact.is_current()) {
+        if fact.content == candidate.content || old.plain == new.plain && !new.plain.is_empty() {
+            return Update::None { id: fact.id };
+        }
+        match relation(fact.kind, &old.claim, candidate.kind, &new.claim) {
+            Relation::Known => known = known.or(Some(fact.id)),
+            Relation::Detail => detail = detail.or(Some(fact.id)),
+            Relation::Contradiction => contradicted.push(fact.id),
+            Relation::Unrelated => {}
+        }
+    }
+    // A contradiction weighs most: what is kept beside it would be wrong.
+    if !contradicted.is_empty() {
+        return Update::Supersede { ids: contradicted };
+    }
+    match (known, detail) {
+        (Some(id), _) => Update::None { id },
+        (None, Some(id)) => Update::Update { id },
+        (None, None) => Update::Add,
+    }
+}
+
+/// How a candidate stands to a fact.
+pub(super) fn relation(
+    old_kind: FactKind,
+    old: &Claim,
+    new_kind: FactKind,
+    new: &Claim,
+) -> Relation {
+    use FactKind::{Architecture, Config, Decision, Implementation, Issue, TaskState};
+    // Progress and trouble are told of in turn, and so are choices and settings.
+    let comparable = old_kind == new_kind
+        || matches!((old_kind, new_kind), (Issue | TaskState, Issue | TaskState | Implementation))
+        || matches!(
+            (old_kind, new_kind),
+            (
+                Decision | Config | Architecture | Implementation,
+                Decision | Config | Architecture | Implementation
+            )
+        );
+    if !comparable {
+        return Relation::Unrelated;
+    }
+    let alike = overlap(&old.words, &new.words);
+    if contradicts(old, new, alike) {
+        return Relation::Contradiction;
+    }
+    if old.is_denied != new.is_denied || old.state != new.state {
+        return Relation::Unrelated;
+    }
+    // One word is too little to go by, unless it is what both choose.
+    let same_choice =
+        matches!((&old.choice, &new.choice), (Some(a), Some(b)) if a.chosen == b.chosen);
+    let enough = |claim: &Claim| claim.words.len() >= 2 || same_choice && !claim.words.is_empty();
+    if is_within(&new.words, &old.words) && enough(new) && is_within(&new.values, &old.values) {
+        return Relation::Known;
+    }
+    if is_within(&old.words, &new.words) && enough(old) && is_within(&old.values, &new.values) {
+        return Relation::Detail;
+    }
+    if alike >= 0.8 && old.values == new.values {
+        return Relation::Known;
+    }
+    Relation::Unrelated
+}
+
+fn contradicts(old: &Claim, new: &Claim, alike: f32) -> bool {
+    // "Do not use Redis", "Use Redis".
+    if old.is_denied != new.is_denied
+        && alike >= 0.6
+        && old.values == new.values
+        && shared(&old.words, &new.words) >= 1
+    {
+        return true;
+    }
+    // "Refund logic not yet implemented", "Refund logic implemented in refund.ts".
+    if let (Some(was), Some(is)) = (old.state, new.state)
+        && was != is
+    {
+        let common = shared(&old.words, &new.words);
+        let least = old.words.len().min(new.words.len());
+        return common >= 2 && common == least || alike >= 0.6 && common >= 1;
+    }
+    slots_differ(old, new) || choices_differ(old, new)
+}
+
+/// "Server port is 3000", "the server port is now 8080".
+fn slots_differ(old: &Claim, new: &Claim) -> bool {
+    let (Some(was), Some(is)) = (&old.slot, &new.slot) else { return false };
+    let same = was.subject == is.subject
+        || was.subject.len().min(is.subject.len()) >= 2
+            && overlap(&was.subject, &is.subject) >= 0.75;
+    same && !is_within(&was.value, &is.value)
+        && !is_within(&is.value, &was.value)
+        && old.is_denied == new.is_denied
+        // A number has another number for its value, and a name another name.
+        && has_number(&was.value) == has_number(&is.value)
+}
+
+fn has_number(words: &[String]) -> bool {
+    words.iter().any(|word| word.contains(|c: char| c.is_ascii_digit()))
+}
+
+/// "Use PostgreSQL for storage", "use SQLite instead of PostgreSQL".
+fn choices_differ(old: &Claim, new: &Claim) -> bool {
+    let (Some(was), Some(is)) = (&old.choice, &new.choice) else { return false };
+    if old.is_denied != new.is_denied || was.chosen == is.chosen {
+        return false;
+    }
+    let other_purpose = !was.purpose.is_empty()
+        && !is.purpose.is_empty()
+        && overlap(&was.purpose, &is.purpose) < 0.5;
+    if other_purpose {
+        return false;
+    }
+    let rejected = !is.rejected.is_empty() && is_within(&is.rejected, &was.chosen);
+    let same_purpose = !was.purpose.is_empty()
+        && overlap(&was.purpose, &is.purpose) >= 0.75
+        && overlap(&was.chosen, &is.chosen) < 0.5
+        && was.chosen.len().max(is.chosen.len()) <= 3;
+    let rivals =
+        was.purpose.is_empty() == is.purpose.is_empty() && are_rivals(&was.chosen, &is.chosen);
+    rejected || same_purpose || rivals
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_core::Timestamp;
+
+    use super::*;
+
+    fn candidate(kind: FactKind, content: &str) -> Candidate {
+        Candidate {
+            kind,
+            content: content.into(),
+            context: String::new(),
+            timestamp: Timestamp(1),
+            source_entry_ids: Vec::new(),
+            session_id: "s".into(),
+        }
+    }
+
+    fn outcome(known: (FactKind, &str), new: (FactKind, &str)) -> &'static str {
+        let fact = candidate(known.0, known.1).into_fact();
+        match decide([&fact], &candidate(new.0, new.1)) {
+            Update::Add => "add",
+            Update::Update { .. } => "update",
+            Update::Supersede { .. } => "supersede",
+            Update::None { .. } => "none",
+        }
+    }
+
+    #[test]
+    fn what_a_new_fact_does_to_a_known_one() {
+        use FactKind::{Config, Decision, Implementation, Issue, TaskState};
+        for (kind, known, new, expected) in [
+            (Config, "Server port is 3000", "The server port is now 8080", "supersede"),
+            (Config, "Server port is 3000", "The server port is 3000", "none"),
+            (Config, "API timeout is set to 30s", "API timeout is 60s", "supersede"),
+            (Config, "LOG_LEVEL=debug", "LOG_LEVEL=info", "supersede"),
+            (Config, "服务端口是3000", "服务端口改为8080", "supersede"),
+            (Config, "Server port is 3000", "Database port is 5432", "add"),
+            (Config, "The API runs on port 3000", "The API runs on port 8080", "supersede"),
+            (Decision, "Use PostgreSQL", "Use MySQL instead of PostgreSQL", "supersede"),
+            (Decision, "Use PostgreSQL for storage", "Use SQLite for storage", "supersede"),
+            (Decision, "Use PostgreSQL", "Switch to MySQL", "supersede"),
+            (Decision, "Use PostgreSQL", "Use Redis for caching", "add"),
+            (Decision, "Use PostgreSQL for production", "Use SQLite for tests", "add"),
+            (Decision, "Use PostgreSQL", "Use PostgreSQL for user accounts", "update"),
+            (Decision, "Use Redis for sessions", "Do not use Redis for sessions", "supersede"),
+            (Decision, "使用 MySQL", "使用 PostgreSQL 而不是 MySQL", "supersede"),
+            (Decision, "Use npm", "Migrated from npm to pnpm", "supersede"),
+            (
+                TaskState,
+                "Refund logic not yet implemented",
+                "Refund logic implemented in refund.ts",
+                "supersede",
+            ),
+            (TaskState, "Refund logic implemented", "Search index implemented", "add"),
+            (TaskState, "退款逻辑尚未完成", "退款逻辑已完成", "supersede"),
+            (TaskState, "Phase 1 done", "Phase 2 done", "add"),
+            (Implementation, "Created src/a.rs", "Created src/b.rs", "add"),
+            (
+                Implementation,
+                "Webhook endpoint is /api/hook",
+                "Webhook endpoint is /api/stripe/webhook",
+                "supersede",
+            ),
+            (
+                Issue,
+                "Login test fails in staging",
+                "Login test fails in staging because of a stale cookie",
+                "update",
+            ),
+        ] {
+            assert_eq!(outcome((kind, known), (kind, new)), expected, "{known} / {new}");
+        }
+        let fixed = (TaskState, "SSL certificate error in staging fixed");
+        let broken = (Issue, "SSL certificate error in staging is unresolved");
+        assert_eq!(outcome(broken, fixed), "supersede");
+    }
+
+    #[test]
+    fn what_no_longer_holds_is_not_looked_at() {
+        let mut fact = candidate(FactKind::Config, "Server port is 3000").into_fact();
+        fact.valid_to = Some(Timestamp(2));
+        let again = candidate(FactKind::Config, "Server port is 3000");
+        assert_eq!(decide([&fact], &again), Update::Add);
+    }
+}

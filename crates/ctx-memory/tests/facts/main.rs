@@ -1,0 +1,36 @@
+//! Facts as a host uses them: files, questions, what is told anew, what is forgotten.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+mod forget;
+mod replay;
+mod store;
+
+use ctx_core::Timestamp;
+use ctx_memory::facts::{Candidate, FactKind, FactStore, Scope};
+
+fn candidate(kind: FactKind, content: &str, at: i64) -> Candidate {
+    Candidate {
+        kind,
+        content: content.into(),
+        context: String::new(),
+        timestamp: Timestamp(at),
+        source_entry_ids: vec![format!("e{at}")],
+        session_id: "s".into(),
+    }
+}
+
+fn config(content: &str, at: i64) -> Candidate {
+    candidate(FactKind::Config, content, at)
+}
+
+fn open(dir: &tempfile::TempDir) -> FactStore {
+    FactStore::open(dir.path().join("knowledge.jsonl"), Scope::Session).unwrap()
+}
+
+fn current(store: &FactStore) -> Vec<String> {
+    let mut all: Vec<String> =
+        store.facts().filter(|fact| fact.is_current()).map(|fact| fact.content.clone()).collect();
+    all.sort();
+    all
+}
