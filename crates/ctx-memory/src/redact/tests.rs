@@ -1,0 +1,110 @@
+use ctx_core::ErrorKind;
+
+use super::*;
+
+fn redact(text: &str) -> String {
+    let once = Redactor::builtin().redact(text).text.into_owned();
+    let again = Redactor::builtin().redact(&once);
+    assert_eq!(again.text, once, "a redacted text stays as it is");
+    once
+}
+
+#[test]
+fn every_pattern_compiles() {
+    for row in Redactor::builtin().table.rows() {
+        assert!(row.compile().is_ok(), "{}", row.name());
+    }
+}
+
+#[test]
+fn markers_say_what_was_there() {
+    let key = "ghp_x7Kq2LmN9pR4sT6vW8yZ1aB3cD5eF0gH2jKm";
+    for (text, expected) in [
+        (format!("token: {key}"), "token: [redacted:github-token]"),
+        (
+            format!("see {key}, and {key}"),
+            "see [redacted:github-token], and [redacted:github-token]",
+        ),
+        ("password: \"hunter2!\"".to_owned(), "password: \"[redacted:password]\""),
+        (
+            "postgres://shop:s3cr3tpw@db/shop".to_owned(),
+            "postgres://shop:[redacted:url-password]@db/shop",
+        ),
+        ("密码：hunter2!".to_owned(), "密码：[redacted:password]"),
+        ("nothing here".to_owned(), "nothing here"),
+    ] {
+        assert_eq!(redact(&text), expected);
+    }
+}
+
+#[test]
+fn a_text_without_secrets_is_not_copied() {
+    let redacted = Redactor::builtin().redact("the token count is 12");
+    assert!(matches!(redacted.text, Cow::Borrowed(_)));
+    assert_eq!(redacted.found, 0);
+}
+
+#[test]
+fn a_secret_cut_off_at_the_end_of_a_text_is_taken_out_as_far_as_it_goes() {
+    let torn = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAx7Kq2LmN9pR4sT6vW8yZ1aB3cD5eF0gH2jKm\nMIIEow";
+    assert_eq!(redact(torn), "[redacted:private-key]");
+    assert_eq!(redact("{\"api_key\": \"x7Kq2LmN9pR4sT6v"), "{\"api_key\": \"[redacted:secret]");
+    let long = format!("api_key={}", "x7Kq2LmN9pR4".repeat(2_000));
+    assert_eq!(redact(&long), "api_key=[redacted:secret]");
+}
+
+#[test]
+fn any_text_is_read_without_harm() {
+    let pieces = [
+        "password",
+        "=",
+        "\\\"",
+        "\"",
+        "é",
+        "密码：",
+        "-----BEGIN ",
+        "PRIVATE KEY-----",
+        "://",
+        ":",
+        "@",
+        "\n",
+        " ",
+        "ghp_",
+        "sk-",
+        "[redacted:",
+        "x7Kq2LmN9pR4sT6vW8yZ1aB3cD5eF0gH2jKm",
+        "😀",
+        "{{",
+        "${",
+        "Authorization: Bearer ",
+        "cookie: a=",
+        "key",
+        "-p",
+        "mysql ",
+        "eyJ",
+        ".",
+        "\0",
+    ];
+    let mut random = ctx_testkit::Random::seeded(7);
+    for _ in 0..2_000 {
+        let text: String =
+            (0..random.below(24)).map(|_| pieces[random.below(pieces.len())]).collect();
+        redact(&text);
+    }
+}
+
+#[test]
+fn patterns_of_ones_own_come_first_and_are_checked() {
+    let own = "[[pattern]]\nname = \"acme\"\nanchors = [\"acme_\"]\npattern = 'acme_[a-z]{4}'\n";
+    let redactor = Redactor::with_patterns(own).unwrap();
+    assert_eq!(redactor.redact("an acme_abcd here").text, "an [redacted:acme] here");
+    for (wrong, said) in [
+        (own.replace("{4}", "{4"), "acme"),
+        (own.replace("[\"acme_\"]", "[]"), "acme"),
+        ("[[pattern]]\nname = 3".to_owned(), "patterns"),
+    ] {
+        let error = Redactor::with_patterns(&wrong).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(error.to_string().contains(said) && error.hint_text().is_some(), "{error}");
+    }
+}

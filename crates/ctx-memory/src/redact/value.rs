@@ -1,0 +1,335 @@
+//! The value that stands after a name.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::key::Name;
+use super::span::floor;
+
+/// The longest value that is read.
+const LONGEST: usize = 4096;
+
+/// How many blanks may stand on each side of a separator.
+const BLANKS: usize = 40;
+
+/// A value, and how it is written.
+#[derive(Debug)]
+pub(super) struct Value {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) form: Form,
+}
+
+/// How a value is written, which says how much may be taken for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// In quotes.
+    Quoted,
+    /// In quotes, as the argument of a call.
+    Argument,
+    /// The rest of a line that begins with its name: `.env` files, YAML, headers.
+    Line,
+    /// After a flag of a command.
+    Flag,
+    /// In a row of them, as in connection strings, queries of URLs and logs: `;name=value`.
+    Field,
+    /// A word in the middle of something, where a variable may stand as well.
+    Bare,
+}
+
+impl Value {
+    pub(super) fn range(&self) -> Range<usize> {
+        self.start..self.end
+    }
+}
+
+/// The value of a name, if one stands after it.
+pub(super) fn read(text: &str, name: &Name) -> Option<Value> {
+    let mut at = Cursor { bytes: text.as_bytes(), at: name.end };
+    let before = text.as_bytes().get(..name.start)?;
+    at.skip(b"\\", 3);
+    let quoted = at.skip(b"\"'`", 1) > 0;
+    if quoted {
+        at.skip(b"])", 1);
+    }
+    at.skip(b"*_", 2);
+    // XML: <password>...</password>
+    if before.ends_with(b"<") && at.peek() == Some(b'>') {
+        at.at += 1;
+        return at.until(|b| b == b'<' || b == b'\n', Form::Quoted);
+    }
+    // name: DB_PASSWORD, value: ... in JSON, YAML and XML.
+    for named in [&NAMED_VALUE, &DEFAULT] {
+        if let Some(length) = matched(named, text, at.at) {
+            at.at += length;
+            return at.value(text, Form::Line);
+        }
+    }
+    let blanks = at.blanks();
+    let form = match separator(text, &mut at) {
+        Some(form) => form,
+        None if blanks == 0 => return None,
+        None if before.ends_with(b"--") && at.peek() != Some(b'-') => Form::Flag,
+        None if declares(before) => Form::Line,
+        None if matches!(at.peek(), Some(b'"' | b'\'')) => Form::Argument,
+        None => return None,
+    };
+    if form == Form::Argument && !quoted && blanks == 0 && !at.at_quote() {
+        return None;
+    }
+    at.blanks();
+    at.skip(b"*", 2);
+    at.blanks();
+    let form = match form {
+        Form::Bare if begins_line(before) => Form::Line,
+        Form::Bare if is_field(before, text.as_bytes().get(name.end..at.at)) => Form::Field,
+        form => form,
+    };
+    if let Some(length) = matched(&BLOCK_SCALAR, text, at.at) {
+        at.at += length;
+        return at.until(|b| b == b'\n', Form::Line);
+    }
+    at.value(text, form)
+}
+
+/// What stands between a name and its value, and what that says of the value.
+fn separator(text: &str, at: &mut Cursor<'_>) -> Option<Form> {
+    let rest = text.get(at.at..)?;
+    for typed in [&TYPED_COLON, &TYPED] {
+        if let Some(length) = matched(typed, text, at.at) {
+            at.at += length;
+            return Some(Form::Bare);
+        }
+    }
+    for sign in ["===", "!==", "==", "!=", ":=", "=>", "->", "?=", "||=", "??=", "=", ":", "："] {
+        if rest.starts_with(sign) {
+            at.at += sign.len();
+            // `key::path`, `http://`
+            let path = sign == ":" && matches!(at.peek(), Some(b':' | b'/'));
+            return (!path).then_some(Form::Bare);
+        }
+    }
+    for sign in [",", "("] {
+        if rest.starts_with(sign) {
+            at.at += 1;
+            at.blanks();
+            return at.at_quote().then_some(Form::Argument);
+        }
+    }
+    if rest.starts_with('|') {
+        at.at += 1;
+        return Some(Form::Bare);
+    }
+    None
+}
+
+/// Whether a line begins with what comes next, but for what belongs to lists, shells and patches.
+fn begins_line(before: &[u8]) -> bool {
+    let from = before.len().saturating_sub(60);
+    let line = before.get(from..).unwrap_or_default();
+    let line = line.rsplit(|b| *b == b'\n').next().unwrap_or_default();
+    let text = String::from_utf8_lossy(line);
+    text.split_whitespace().all(|word| {
+        matches!(word, "-" | "+" | "*" | "#" | ">" | "//" | "export" | "set" | "ENV" | "ARG" | "$")
+    })
+}
+
+/// `?name=`, `;name=`, and `user=me name=`.
+fn is_field(before: &[u8], separator: Option<&[u8]>) -> bool {
+    let word = || {
+        let from = before.len().saturating_sub(80);
+        let before = before.get(from..).unwrap_or_default().trim_ascii_end();
+        before.rsplit(|b| b.is_ascii_whitespace()).next().unwrap_or_default()
+    };
+    separator == Some(b"=")
+        && match before.last() {
+            Some(b';' | b'&' | b'?') => true,
+            Some(b' ') => {
+                word().contains(&b'=') && !word().ends_with(b",") && !word().ends_with(b"=")
+            }
+            _ => false,
+        }
+}
+
+/// `ENV NAME value`.
+fn declares(before: &[u8]) -> bool {
+    before.ends_with(b"ENV ") || before.ends_with(b"ARG ")
+}
+
+static NAMED_VALUE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r#"^[,;]?\s{0,60}\+?\s{0,60}\\?["']?"#,
+        r#"(?i:value|secretvalue|string_value|content)\\?["']?[ \t]{0,4}(?:[:=]|=>)[ \t]{0,4}"#
+    ))
+    .ok()
+});
+
+/// Terraform: `variable "api_key" { default = `.
+static DEFAULT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"^\s{0,4}\{\s{0,40}(?:(?:description|type|sensitive)[^\n]{0,120}\s{1,40}){0,3}",
+        r"default[ \t]{0,20}=[ \t]{0,4}"
+    ))
+    .ok()
+});
+
+/// `name: Type = `, where types may have parameters.
+static TYPED_COLON: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^:[ \t]{0,4}[&A-Za-z_][A-Za-z0-9_<>\[\]:'&|?. ]{0,40}?[ \t]{0,4}=[ \t]{0,4}").ok()
+});
+
+/// `name string = `, and C's `name[] = `.
+static TYPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^(?:\*?string|\[\]byte|\[\d{0,4}\])[ \t]{0,4}:?=[ \t]{0,4}").ok()
+});
+
+/// `|`, `>-` and the like, with the value on the next line.
+static BLOCK_SCALAR: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^[|>][+-]?\n[ \t]{1,40}").ok());
+
+/// What may stand between the separator and a quote: `b"`, `Some("`, `String::from("`, `["`.
+static WRAPPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r#"^(?:[\[({][ \t]{0,4})?(?:new[ \t]{1,4})?"#,
+        r#"(?:[brfuLR@$]{1,2}|(?:[A-Za-z_][A-Za-z0-9_:.]{0,60}\([ \t]{0,4}){1,3}[brfu]?)?\\{0,3}["'`]"#
+    ))
+    .ok()
+});
+
+/// A value that goes on in the next line, in quotes.
+static NEXT_LINE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"^\(?\\?\r?\n[ \t]{1,80}["'`]"#).ok());
+
+/// The scheme before what is secret.
+static SCHEME: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^(?i:bearer|basic|token|apikey|bot|oauth)[ \t]{1,4}").ok());
+
+/// How long the match is that begins at a place.
+fn matched(regex: &LazyLock<Option<Regex>>, text: &str, at: usize) -> Option<usize> {
+    let end = floor(text, at.saturating_add(400).min(text.len()));
+    let found = LazyLock::force(regex).as_ref()?.find(text.get(at..end)?)?;
+    Some(found.end())
+}
+
+#[derive(Clone, Copy)]
+struct Cursor<'t> {
+    bytes: &'t [u8],
+    at: usize,
+}
+
+impl Cursor<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn skip(&mut self, any: &[u8], most: usize) -> usize {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let found = rest.iter().take(most).take_while(|b| any.contains(b)).count();
+        self.at += found;
+        found
+    }
+
+    fn blanks(&mut self) -> usize {
+        self.skip(b" \t", BLANKS)
+    }
+
+    fn at_quote(&self) -> bool {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let slashes = rest.iter().take(3).take_while(|b| **b == b'\\').count();
+        matches!(rest.get(slashes), Some(b'"' | b'\'' | b'`'))
+    }
+
+    fn value(mut self, text: &str, form: Form) -> Option<Value> {
+        if let Some(length) = matched(&NEXT_LINE, text, self.at) {
+            self.at += length - 1;
+        }
+        let wrapped = matched(&WRAPPED, text, self.at);
+        let Some(length) = wrapped else { return self.unquoted(text, form) };
+        let inner = text.get(self.at..self.at + length)?;
+        // What reads the environment names a variable, and not a value.
+        let call = inner.trim_end_matches(['"', '\'', '`', '\\']);
+        let form = match form {
+            _ if call.contains('(') && reads(call) => return None,
+            _ if call.len() > 3 => Form::Argument,
+            Form::Argument => Form::Argument,
+            _ => Form::Quoted,
+        };
+        let slashes = inner.len() - 1 - inner[..inner.len() - 1].trim_end_matches('\\').len();
+        let quote = *inner.as_bytes().last()?;
+        self.at += length;
+        // Python's three quotes.
+        if self.bytes.get(self.at..self.at + 2) == Some(&[quote, quote]) {
+            self.at += 2;
+        }
+        self.scheme(text);
+        self.quoted(quote, slashes, form)
+    }
+
+    fn scheme(&mut self, text: &str) {
+        self.at += matched(&SCHEME, text, self.at).unwrap_or_default();
+    }
+
+    /// Up to the quote that closes; without one, to the end of the word.
+    fn quoted(self, quote: u8, slashes: usize, form: Form) -> Option<Value> {
+        let rest = self.bytes.get(self.at..)?;
+        let mut escapes = 0;
+        for (length, b) in rest.iter().take(LONGEST).enumerate() {
+            match b {
+                b'\\' => escapes += 1,
+                b'\n' => break,
+                // A quote with as many backslashes as the first, or with fewer, ends it.
+                b if *b == quote && (escapes <= slashes && (escapes == slashes || slashes > 0)) => {
+                    let end = self.at + length - escapes;
+                    return self.ends(end, form);
+                }
+                b if *b == quote && escapes % 2 == 0 && slashes == 0 => {
+                    return self.ends(self.at + length, form);
+                }
+                _ => escapes = 0,
+            }
+        }
+        self.until(|b| b.is_ascii_whitespace() || b == quote || b == b'\\', form)
+    }
+
+    fn unquoted(mut self, text: &str, form: Form) -> Option<Value> {
+        self.scheme(text);
+        match form {
+            Form::Line => {
+                let value =
+                    self.until(|b| b.is_ascii_whitespace() || b"\"'`<>".contains(&b), form)?;
+                let text = text.get(value.range())?;
+                // A JSON string around it all: its \n ends the line.
+                let text = text.split("\\n").next().unwrap_or_default();
+                let end = value.start + text.trim_end_matches([',', ';', '\\', '|']).len();
+                (end > value.start).then_some(Value { end, ..value })
+            }
+            _ => self.until(|b| b.is_ascii_whitespace() || b"\"'`<>,;)}]|&\\".contains(&b), form),
+        }
+    }
+
+    fn until(self, stop: impl Fn(u8) -> bool, form: Form) -> Option<Value> {
+        let rest = self.bytes.get(self.at..)?;
+        let length = rest.iter().take_while(|b| !stop(**b)).count();
+        self.ends(self.at + length, form)
+    }
+
+    fn ends(self, end: usize, form: Form) -> Option<Value> {
+        (end > self.at).then_some(Value { start: self.at, end, form })
+    }
+}
+
+/// Whether a call looks a value up by the name it is given.
+fn reads(call: &str) -> bool {
+    let call = call.to_ascii_lowercase();
+    let last = call.trim_end_matches(['(', ' ', '\t']);
+    let last = last.rsplit(['(', ' ']).next().unwrap_or_default();
+    let name = last.rsplit(['.', ':']).next().unwrap_or_default();
+    const READS: [&str; 20] = [
+        "env", "get", "param", "config", "input", "prompt", "require", "read", "load", "open",
+        "find", "select", "var", "lookup", "option", "fetch", "arg", "flag", "field", "label",
+    ];
+    matches!(name, "t" | "i18n" | "_" | "gettext" | "include" | "import" | "ref" | "z")
+        || READS.iter().any(|word| name.contains(word))
+}
