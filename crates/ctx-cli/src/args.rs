@@ -1,6 +1,7 @@
 //! The command line: what can be asked, without effects.
 
 mod engines;
+mod recall;
 
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use ctx_core::{CounterKind, IdentifierPolicy, Profile};
 
 pub(crate) use engines::{AddEngine, CheckEngine, Engines, EnginesCommand, RemoveEngine};
+pub(crate) use recall::{EmbedWith, EvalCommand, EvalRecall};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -55,7 +57,7 @@ pub(crate) enum When {
 pub(crate) enum Command {
     /// Walk a transcript request by request: what each would have carried, with and without ctx
     Replay(Replay),
-    /// Compare profiles, engines and other agents' policies over transcripts
+    /// Compare profiles, engines and other agents' policies over transcripts; or measure recall
     Eval(Eval),
     /// Say what a session holds and how full its context is
     Status(Status),
@@ -135,7 +137,10 @@ pub(crate) struct Replay {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Eval {
+    #[command(subcommand)]
+    pub(crate) command: Option<EvalCommand>,
     /// The transcripts, or - for one from stdin
     #[arg(required = true, value_name = "SESSION")]
     pub(crate) sessions: Vec<PathBuf>,

@@ -1,5 +1,6 @@
 //! Replay of recorded transcripts: what each model request would have carried, what an engine
-//! would have left out, and what both would have cost.
+//! would have left out, and what both would have cost. And how well memory finds what it is asked
+//! for, over labelled conversations.
 
 #![forbid(unsafe_code)]
 
@@ -7,6 +8,7 @@ mod cache;
 pub mod eval;
 pub mod frame;
 pub mod html;
+pub mod recall;
 mod replay;
 mod report;
 mod status;

@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod embed;
 pub mod facts;
 mod layer;
 pub mod lexical;
@@ -29,6 +30,7 @@ pub mod text;
 mod trim;
 
 pub use config::{Config, EmbeddingModel, Placement, RecallSettings};
+pub use embed::{HashEmbedder, cosine, embedded_text};
 pub use layer::{Archive, Recall};
 pub use recall::{Block, MIN_QUERY_CHARS, RECALLED_TAG, build, is_recalled, query_of};
 pub use redact::{Redacted, Redactor};

@@ -3,6 +3,7 @@
 mod columns;
 mod equal_size;
 mod print;
+mod recall;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,13 +16,16 @@ use ctx_eval::eval::{
 };
 use ctx_session::blobs::MemoryBlobs;
 
-use crate::args::{Eval, Fit, Global};
+use crate::args::{Eval, EvalCommand, Fit, Global};
 use crate::failure::misuse;
 use crate::files::{Existing, is_same_file, write_beside};
 use crate::out::Out;
 use crate::setup::{self, Fitted};
 
 pub(crate) fn run(global: &Global, args: &Eval, out: &Out) -> anyhow::Result<ExitCode> {
+    if let Some(EvalCommand::Recall(args)) = &args.command {
+        return recall::run(global, args, out);
+    }
     if !(0.05..=0.9).contains(&args.compact_to) {
         let error = Error::new(ErrorKind::InvalidInput, "--compact-to is no share of a session");
         let error = error.with("value", args.compact_to).hint("give a number from 0.05 to 0.9");

@@ -1,11 +1,9 @@
 //! All segments of a store, ready to be searched.
 
-use std::fmt::Write;
-
 use ctx_core::Timestamp;
-use jiff::tz::TimeZone;
 
 use super::fuse::{fuse, min_max, to_best};
+use super::head::lexical_head;
 use super::query::terms_of;
 use super::spread::spread;
 use super::turns::Turns;
@@ -42,7 +40,7 @@ impl SearchIndex {
     /// the order in which they were said.
     pub fn add(&mut self, segment: &Segment) -> u32 {
         let row = self.turns.add(segment);
-        self.delta.add(row, &head(segment), &segment.content);
+        self.delta.add(row, &lexical_head(segment), &segment.content);
         row
     }
 
@@ -121,20 +119,6 @@ impl SearchIndex {
         let hours = now.0.saturating_sub(then.0).max(0) as f64 / 3_600_000.0;
         f64::from(self.settings.hourly_decay.max(0.0)).powf(hours) as f32
     }
-}
-
-/// What goes before each piece of a segment: its day and who speaks. Questions name both.
-fn head(segment: &Segment) -> String {
-    let mut head = String::new();
-    // Nothing was said in 1970: that is a time that is not known.
-    if segment.timestamp.0 > 0
-        && let Ok(at) = jiff::Timestamp::from_millisecond(segment.timestamp.0)
-    {
-        let day = at.to_zoned(TimeZone::UTC);
-        let _ = write!(head, "{} ", day.strftime("%-d %B %Y"));
-    }
-    head.push_str(segment.name.as_deref().unwrap_or(segment.role.name()));
-    head
 }
 
 fn keep(scores: &mut [f32], is_in: impl Fn(usize) -> bool, else_: f32) {

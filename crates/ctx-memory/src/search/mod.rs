@@ -1,6 +1,7 @@
 //! What is asked of memory, and what it answers.
 
 mod fuse;
+mod head;
 mod index;
 pub(crate) mod query;
 mod settings;
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 use crate::SegmentId;
 
+pub(crate) use head::head;
 pub use index::{Cosines, SearchIndex};
 pub use settings::{Fusion, SearchSettings};
 pub use variety::diversify;

@@ -1,0 +1,95 @@
+//! `ctx eval recall`.
+
+use std::process::ExitCode;
+
+use ctx_core::{Counter, CounterKind, Embedder, Error, ErrorKind};
+use ctx_eval::recall::{
+    CategoryReport, RecallReport, RecallSetup, VectorCache, Vectors, load, measure,
+};
+use ctx_memory::{HashEmbedder, SearchSettings};
+
+use crate::args::{EmbedWith, EvalRecall, Global};
+use crate::failure::misuse;
+use crate::out::{BOLD, Cell, DIM, Out, table_within, terminal_columns};
+use crate::setup;
+use crate::words::{counted, harmless, thousands};
+
+pub(super) fn run(_global: &Global, args: &EvalRecall, out: &Out) -> anyhow::Result<ExitCode> {
+    let settings = SearchSettings::default();
+    let (embedder, default_weight): (Box<dyn Embedder>, f32) = match &args.embedder {
+        EmbedWith::Hash => (Box::new(HashEmbedder), settings.hash_weight),
+        EmbedWith::Transformer(_) | EmbedWith::Http => {
+            let error = Error::new(ErrorKind::Capability, "this build makes vectors by hash only");
+            return Err(misuse(error.hint("leave --embedder out")));
+        }
+    };
+    let weight = args.weight.unwrap_or(default_weight);
+    if !(0.0..=1.0).contains(&weight) {
+        let error = Error::new(ErrorKind::InvalidInput, "--weight is no share");
+        return Err(misuse(error.with("value", weight).hint("give a number from 0 to 1")));
+    }
+    let conversations = load(args.dataset, &args.path)?;
+    let mut cache = args.cache.as_deref().map(VectorCache::open).unwrap_or_default();
+    let vectors = Vectors { embedder: &*embedder, weight, cache: &mut cache };
+    let counter = Counter::new(CounterKind::Chars4);
+    let recall_setup = RecallSetup { settings, counter };
+    let steps = conversations.iter().map(|c| c.turns.len() + c.questions.len()).sum();
+    let bar = out.progress("measuring", steps);
+    let measured =
+        setup::block_on(measure(args.dataset, &conversations, &recall_setup, vectors, |done| {
+            bar.set_position(done as u64);
+        }));
+    bar.finish_and_clear();
+    // What was made before a failure need not be made again.
+    cache.save()?;
+    let report = measured?;
+    if args.json {
+        out.json(&report)?;
+    } else {
+        print(&report, out)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(report: &RecallReport, out: &Out) -> anyhow::Result<()> {
+    let RecallReport { dataset, embedder, .. } = report;
+    out.line(format!(
+        "{BOLD}{dataset}{BOLD:#}{DIM}: {}, {} turns, {}, {} skipped; vectors: {}{DIM:#}",
+        counted(report.conversations, "conversation"),
+        thousands(report.turns as u64),
+        counted(report.all.questions, "question"),
+        report.skipped,
+        harmless(embedder),
+    ))?;
+    if report.evidence_repaired + report.evidence_dropped > 0 {
+        out.note(format!(
+            "{} repaired, {} dropped: they name no turn",
+            counted(report.evidence_repaired, "label"),
+            report.evidence_dropped,
+        ));
+    }
+    let mut rows = vec![row("all", &report.all)];
+    rows.extend(report.by_category.iter().map(|(name, category)| row(name, category)));
+    let header = [
+        "questions about",
+        "n",
+        "R@5",
+        "R@10",
+        "R@20",
+        "R@50",
+        "MRR",
+        "nDCG@10",
+        "in 4,000 tokens",
+    ];
+    out.line(table_within(terminal_columns(), &header, rows, header.len()))?;
+    Ok(())
+}
+
+fn row(name: &str, figures: &CategoryReport) -> Vec<Cell> {
+    let share = |share: f64| Cell::from(format!("{:.1}", share * 100.0));
+    let recall = &figures.recall;
+    let mut row = vec![Cell::from(harmless(name)), thousands(figures.questions as u64).into()];
+    row.extend([recall.at5, recall.at10, recall.at20, recall.at50].map(share));
+    row.extend([figures.mrr, figures.ndcg10, figures.coverage4000].map(share));
+    row
+}

@@ -1,0 +1,139 @@
+//! Vectors that were made before: a model may take minutes for what does not change.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use ctx_core::{Embedder, Error, ErrorKind, Result};
+use sha2::{Digest, Sha256};
+
+/// What a file of vectors begins with.
+const MAGIC: &[u8; 8] = b"ctxvec1\n";
+
+type Key = [u8; 16];
+
+/// Vectors by the text they are of and by what made them, kept in a file or in memory. A file that is
+/// damaged counts as empty: everything in it can be made again.
+#[derive(Debug, Default)]
+pub struct VectorCache {
+    file: Option<PathBuf>,
+    known: HashMap<Key, Vec<f32>>,
+    is_changed: bool,
+}
+
+impl VectorCache {
+    /// The vectors in a file, which need not be there yet.
+    #[must_use]
+    pub fn open(file: &Path) -> Self {
+        let known = fs::read(file).ok().and_then(|bytes| read(&bytes)).unwrap_or_default();
+        Self { file: Some(file.to_owned()), known, is_changed: false }
+    }
+
+    /// One vector per text, in their order.
+    ///
+    /// # Errors
+    ///
+    /// Those of the embedder, and [`ErrorKind::Upstream`] if it gives another number of vectors than
+    /// of texts.
+    pub async fn embed(
+        &mut self,
+        embedder: &dyn Embedder,
+        texts: &[String],
+    ) -> Result<Vec<Vec<f32>>> {
+        let keys: Vec<Key> = texts.iter().map(|text| key(embedder.name(), text)).collect();
+        let missing: Vec<usize> =
+            (0..texts.len()).filter(|&n| !self.known.contains_key(&keys[n])).collect();
+        if !missing.is_empty() {
+            let asked: Vec<String> = missing.iter().map(|&n| texts[n].clone()).collect();
+            let made = embedder.embed(&asked).await?;
+            if made.len() != asked.len() {
+                return Err(Error::new(ErrorKind::Upstream, "not one vector for each text")
+                    .with("embedder", embedder.name())
+                    .with("texts", asked.len())
+                    .with("vectors", made.len()));
+            }
+            self.known.extend(missing.iter().map(|&n| keys[n]).zip(made));
+            self.is_changed = true;
+        }
+        Ok(keys.iter().map(|key| self.known.get(key).cloned().unwrap_or_default()).collect())
+    }
+
+    /// Writes the file, if there is one and anything is new.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`], with the file.
+    pub fn save(&self) -> Result<()> {
+        let Some(file) = self.file.as_ref().filter(|_| self.is_changed) else { return Ok(()) };
+        write(file, &self.known).map_err(|e| {
+            Error::new(ErrorKind::Io, "cannot keep the vectors for the next run")
+                .with("path", file.display())
+                .hint("give another --cache, or none")
+                .source(e)
+        })
+    }
+}
+
+fn key(embedder: &str, text: &str) -> Key {
+    let mut hash = Sha256::new();
+    hash.update((embedder.len() as u64).to_le_bytes());
+    hash.update(embedder);
+    hash.update(text);
+    let mut key = [0; 16];
+    key.copy_from_slice(&hash.finalize()[..16]);
+    key
+}
+
+/// Magic, then for each vector its key, its length (u32, little endian) and its numbers (f32).
+fn write(file: &Path, known: &HashMap<Key, Vec<f32>>) -> std::io::Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut temporary = file.as_os_str().to_owned();
+    temporary.push(".tmp");
+    let mut out = std::io::BufWriter::new(fs::File::create(&temporary)?);
+    out.write_all(MAGIC)?;
+    for (key, vector) in known {
+        out.write_all(key)?;
+        out.write_all(&(vector.len() as u32).to_le_bytes())?;
+        for number in vector {
+            out.write_all(&number.to_le_bytes())?;
+        }
+    }
+    out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
+    fs::rename(temporary, file)
+}
+
+fn read(bytes: &[u8]) -> Option<HashMap<Key, Vec<f32>>> {
+    let mut rest = bytes.strip_prefix(MAGIC)?;
+    let mut known = HashMap::new();
+    while !rest.is_empty() {
+        let (key, after) = rest.split_first_chunk::<16>()?;
+        let (length, after) = after.split_first_chunk::<4>()?;
+        let size = usize::try_from(u32::from_le_bytes(*length)).ok()?.checked_mul(4)?;
+        let (numbers, after) = after.split_at_checked(size)?;
+        let (numbers, _) = numbers.as_chunks::<4>();
+        known.insert(*key, numbers.iter().map(|number| f32::from_le_bytes(*number)).collect());
+        rest = after;
+    }
+    Some(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_what_is_torn_is_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("new").join("vectors");
+        let known = HashMap::from([([1; 16], vec![0.5, -2.0]), ([2; 16], vec![])]);
+        write(&file, &known).unwrap();
+        let bytes = fs::read(&file).unwrap();
+        assert_eq!(read(&bytes), Some(known));
+        assert_eq!(read(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(read(b"something else"), None);
+        assert!(VectorCache::open(&folder.path().join("none")).known.is_empty());
+    }
+}

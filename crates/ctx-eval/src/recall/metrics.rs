@@ -1,0 +1,66 @@
+//! What one ranking is worth.
+
+use super::report::CUTS;
+
+/// The first turn that answers counts for the reciprocal rank down to here.
+pub(super) const DEEPEST: usize = 200;
+
+/// What the ranking for one question is worth.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Worth {
+    /// The share of the evidence among the first, by [`CUTS`].
+    pub(super) recall: [f64; CUTS.len()],
+    /// One by the rank of the first turn that answers.
+    pub(super) reciprocal: f64,
+    pub(super) ndcg10: f64,
+    /// The share of the evidence in the recall block.
+    pub(super) coverage: f64,
+}
+
+/// Judges `ranked`, places of turns, best first, and `block`, those that are in the recall block.
+/// `evidence` is sorted and not empty.
+pub(super) fn judge(ranked: &[usize], block: &[usize], evidence: &[usize]) -> Worth {
+    let answers = |place: &usize| evidence.binary_search(place).is_ok();
+    let share = |places: &[usize]| {
+        places.iter().filter(|place| answers(place)).count() as f64 / evidence.len() as f64
+    };
+    let first = |n: usize| &ranked[..n.min(ranked.len())];
+    let gain = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
+    let ideal: f64 = (0..evidence.len().min(10)).map(gain).sum();
+    let ranks = first(10).iter().enumerate().filter(|(_, place)| answers(place));
+    let gained: f64 = ranks.map(|(rank, _)| gain(rank)).sum();
+    Worth {
+        recall: CUTS.map(|cut| share(first(cut))),
+        reciprocal: first(DEEPEST)
+            .iter()
+            .position(answers)
+            .map_or(0.0, |rank| 1.0 / (rank as f64 + 1.0)),
+        ndcg10: gained / ideal,
+        coverage: share(block),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ranking_is_worth_what_it_brings_early() {
+        let ranked: Vec<usize> = (0..60).collect();
+        let worth = judge(&ranked, &[7, 1], &[1, 7, 30, 99]);
+        assert_eq!(worth.recall, [0.25, 0.5, 0.5, 0.75]);
+        assert_eq!(worth.reciprocal, 0.5);
+        assert_eq!(worth.coverage, 0.5);
+        let ideal = 1.0 + 1.0 / 3f64.log2() + 0.5 + 1.0 / 5f64.log2();
+        let gained = 1.0 / 3f64.log2() + 1.0 / 9f64.log2();
+        assert!((worth.ndcg10 - gained / ideal).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_perfect_ranking_is_worth_all_and_an_empty_one_nothing() {
+        let perfect = judge(&[3, 5], &[3, 5], &[3, 5]);
+        assert_eq!(perfect.recall, [1.0; 4]);
+        assert_eq!((perfect.reciprocal, perfect.ndcg10, perfect.coverage), (1.0, 1.0, 1.0));
+        assert_eq!(judge(&[], &[], &[3]), Worth::default());
+    }
+}
