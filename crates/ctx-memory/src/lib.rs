@@ -17,7 +17,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod archive;
 mod config;
+mod disk;
 mod embed;
 pub mod facts;
 mod layer;
@@ -26,8 +28,10 @@ mod recall;
 mod redact;
 mod search;
 mod segment;
+pub mod tags;
 pub mod text;
 mod trim;
+pub mod vectors;
 
 pub use config::{Config, EmbeddingModel, Placement, RecallSettings};
 pub use embed::{HashEmbedder, cosine, embedded_text};

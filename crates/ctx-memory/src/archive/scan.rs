@@ -1,0 +1,111 @@
+//! Reading the archive: on from where it was read to, anew where the file is another, and texts.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+use std::cmp::Reverse;
+
+use ctx_core::Result;
+
+use super::file::Mark;
+use super::lines::Lines;
+use super::row::Head;
+use super::segments::{Damage, Segments};
+use crate::{Segment, SegmentId};
+
+impl Segments {
+    /// Reads on from where it was read to, or everything if the file is another.
+    pub(super) fn catch_up(&mut self) -> Result<()> {
+        let generation = self.file.generation();
+        let Some(file) = self.file.open()? else {
+            return if self.mark == Mark::default() { Ok(()) } else { self.scan_anew() };
+        };
+        if self.mark != Mark::default() && !self.file.is_same(&file, &self.mark)? {
+            return self.scan_anew();
+        }
+        self.read_on(&file, generation)
+    }
+
+    /// Forgets what is known of the file, reads it from its beginning, and notes the difference.
+    pub(super) fn scan_anew(&mut self) -> Result<()> {
+        let before = std::mem::take(&mut self.places);
+        let mut changes = std::mem::take(&mut self.changes);
+        self.rows.clear();
+        self.ages.clear();
+        self.unreadable.clear();
+        self.dead = 0;
+        self.mark = Mark::default();
+        self.damage = Damage { torn: std::mem::take(&mut self.damage.torn), ..Damage::default() };
+        let generation = self.file.generation();
+        if let Some(file) = self.file.open()? {
+            self.read_on(&file, generation)?;
+        }
+        let added = std::mem::take(&mut self.changes.added);
+        changes.added.extend(added.into_iter().filter(|id| !before.contains_key(id)));
+        changes.removed.extend(before.into_keys().filter(|id| !self.places.contains_key(id)));
+        self.changes = changes;
+        Ok(())
+    }
+
+    pub(super) fn read_on(&mut self, file: &File, generation: u64) -> Result<()> {
+        let mut at = self.mark.read_to;
+        let mut reader = file;
+        let seek = reader.seek(SeekFrom::Start(at));
+        seek.map_err(|e| self.file.failed("cannot read the archive", e))?;
+        let mut lines = Lines::new(file, at);
+        loop {
+            let line = lines.next().map_err(|e| self.file.failed("cannot read the archive", e))?;
+            let Some(line) = line.filter(|line| line.terminated) else { break };
+            at = line.offset + line.bytes.len() as u64 + 1;
+            self.take_line(line.bytes, line.offset);
+        }
+        if at != self.mark.read_to || generation != self.file.generation() {
+            self.mark = self.file.mark(file, at, generation)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_line(&mut self, line: &[u8], offset: u64) {
+        if line.trim_ascii().is_empty() {
+            return;
+        }
+        let head = serde_json::from_slice::<Head<'_>>(line).ok();
+        let row = head.and_then(|head| self.names.row(&head, offset, line.len()));
+        let place = u32::try_from(self.rows.len()).ok();
+        let (Some(row), Some(place)) = (row, place) else {
+            self.damage.unreadable += 1;
+            let end = offset + line.len() as u64 + 1;
+            match self.unreadable.last_mut() {
+                Some(last) if last.end == offset => last.end = end,
+                _ => self.unreadable.push(offset..end),
+            }
+            return;
+        };
+        if self.places.contains_key(&row.id) {
+            self.damage.duplicates += 1;
+            self.dead += 1;
+            return;
+        }
+        self.places.insert(row.id, place);
+        self.ages.push(Reverse((row.timestamp, place)));
+        self.changes.added.push(row.id);
+        self.rows.push(row);
+    }
+
+    pub(super) fn read_all(&self, ids: &[SegmentId]) -> Result<Vec<Option<Segment>>> {
+        let mut found: Vec<Option<Segment>> = ids.iter().map(|_| None).collect();
+        let Some(file) = self.file.open()? else { return Ok(found) };
+        for (id, found) in ids.iter().zip(&mut found) {
+            let place = self.places.get(id).and_then(|place| self.rows.get(*place as usize));
+            let Some(row) = place else { continue };
+            let mut line = Vec::new();
+            let mut reader = &file;
+            let read = reader
+                .seek(SeekFrom::Start(row.offset))
+                .and_then(|_| (&file).take(u64::from(row.length)).read_to_end(&mut line));
+            read.map_err(|e| self.file.failed("cannot read the archive", e))?;
+            *found = serde_json::from_slice::<Segment>(&line).ok().filter(|s| s.id == *id);
+        }
+        Ok(found)
+    }
+}

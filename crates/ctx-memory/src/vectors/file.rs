@@ -1,0 +1,330 @@
+//! `vectors.bin`, with a file beside it that names the embedder.
+//!
+//! The file is derived: what of it is sound is used, and the rest is embedded again. So it is not
+//! synced with every append; what a crash takes of it is made anew. A length that the count does not
+//! explain, rows torn or of what are no numbers, another magic, version or embedder: each is a
+//! [`VectorFault`], told once, and mended by the next write.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ctx_core::{Error, ErrorKind, Result};
+use foldhash::fast::RandomState;
+
+use super::layout::{BadHeader, HEADER, header, read_header, read_row, row, write_row};
+use super::{Embedding, VectorFault};
+use crate::SegmentId;
+use crate::disk::{self, FileLock};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The vectors of one agent's segments.
+#[derive(Debug)]
+pub struct VectorFile {
+    path: PathBuf,
+    embedding: Embedding,
+    ids: Vec<SegmentId>,
+    /// `ids.len()` times the dimensions.
+    values: Vec<f32>,
+    places: HashMap<SegmentId, u32, RandomState>,
+    faults: Vec<VectorFault>,
+    /// Rows from here on are not in the file yet.
+    written: usize,
+    /// Bytes in the file as this process left it. None: it is to be written anew.
+    length: Option<u64>,
+}
+
+impl VectorFile {
+    /// Opens `vectors.bin` at `path` for vectors of `embedding`. Opening creates nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the file is there and cannot be read. What is wrong in it is no error:
+    /// [`take_faults`](Self::take_faults) tells.
+    pub fn open(path: impl Into<PathBuf>, embedding: Embedding) -> Result<Self> {
+        let mut vectors = Self {
+            path: path.into(),
+            embedding,
+            ids: Vec::new(),
+            values: Vec::new(),
+            places: HashMap::default(),
+            faults: Vec::new(),
+            written: 0,
+            length: None,
+        };
+        let failed = |e| disk::io_error("cannot read the vectors", &vectors.path, e);
+        match File::open(&vectors.path) {
+            Ok(file) => {
+                let length = file.metadata().map_err(failed)?.len();
+                vectors.load(file, length)?;
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(failed(e)),
+        }
+        Ok(vectors)
+    }
+
+    /// Where the file is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What made the vectors.
+    #[must_use]
+    pub fn embedding(&self) -> &Embedding {
+        &self.embedding
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// Whether a segment has a vector.
+    #[must_use]
+    pub fn contains(&self, id: SegmentId) -> bool {
+        self.places.contains_key(&id)
+    }
+
+    /// A segment's vector.
+    #[must_use]
+    pub fn get(&self, id: SegmentId) -> Option<&[f32]> {
+        let at = *self.places.get(&id)? as usize * self.embedding.dimensions;
+        self.values.get(at..at + self.embedding.dimensions)
+    }
+
+    /// All of them, in the order of the file.
+    pub fn iter(&self) -> impl Iterator<Item = (SegmentId, &[f32])> {
+        self.ids.iter().copied().zip(self.values.chunks_exact(self.embedding.dimensions.max(1)))
+    }
+
+    /// What was wrong with the file, told once.
+    pub fn take_faults(&mut self) -> Vec<VectorFault> {
+        std::mem::take(&mut self.faults)
+    }
+
+    /// Takes a vector in, to be written by the next [`commit`](Self::commit). False if the segment
+    /// has one.
+    ///
+    /// # Errors
+    ///
+    /// If the vector is of another length than the others, or holds what is no number.
+    pub fn add(&mut self, id: SegmentId, vector: &[f32]) -> Result<bool> {
+        if vector.len() != self.embedding.dimensions || !vector.iter().all(|v| v.is_finite()) {
+            return Err(Error::new(
+                ErrorKind::Upstream,
+                "an embedder gave what is no vector of its",
+            )
+            .with("embedder", &self.embedding.name)
+            .with("dimensions", vector.len())
+            .with("expected", self.embedding.dimensions)
+            .hint("memory goes on without it; check the model that makes the embeddings"));
+        }
+        let place = u32::try_from(self.ids.len()).ok();
+        let (Entry::Vacant(vacant), Some(place)) = (self.places.entry(id), place) else {
+            return Ok(false);
+        };
+        vacant.insert(place);
+        self.ids.push(id);
+        self.values.extend_from_slice(vector);
+        Ok(true)
+    }
+
+    /// Writes what was added. A file that is not sound, or that another process changed meanwhile,
+    /// is written anew.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written; what was added stays in memory and is written next time.
+    pub fn commit(&mut self) -> Result<()> {
+        if self.written == self.ids.len() && self.length.is_some() {
+            return Ok(());
+        }
+        let lock = self.lock()?;
+        let there = std::fs::metadata(&self.path).ok().map(|m| m.len());
+        match self.length {
+            Some(length) if there == Some(length) => self.append(&lock, length),
+            // Another process added rows of its own: they are kept.
+            Some(_) => self.merge().and_then(|()| self.write_anew(&lock)),
+            None => self.write_anew(&lock),
+        }
+    }
+
+    /// Keeps the vectors of those segments alone, in memory and on the disk.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn retain(&mut self, mut keep: impl FnMut(SegmentId) -> bool) -> Result<()> {
+        let dimensions = self.embedding.dimensions;
+        let (ids, values) = (std::mem::take(&mut self.ids), std::mem::take(&mut self.values));
+        self.places.clear();
+        for (id, vector) in ids.iter().zip(values.chunks_exact(dimensions.max(1))) {
+            if keep(*id) {
+                self.place(*id, vector);
+            }
+        }
+        if self.ids.len() == ids.len() && self.length.is_some() {
+            return self.commit();
+        }
+        self.length = None;
+        self.written = 0;
+        let lock = self.lock()?;
+        self.write_anew(&lock)
+    }
+
+    fn lock(&self) -> Result<FileLock> {
+        disk::create_private_dir(disk::parent(&self.path))?;
+        FileLock::within(&self.path, PATIENCE)
+    }
+
+    fn place(&mut self, id: SegmentId, vector: &[f32]) {
+        let Ok(place) = u32::try_from(self.ids.len()) else { return };
+        if let Entry::Vacant(vacant) = self.places.entry(id) {
+            vacant.insert(place);
+            self.ids.push(id);
+            self.values.extend_from_slice(vector);
+        }
+    }
+
+    /// Takes the rows of the file that are new to this process.
+    fn merge(&mut self) -> Result<()> {
+        let other = Self::open(&self.path, self.embedding.clone())?;
+        for (id, vector) in other.iter() {
+            self.place(id, vector);
+        }
+        Ok(())
+    }
+
+    /// The rows first, then the count that tells of them: whoever reads in between, or after a crash
+    /// there, sees the rows before.
+    fn append(&mut self, _lock: &FileLock, length: u64) -> Result<()> {
+        let mut bytes = Vec::new();
+        for (id, vector) in self.iter().skip(self.written) {
+            write_row(&mut bytes, id, vector);
+        }
+        let count = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
+        let head = header(self.embedding.dimensions, count);
+        let write = || {
+            let mut file = File::options().write(true).open(&self.path)?;
+            file.seek(SeekFrom::Start(length))?;
+            file.write_all(&bytes)?;
+            file.seek(SeekFrom::Start(0))?;
+            file.write_all(&head)
+        };
+        if let Err(e) = write() {
+            self.length = None;
+            return Err(disk::io_error("cannot write the vectors", &self.path, e));
+        }
+        self.length = Some(length + bytes.len() as u64);
+        self.written = self.ids.len();
+        Ok(())
+    }
+
+    fn write_anew(&mut self, _lock: &FileLock) -> Result<()> {
+        // First who made them: a crash in between leaves vectors that are taken for foreign at
+        // worst, and never for those of another.
+        let count = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
+        if Embedding::beside(&self.path).as_ref() != Some(&self.embedding) {
+            match std::fs::remove_file(&self.path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(disk::io_error("cannot replace the vectors", &self.path, e));
+                }
+                _ => self.embedding.write_beside(&self.path)?,
+            }
+        }
+        disk::replace(&self.path, |out| {
+            out.write_all(&header(self.embedding.dimensions, count))?;
+            let mut bytes = Vec::new();
+            for (id, vector) in self.iter() {
+                bytes.clear();
+                write_row(&mut bytes, id, vector);
+                out.write_all(&bytes)?;
+            }
+            Ok(())
+        })?;
+        self.length = Some((HEADER + self.ids.len() * row(self.embedding.dimensions)) as u64);
+        self.written = self.ids.len();
+        Ok(())
+    }
+
+    fn load(&mut self, file: File, length: u64) -> Result<()> {
+        let failed = |path: &Path, e| disk::io_error("cannot read the vectors", path, e);
+        let mut reader = BufReader::with_capacity(256 << 10, file);
+        let mut head = Vec::new();
+        let read = (&mut reader).take(HEADER as u64).read_to_end(&mut head);
+        read.map_err(|e| failed(&self.path, e))?;
+        let (dimensions, count) = match read_header(&head) {
+            Ok(sound) => sound,
+            Err(bad) => {
+                let found = match bad {
+                    BadHeader::Short => "the file ends within its header".to_owned(),
+                    BadHeader::Magic => "the file is not of the format VMEM".to_owned(),
+                    BadHeader::Version(version) => format!("the file is VMEM of version {version}"),
+                    BadHeader::Dimensions(n) => format!("the file tells of {n} dimensions"),
+                };
+                self.faults.push(VectorFault::Foreign { found });
+                return Ok(());
+            }
+        };
+        let made_by = Embedding::beside(&self.path);
+        if dimensions != self.embedding.dimensions || made_by.as_ref() != Some(&self.embedding) {
+            let made_by = made_by.map(|embedding| embedding.name);
+            self.faults.push(VectorFault::OtherEmbedder { made_by, dimensions });
+            return Ok(());
+        }
+        let size = row(dimensions);
+        let there = length.saturating_sub(HEADER as u64) / size as u64;
+        let whole = usize::try_from(there).unwrap_or(usize::MAX).min(count as usize);
+        let mut bytes = vec![0; size];
+        let mut not_finite = 0;
+        self.ids.reserve(whole);
+        self.values.reserve(whole.saturating_mul(dimensions));
+        let mut read = 0;
+        while read < whole {
+            match reader.read_exact(&mut bytes) {
+                Ok(()) => {}
+                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => break,
+                Err(e) => return Err(failed(&self.path, e)),
+            }
+            read += 1;
+            match read_row(&bytes, &mut self.values) {
+                Some(id) => match (self.places.entry(id), u32::try_from(self.ids.len())) {
+                    (Entry::Vacant(vacant), Ok(place)) => {
+                        vacant.insert(place);
+                        self.ids.push(id);
+                    }
+                    _ => self.values.truncate(self.ids.len() * dimensions),
+                },
+                None => not_finite += 1,
+            }
+        }
+        let expected = HEADER as u64 + u64::from(count) * size as u64;
+        if read < count as usize {
+            self.faults.push(VectorFault::Truncated { count: count as usize, whole: read });
+        }
+        if not_finite > 0 {
+            self.faults.push(VectorFault::NotFinite { rows: not_finite });
+        }
+        self.written = self.ids.len();
+        // Rows behind the count are of an append that was not finished; they go.
+        let sound = length == expected && self.ids.len() == count as usize;
+        self.length = sound.then_some(length);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,10 @@
+//! Vectors of segments, kept so that a restart embeds nothing again.
+
+mod fault;
+mod file;
+mod layout;
+mod owner;
+
+pub use fault::VectorFault;
+pub use file::VectorFile;
+pub use owner::Embedding;
