@@ -16,14 +16,18 @@
 //! derived from them, and made anew where it is missing, stale or damaged.
 
 #![forbid(unsafe_code)]
+// The store is to use the indexes.
+#![allow(dead_code, unused_imports)]
 
 pub mod archive;
 mod config;
 mod disk;
 mod embed;
 pub mod facts;
+mod index;
 mod layer;
 pub mod lexical;
+mod near;
 mod recall;
 mod redact;
 mod search;

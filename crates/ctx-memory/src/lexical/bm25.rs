@@ -61,7 +61,7 @@ pub fn score(query: &[QueryTerm], sources: &[&dyn Postings], bm25: Bm25, scores:
 }
 
 /// How much it says that a piece holds a term that `found` of `all` pieces hold: more than 0.
-fn rarity(all: u64, found: u64) -> f32 {
+pub(crate) fn rarity(all: u64, found: u64) -> f32 {
     let (all, found) = (all as f64, found as f64);
     (1.0 + (all - found + 0.5).max(0.0) / (found + 0.5)).ln() as f32
 }

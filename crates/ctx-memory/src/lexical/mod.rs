@@ -13,6 +13,7 @@ mod delta;
 mod pieces;
 mod postings;
 
+pub(crate) use bm25::rarity;
 pub use bm25::{Bm25, QueryTerm, score};
 pub use delta::Delta;
 pub use pieces::{PIECE_CHARS, pieces};

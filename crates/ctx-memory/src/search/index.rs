@@ -1,5 +1,7 @@
 //! All segments of a store, ready to be searched.
 
+use std::sync::Arc;
+
 use ctx_core::Timestamp;
 
 use super::fuse::{fuse, min_max, to_best};
@@ -13,11 +15,16 @@ use crate::lexical::{Bm25, Delta, Postings, score};
 
 /// Ranks segments. Rows are numbered from 0 in the order in which they are added, which is that of
 /// the archive.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct SearchIndex {
-    settings: SearchSettings,
-    turns: Turns,
-    delta: Delta,
+    pub(super) settings: SearchSettings,
+    pub(super) turns: Turns,
+    /// What is on disk, then what is on its way there, then what is new.
+    pub(super) stored: Option<Stored>,
+    pub(super) frozen: Vec<Delta>,
+    pub(super) delta: Delta,
+    /// Rows that are no longer there.
+    pub(super) gone: Vec<u32>,
 }
 
 /// The cosine of every row to a query, from whoever holds the vectors.
@@ -39,7 +46,7 @@ impl SearchIndex {
     /// Adds a segment, and gives its row. It is found at once. Within a session, segments come in
     /// the order in which they were said.
     pub fn add(&mut self, segment: &Segment) -> u32 {
-        let row = self.turns.add(segment);
+        let row = self.turns.add(segment.id, &segment.session_id, segment.timestamp);
         self.delta.add(row, &lexical_head(segment), &segment.content);
         row
     }
@@ -60,47 +67,56 @@ impl SearchIndex {
     /// that fit at all are hits.
     #[must_use]
     pub fn search(&self, query: &Query<'_>, cosines: Option<Cosines<'_>>) -> Vec<Hit> {
-        self.search_in(&[&self.delta], query, cosines)
+        match cosines {
+            None => self.search_with(query, None),
+            Some(given) => {
+                let copy = |_: &[f32], cosines: &mut [f32]| {
+                    cosines.iter_mut().zip(given.of_rows).for_each(|(to, from)| *to = *from);
+                };
+                self.search_with(query, Some((given.weight, &copy)))
+            }
+        }
     }
 
-    /// The same over more indexes than the one in memory. Their owners are rows of this one.
-    fn search_in(
-        &self,
-        sources: &[&dyn Postings],
-        query: &Query<'_>,
-        cosines: Option<Cosines<'_>>,
-    ) -> Vec<Hit> {
+    /// The same, with cosines by whoever can make them.
+    pub(crate) fn search_with(&self, query: &Query<'_>, vectors: Option<Vectors<'_>>) -> Vec<Hit> {
         let settings = &self.settings;
         let mut bm25 = vec![0.0; self.len()];
         let constants = Bm25 { k1: settings.k1, b: settings.b };
-        score(&terms_of(query.text), sources, constants, &mut bm25);
+        score(&terms_of(query.text), &self.sources(), constants, &mut bm25);
+        self.empty(&mut bm25, 0.0);
         let mut lexical = spread(&bm25, &self.turns, settings.spread);
+        self.empty(&mut lexical, 0.0);
         let only = query.session.map(|id| self.turns.session(id));
         let is_in = |row: usize| {
             only.is_none_or(|(sessions, wanted)| wanted.is_some_and(|id| sessions[row] == id))
         };
-        keep(&mut lexical, is_in, 0.0);
-        to_best(&mut lexical);
-        let mut vector = Vec::new();
-        if let Some(cosines) = cosines {
-            vector.extend_from_slice(cosines.of_rows);
-            vector.resize(self.len(), f32::NAN);
-            keep(&mut vector, is_in, f32::NAN);
-            min_max(&mut vector);
+        if only.is_some() {
+            keep(&mut lexical, is_in, 0.0);
         }
-        let mut total = match cosines {
-            Some(cosines) => fuse(settings.fusion, &lexical, &vector, cosines.weight),
-            None => lexical.clone(),
-        };
+        to_best(&mut lexical);
+        let (mut cosines, mut vector, mut total) = (Vec::new(), Vec::new(), Vec::new());
+        if let Some((weight, fill)) = vectors {
+            cosines.resize(self.len(), f32::NAN);
+            fill(&lexical, &mut cosines);
+            self.empty(&mut cosines, f32::NAN);
+            if only.is_some() {
+                keep(&mut cosines, is_in, f32::NAN);
+            }
+            vector.clone_from(&cosines);
+            min_max(&mut vector);
+            total = fuse(settings.fusion, &lexical, &vector, weight);
+        }
+        let total = if vectors.is_some() { &mut total } else { &mut lexical.clone() };
         let decay = |row: usize| self.decay(row, query.now);
         if settings.hourly_decay < 1.0 {
             total.iter_mut().enumerate().for_each(|(row, score)| *score *= decay(row));
         }
-        let rows = best(&total, query.limit, settings.min_score);
+        let rows = best(total, query.limit, settings.min_score);
         let parts = |row: usize| Parts {
             bm25: bm25[row],
             lexical: lexical[row],
-            cosine: cosines.and_then(|c| c.of_rows.get(row).copied()).unwrap_or_default(),
+            cosine: cosines.get(row).copied().unwrap_or_default(),
             vector: vector.get(row).copied().unwrap_or_default(),
             decay: decay(row),
         };
@@ -120,6 +136,13 @@ impl SearchIndex {
         f64::from(self.settings.hourly_decay.max(0.0)).powf(hours) as f32
     }
 }
+
+/// The share of the vectors, and what fills in the cosines of rows; those that it leaves are NaN. It
+/// gets the lexical scores, so that a row that is a candidate by its words can get its cosine too.
+pub(crate) type Vectors<'a> = (f32, &'a dyn Fn(&[f32], &mut [f32]));
+
+/// An index on disk.
+pub(crate) type Stored = Arc<dyn Postings + Send + Sync>;
 
 fn keep(scores: &mut [f32], is_in: impl Fn(usize) -> bool, else_: f32) {
     for (row, score) in scores.iter_mut().enumerate() {

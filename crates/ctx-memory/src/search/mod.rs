@@ -3,6 +3,7 @@
 mod fuse;
 mod head;
 mod index;
+mod live;
 pub(crate) mod query;
 mod settings;
 mod spread;

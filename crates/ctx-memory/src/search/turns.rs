@@ -4,7 +4,7 @@ use foldhash::HashMap;
 
 use ctx_core::Timestamp;
 
-use crate::{Segment, SegmentId};
+use crate::SegmentId;
 
 /// Nobody before or after.
 const NONE: u32 = u32::MAX;
@@ -24,13 +24,14 @@ pub(crate) struct Turns {
 
 impl Turns {
     /// Adds a row. Within a session, segments come in the order in which they were said.
-    pub(crate) fn add(&mut self, segment: &Segment) -> u32 {
+    pub(crate) fn add(&mut self, id: SegmentId, session: &str, time: Timestamp) -> u32 {
         let row = self.ids.len() as u32;
-        let session = match self.session_ids.get(segment.session_id.as_str()) {
+        let session = match self.session_ids.get(session) {
             Some(&session) => session,
             None => {
+                let name = session;
                 let session = self.last_of.len() as u32;
-                self.session_ids.insert(segment.session_id.as_str().into(), session);
+                self.session_ids.insert(name.into(), session);
                 self.last_of.push(NONE);
                 session
             }
@@ -39,8 +40,8 @@ impl Turns {
         if let Some(after) = self.after.get_mut(last as usize) {
             *after = row;
         }
-        self.ids.push(segment.id);
-        self.times.push(segment.timestamp);
+        self.ids.push(id);
+        self.times.push(time);
         self.sessions.push(session);
         self.before.push(last);
         self.after.push(NONE);
@@ -57,6 +58,16 @@ impl Turns {
 
     pub(crate) fn times(&self) -> &[Timestamp] {
         &self.times
+    }
+
+    pub(crate) fn ids(&self) -> &[SegmentId] {
+        &self.ids
+    }
+
+    /// The turns before and after one, in the same session.
+    pub(crate) fn neighbours_of(&self, row: u32) -> [Option<u32>; 2] {
+        let of = |column: &[u32]| column.get(row as usize).copied().filter(|row| *row != NONE);
+        [of(&self.before), of(&self.after)]
     }
 
     /// The turns before and after each, in the same session; past the end where there is none.

@@ -1,0 +1,201 @@
+//! The folder with the index.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use ctx_core::{Error, ErrorKind, Result};
+use tantivy::directory::MmapDirectory;
+use tantivy::indexer::IndexWriterOptions;
+use tantivy::{Index, IndexReader, IndexWriter, ReloadPolicy, TantivyDocument};
+
+use super::document::{Fields, Piece};
+use super::{Snapshot, failed};
+
+/// Goes up when the terms of a text become others. It is written with each commit.
+const VERSION: &str = "ctx-memory 1";
+
+/// What tantivy collects in memory before it writes, in bytes: for a batch, and for a whole store.
+const SMALL_BUDGET: usize = 16 << 20;
+const LARGE_BUDGET: usize = 128 << 20;
+
+/// An index in a folder. Nothing of it is locked except while it is written.
+pub(crate) struct DiskIndex {
+    folder: PathBuf,
+    index: Index,
+    fields: Fields,
+}
+
+/// What became of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// It is on disk.
+    Committed,
+    /// Another process is writing: it is not.
+    Busy,
+    /// Another process wrote since the snapshot was taken, perhaps the same: it is not.
+    Stale,
+}
+
+impl DiskIndex {
+    /// Opens the index in `folder`, or makes an empty one where there is none. Every byte of it is
+    /// checked.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Corrupt`] where it is damaged, of another version or not an index of ours;
+    /// [`ErrorKind::Io`] where the folder cannot be made or read.
+    pub(crate) fn open(folder: &Path) -> Result<Self> {
+        make_folder(folder)?;
+        // tantivy trusts what it reads; what is not as it should be can make it panic.
+        let opened = catch_unwind(AssertUnwindSafe(|| Self::open_checked(folder)));
+        opened
+            .unwrap_or_else(|_| Err(corrupt("it cannot be read")))
+            .map_err(|e| in_folder(e, folder))
+    }
+
+    fn open_checked(folder: &Path) -> Result<Self> {
+        let fields = Fields::default();
+        let opening = |error| failed("opening", error);
+        let directory = MmapDirectory::open(folder).map_err(|error| opening(error.into()))?;
+        if !Index::exists(&directory).map_err(|error| opening(error.into()))? {
+            let settings = tantivy::IndexSettings::default();
+            let index =
+                Index::create(directory, fields.schema.clone(), settings).map_err(opening)?;
+            return Ok(Self { folder: folder.to_owned(), index, fields });
+        }
+        let index = Index::open(directory).map_err(opening)?;
+        let meta = index.load_metas().map_err(opening)?;
+        let is_ours = meta.segments.is_empty() || meta.payload.as_deref() == Some(VERSION);
+        if !is_ours || index.schema() != fields.schema {
+            return Err(corrupt("it is of another version"));
+        }
+        if !index.validate_checksum().map_err(opening)?.is_empty() {
+            return Err(corrupt("its checksums are wrong"));
+        }
+        Ok(Self { folder: folder.to_owned(), index, fields })
+    }
+
+    /// Deletes whatever is in `folder` and opens an empty index there.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] where the folder cannot be deleted or made.
+    pub(crate) fn create(folder: &Path) -> Result<Self> {
+        Self::delete(folder)?;
+        Self::open(folder)
+    }
+
+    /// Deletes an index. One that is not there is no error.
+    pub(crate) fn delete(folder: &Path) -> Result<()> {
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(in_folder(refused(error), folder))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is committed. `row_of` gives the row of the segment with a key.
+    pub(crate) fn snapshot(&self, row_of: impl Fn(u64) -> Option<u32>) -> Result<Snapshot> {
+        let read = || {
+            // Asked first: what is written in between makes the next write look once more.
+            let version = self.version()?;
+            let reader: IndexReader = self
+                .index
+                .reader_builder()
+                .reload_policy(ReloadPolicy::Manual)
+                .try_into()
+                .map_err(|error| failed("opening", error))?;
+            Snapshot::read(&reader.searcher(), self.fields.terms, version, row_of)
+        };
+        let read = catch_unwind(AssertUnwindSafe(read));
+        read.unwrap_or_else(|_| Err(corrupt("it cannot be read")))
+            .map_err(|error| in_folder(error, &self.folder))
+    }
+
+    /// Commits pieces that the last snapshot, whose version is `seen`, does not have. `fill` gets the
+    /// sink to put them into, and stops at its first error. Where there is an error, nothing of it
+    /// is in the index.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] where the disk is full or the folder is gone.
+    pub(crate) fn write(
+        &self,
+        size: Batch,
+        seen: u64,
+        fill: impl FnOnce(&mut dyn FnMut(Piece) -> Result<()>) -> Result<()>,
+    ) -> Result<Written> {
+        match self.try_write(size, seen, fill) {
+            Ok(written) => Ok(written),
+            Err(error) if error.kind() == ErrorKind::Locked => Ok(Written::Busy),
+            Err(error) => Err(in_folder(error, &self.folder)),
+        }
+    }
+
+    fn try_write(
+        &self,
+        size: Batch,
+        seen: u64,
+        fill: impl FnOnce(&mut dyn FnMut(Piece) -> Result<()>) -> Result<()>,
+    ) -> Result<Written> {
+        let writing = |error| failed("writing", error);
+        let options = IndexWriterOptions::builder()
+            .num_worker_threads(1)
+            .num_merge_threads(1)
+            .memory_budget_per_thread(match size {
+                Batch::Small => SMALL_BUDGET,
+                Batch::Large => LARGE_BUDGET,
+            })
+            .build();
+        let mut writer: IndexWriter<TantivyDocument> =
+            self.index.writer_with_options(options).map_err(writing)?;
+        if self.version()? != seen {
+            return Ok(Written::Stale);
+        }
+        fill(&mut |piece| {
+            writer.add_document(piece.document(&self.fields)).map_err(writing)?;
+            Ok(())
+        })?;
+        let mut commit = writer.prepare_commit().map_err(writing)?;
+        commit.set_payload(VERSION);
+        commit.commit().map_err(writing)?;
+        writer.wait_merging_threads().map_err(writing)?;
+        Ok(Written::Committed)
+    }
+
+    /// What tells one commit from the next.
+    fn version(&self) -> Result<u64> {
+        Ok(self.index.load_metas().map_err(|error| failed("reading", error))?.opstamp)
+    }
+}
+
+/// How much is going to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Batch {
+    /// What was said since the last commit.
+    Small,
+    /// Much of a store.
+    Large,
+}
+
+fn corrupt(what: &'static str) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("the lexical index is damaged: {what}"))
+}
+
+fn refused(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, "the lexical index cannot be made").source(error)
+}
+
+fn in_folder(error: Error, folder: &Path) -> Error {
+    error.with("folder", folder.display())
+}
+
+fn make_folder(folder: &Path) -> Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|error| in_folder(refused(error), folder))
+}

@@ -1,0 +1,220 @@
+//! Candidates for what is near, among many.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ctx_core::{Error, ErrorKind, Result};
+use usearch::{Index, IndexOptions, MetricKind, ScalarKind};
+
+use super::Rows;
+use super::rows::{Direction, product};
+
+/// A graph that finds less of the ten nearest than this is not used.
+pub(crate) const LEAST_FOUND: f64 = 0.95;
+
+/// How many vectors a search looks at, at least: the first that finds enough is taken.
+const EXPANSIONS: [usize; 3] = [128, 256, 512];
+
+/// How many vectors a graph is tried with, and how many of the nearest it has to find.
+const TRIED: usize = 64;
+const NEAREST: usize = 10;
+
+/// Searches at once; one more waits for none of them, but compares with every vector.
+const THREADS: usize = 16;
+
+/// A graph over the first vectors of a [`Rows`], as whole numbers of 8 bits: it only gives
+/// candidates, and those are compared as they are.
+pub(crate) struct Graph {
+    index: Index,
+    size: usize,
+    expansion: usize,
+}
+
+/// What became of building a graph.
+pub(crate) enum Built {
+    /// It finds enough.
+    Good(Graph),
+    /// It finds this share of what is nearest: too little.
+    Weak(f64),
+    /// It was no longer wanted.
+    Stopped,
+}
+
+impl Graph {
+    /// Builds a graph over all of `rows`, and tries it. It takes minutes for a million.
+    pub(crate) fn build(rows: &Rows, stop: &AtomicBool) -> Result<Built> {
+        Self::build_with(rows, &EXPANSIONS, stop)
+    }
+
+    fn build_with(rows: &Rows, expansions: &[usize], stop: &AtomicBool) -> Result<Built> {
+        let options = IndexOptions {
+            dimensions: rows.dimensions(),
+            metric: MetricKind::Cos,
+            quantization: ScalarKind::I8,
+            connectivity: 16,
+            expansion_add: 128,
+            expansion_search: 0,
+            multi: false,
+        };
+        let index = Index::new(&options).map_err(failed)?;
+        index.reserve_capacity_and_threads(rows.len(), THREADS).map_err(failed)?;
+        let workers = std::thread::available_parallelism().map_or(1, usize::from).clamp(1, 8);
+        let each = |worker: usize| -> Result<()> {
+            for slot in (worker..rows.len()).step_by(workers) {
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let Some(vector) = rows.vector(slot) else { break };
+                index
+                    .add(slot as u64, &in_bytes(vector.iter().map(|x| x.to_f32())))
+                    .map_err(failed)?;
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..workers).map(|at| scope.spawn(move || each(at))).collect();
+            let first = each(0);
+            others.into_iter().fold(first, |all, other| {
+                all.and(other.join().unwrap_or_else(|_| Err(failed("a thread panicked"))))
+            })
+        })?;
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Built::Stopped);
+        }
+        let mut graph = Self { index, size: rows.len(), expansion: 0 };
+        let mut found = 0.0;
+        for &expansion in expansions {
+            graph.expansion = expansion;
+            graph.index.change_expansion_search(expansion);
+            found = graph.found(rows);
+            if found >= LEAST_FOUND {
+                return Ok(Built::Good(graph));
+            }
+        }
+        Ok(Built::Weak(found))
+    }
+
+    /// How many vectors it has: the first ones.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The places of vectors that are near, if it can search now. They are about as many as it looks
+    /// at, in no order that means anything.
+    pub(crate) fn near(&self, query: &Direction) -> Option<Vec<usize>> {
+        let query = in_bytes(query.as_slice().iter().copied());
+        let found = self.index.search(&query, self.expansion).ok()?;
+        Some(found.keys.into_iter().map(|slot| slot as usize).collect())
+    }
+
+    /// The share of the nearest that it finds, tried with some of the vectors themselves.
+    fn found(&self, rows: &Rows) -> f64 {
+        let step = (rows.len() / TRIED).max(1);
+        let (mut found, mut wanted) = (0usize, 0usize);
+        for slot in (0..rows.len()).step_by(step).take(TRIED) {
+            let Some(query) = rows.vector(slot).and_then(|vector| {
+                Direction::of(&vector.iter().map(|x| x.to_f32()).collect::<Vec<_>>())
+            }) else {
+                continue;
+            };
+            let nearest = nearest(rows, slot, &query);
+            wanted += nearest.len();
+            let near = self.near(&query).unwrap_or_default();
+            found += nearest.iter().filter(|slot| near.contains(slot)).count();
+        }
+        found as f64 / wanted.max(1) as f64
+    }
+}
+
+/// The places of the vectors that are nearest to one of them, without itself.
+fn nearest(rows: &Rows, but: usize, query: &Direction) -> Vec<usize> {
+    let mut floats = vec![0f32; rows.dimensions()];
+    let mut best: Vec<(f32, usize)> = Vec::with_capacity(NEAREST + 1);
+    for slot in (0..rows.len()).filter(|slot| *slot != but) {
+        let Some(vector) = rows.vector(slot) else { break };
+        half::slice::HalfFloatSliceExt::convert_to_f32_slice(vector, &mut floats);
+        let cosine = product(&floats, query.as_slice());
+        if best.len() < NEAREST || best.last().is_some_and(|last| cosine > last.0) {
+            let at = best.partition_point(|other| other.0 >= cosine);
+            best.insert(at, (cosine, slot));
+            best.truncate(NEAREST);
+        }
+    }
+    best.into_iter().map(|(_, slot)| slot).collect()
+}
+
+/// A vector in bytes: its largest number becomes 127. Its length changes, which a cosine does not see.
+fn in_bytes(vector: impl Iterator<Item = f32> + Clone) -> Vec<i8> {
+    let largest = vector.clone().fold(0f32, |most, x| most.max(x.abs())).max(f32::MIN_POSITIVE);
+    vector.map(|x| (x / largest * 127.0).round() as i8).collect()
+}
+
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("the graph of vectors cannot be used: {error}"))
+}
+
+impl std::fmt::Debug for Graph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { size, expansion, .. } = self;
+        f.debug_struct("Graph")
+            .field("size", size)
+            .field("expansion", expansion)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that look random and are the same each time.
+    fn noise(seed: &mut u64) -> f32 {
+        *seed =
+            seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((*seed >> 40) as f32) / ((1u64 << 24) as f32) - 0.5
+    }
+
+    fn rows(count: u32, dimensions: usize, topics: u32, spread: f32) -> Rows {
+        let mut seed = 7;
+        let centres: Vec<Vec<f32>> =
+            (0..topics).map(|_| (0..dimensions).map(|_| noise(&mut seed)).collect()).collect();
+        let mut rows = Rows::new(dimensions);
+        for row in 0..count {
+            let centre = &centres[(row % topics) as usize];
+            let vector: Vec<f32> = centre.iter().map(|x| x + spread * noise(&mut seed)).collect();
+            assert!(rows.add(row, &vector));
+        }
+        rows
+    }
+
+    #[test]
+    fn a_graph_over_vectors_with_structure_finds_what_is_near() {
+        let rows = rows(2_000, 32, 50, 0.3);
+        let Built::Good(graph) = Graph::build(&rows, &AtomicBool::new(false)).unwrap() else {
+            panic!("it finds too little");
+        };
+        assert_eq!(graph.size(), 2_000);
+        let query: Vec<f32> = rows.vector(700).unwrap().iter().map(|x| x.to_f32()).collect();
+        assert!(graph.near(&Direction::of(&query).unwrap()).unwrap().contains(&700));
+    }
+
+    #[test]
+    fn a_graph_that_finds_too_little_is_not_used() {
+        let rows = rows(3_000, 128, 3_000, 1.0);
+        let built = Graph::build_with(&rows, &[NEAREST], &AtomicBool::new(false));
+        let Built::Weak(found) = built.unwrap() else {
+            panic!("noise has no structure that a graph could follow");
+        };
+        assert!(found < LEAST_FOUND);
+    }
+
+    #[test]
+    fn building_stops_when_it_is_no_longer_wanted() {
+        let rows = rows(100, 8, 10, 0.1);
+        let built = Graph::build(&rows, &AtomicBool::new(true)).unwrap();
+        assert!(matches!(built, Built::Stopped));
+        assert!(matches!(
+            Graph::build(&Rows::new(8), &AtomicBool::new(false)),
+            Ok(Built::Good(_) | Built::Weak(_))
+        ));
+    }
+}

@@ -1,0 +1,204 @@
+//! A vector for each row that has one.
+
+use std::sync::Arc;
+
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+
+/// No vector.
+const NONE: u32 = u32::MAX;
+
+/// Vectors of a block. Full blocks never change, so that a graph can be built from them meanwhile.
+const BLOCK: usize = 1_024;
+
+/// Vectors of one length, each of a row. Vectors are made 1 long, so that a product is a cosine.
+#[derive(Clone, Debug)]
+pub(crate) struct Rows {
+    dimensions: usize,
+    /// Vectors one after the other, [`BLOCK`] at a time.
+    blocks: Vec<Arc<Vec<f16>>>,
+    /// By vector: its row.
+    rows: Vec<u32>,
+    /// By row: its vector.
+    slots: Vec<u32>,
+}
+
+/// A vector that is compared with others: 1 long.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Direction(Vec<f32>);
+
+impl Direction {
+    /// The direction of a vector; `None` where it has none: it is all zeros, or holds a number that
+    /// is none.
+    pub(crate) fn of(vector: &[f32]) -> Option<Self> {
+        let squares: f64 = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
+        let length = squares.sqrt();
+        (length.is_normal())
+            .then(|| Self(vector.iter().map(|x| (f64::from(*x) / length) as f32).collect()))
+    }
+
+    pub(crate) fn as_slice(&self) -> &[f32] {
+        &self.0
+    }
+}
+
+impl Rows {
+    /// Room for vectors of a length.
+    pub(crate) fn new(dimensions: usize) -> Self {
+        Self { dimensions, blocks: Vec::new(), rows: Vec::new(), slots: Vec::new() }
+    }
+
+    /// How many vectors there are.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    /// Whether a row has a vector.
+    pub(crate) fn has(&self, row: u32) -> bool {
+        self.slot(row).is_some()
+    }
+
+    fn slot(&self, row: u32) -> Option<usize> {
+        self.slots.get(row as usize).filter(|slot| **slot != NONE).map(|slot| *slot as usize)
+    }
+
+    /// Gives a row its vector. One that it has already stays, and one of another length or without
+    /// a direction is refused.
+    pub(crate) fn add(&mut self, row: u32, vector: &[f32]) -> bool {
+        let direction = Direction::of(vector).filter(|_| vector.len() == self.dimensions);
+        let Some(direction) = direction.filter(|_| !self.has(row) && row != NONE) else {
+            return false;
+        };
+        if self.rows.len().is_multiple_of(BLOCK) {
+            self.blocks.push(Arc::new(Vec::with_capacity(BLOCK * self.dimensions)));
+        }
+        if let Some(block) = self.blocks.last_mut() {
+            Arc::make_mut(block).extend(direction.0.iter().map(|x| f16::from_f32(*x)));
+        }
+        if self.slots.len() <= row as usize {
+            self.slots.resize(row as usize + 1, NONE);
+        }
+        self.slots[row as usize] = self.rows.len() as u32;
+        self.rows.push(row);
+        true
+    }
+
+    /// The row of a vector.
+    pub(crate) fn row(&self, slot: usize) -> Option<u32> {
+        self.rows.get(slot).copied()
+    }
+
+    /// A vector, by its place.
+    pub(crate) fn vector(&self, slot: usize) -> Option<&[f16]> {
+        let start = (slot % BLOCK) * self.dimensions;
+        self.blocks.get(slot / BLOCK)?.get(start..start + self.dimensions)
+    }
+
+    /// Sets the cosines of the rows with the vectors from `first` on.
+    pub(crate) fn all_from(&self, first: usize, query: &Direction, cosines: &mut [f32]) {
+        let mut floats = vec![0f32; self.dimensions];
+        for slot in first..self.rows.len() {
+            self.set(slot, query, &mut floats, cosines);
+        }
+    }
+
+    /// Sets the cosines of some rows.
+    pub(crate) fn some(
+        &self,
+        rows: impl IntoIterator<Item = u32>,
+        query: &Direction,
+        cosines: &mut [f32],
+    ) {
+        let mut floats = vec![0f32; self.dimensions];
+        for slot in rows.into_iter().filter_map(|row| self.slot(row)) {
+            self.set(slot, query, &mut floats, cosines);
+        }
+    }
+
+    fn set(&self, slot: usize, query: &Direction, floats: &mut [f32], cosines: &mut [f32]) {
+        let (Some(vector), Some(&row)) = (self.vector(slot), self.rows.get(slot)) else { return };
+        if let Some(cosine) = cosines.get_mut(row as usize) {
+            vector.convert_to_f32_slice(floats);
+            *cosine = product(floats, query.as_slice());
+        }
+    }
+}
+
+/// The sum of products, in an order that a compiler can do several at a time of.
+pub(super) fn product(one: &[f32], two: &[f32]) -> f32 {
+    const LANES: usize = 16;
+    let mut sums = [0f32; LANES];
+    let (ones, twos) = (one.chunks_exact(LANES), two.chunks_exact(LANES));
+    let rest = ones.remainder().iter().zip(twos.remainder()).map(|(a, b)| a * b).sum::<f32>();
+    for (a, b) in ones.zip(twos) {
+        for lane in 0..LANES {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    sums.iter().sum::<f32>() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cosines(rows: &Rows, query: &[f32]) -> Vec<f32> {
+        let mut cosines = vec![f32::NAN; 4];
+        rows.all_from(0, &Direction::of(query).unwrap(), &mut cosines);
+        cosines
+    }
+
+    #[test]
+    fn rows_have_the_cosine_of_their_vectors_and_the_others_none() {
+        let mut rows = Rows::new(20);
+        let mut along = |row: u32, at: usize| {
+            let mut vector = [0.0; 20];
+            vector[at] = 2.0;
+            vector[0] += 2.0;
+            rows.add(row, &vector)
+        };
+        assert!(along(2, 0) && along(0, 19));
+        let mut query = [0.0; 20];
+        query[0] = 7.0;
+        let found = cosines(&rows, &query);
+        assert!((found[2] - 1.0).abs() < 1e-3, "{found:?}");
+        assert!((found[0] - 0.5f32.sqrt()).abs() < 1e-3, "{found:?}");
+        assert!(found[1].is_nan() && found[3].is_nan());
+        assert!(rows.has(2) && !rows.has(1) && !rows.has(u32::MAX));
+    }
+
+    #[test]
+    fn what_has_no_direction_or_another_length_is_refused() {
+        let mut rows = Rows::new(2);
+        for vector in [
+            &[0.0, 0.0][..],
+            &[f32::NAN, 1.0],
+            &[f32::INFINITY, 1.0],
+            &[1.0],
+            &[1.0, 0.0, 0.0],
+            &[],
+        ] {
+            assert!(!rows.add(0, vector), "{vector:?}");
+        }
+        assert!(rows.add(0, &[1e-30, 0.0]) && !rows.add(0, &[1.0, 0.0]));
+        assert_eq!(rows.len(), 1);
+    }
+
+    #[test]
+    fn a_copy_stays_as_it_was_when_more_is_added() {
+        let mut rows = Rows::new(3);
+        (0..BLOCK as u32 + 5).for_each(|row| assert!(rows.add(row, &[1.0, row as f32, 0.0])));
+        let copy = rows.clone();
+        (2_000..4_000).for_each(|row| assert!(rows.add(row, &[0.0, 0.0, 1.0])));
+        assert_eq!((copy.len(), rows.len()), (BLOCK + 5, BLOCK + 2_005));
+        assert_eq!(copy.vector(BLOCK + 4), rows.vector(BLOCK + 4));
+        assert_eq!((copy.vector(BLOCK + 5), rows.row(BLOCK + 5)), (None, Some(2_000)));
+        let mut some = vec![f32::NAN; 4_000];
+        rows.some([3_999, 1_500, 9_999], &Direction::of(&[0.0, 0.0, 1.0]).unwrap(), &mut some);
+        assert_eq!((some[3_999], some[0].is_nan()), (1.0, true));
+    }
+}

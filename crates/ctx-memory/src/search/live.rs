@@ -1,0 +1,218 @@
+//! An index that changes while it is searched: what is added, what goes to the disk, what goes away.
+
+use foldhash::{HashMap, HashSet, HashSetExt};
+
+use ctx_core::Timestamp;
+
+use super::SearchIndex;
+use super::head::lexical_head;
+use super::index::Stored;
+use super::query::terms_of;
+use crate::lexical::{Corpus, Delta, Postings, pieces, rarity};
+use crate::text::Terms;
+use crate::{Segment, SegmentId};
+
+impl SearchIndex {
+    /// A row whose words are, or will be, in an index that is stored.
+    pub(crate) fn add_row(&mut self, id: SegmentId, session: &str, time: Timestamp) -> u32 {
+        self.turns.add(id, session, time)
+    }
+
+    /// Adds the words of a row that has none yet.
+    pub(crate) fn add_words(&mut self, row: u32, segment: &Segment) {
+        self.delta.add(row, &lexical_head(segment), &segment.content);
+    }
+
+    /// Takes a row out of every search.
+    pub(crate) fn remove(&mut self, row: u32) {
+        self.gone.push(row);
+    }
+
+    /// How many rows were taken out.
+    pub(crate) fn removed(&self) -> usize {
+        self.gone.len()
+    }
+
+    /// How many pieces are new.
+    pub(crate) fn fresh(&self) -> usize {
+        self.delta.owners().len()
+    }
+
+    /// Sets what is new aside, to be stored. It is found as before.
+    pub(crate) fn freeze(&mut self) {
+        if self.fresh() > 0 {
+            self.frozen.push(std::mem::take(&mut self.delta));
+        }
+    }
+
+    /// Takes an index that holds what was stored before and the first `frozen` that were set aside.
+    /// What it stands for is given back: to let go of it takes time.
+    pub(crate) fn publish(
+        &mut self,
+        stored: Stored,
+        frozen: usize,
+    ) -> (Option<Stored>, Vec<Delta>) {
+        let frozen = self.frozen.drain(..frozen.min(self.frozen.len())).collect();
+        (self.stored.replace(stored), frozen)
+    }
+
+    /// The segments, by their rows.
+    pub(crate) fn ids(&self) -> &[SegmentId] {
+        self.turns.ids()
+    }
+
+    /// The rows of the turns before and after one, in the same session.
+    pub(crate) fn neighbours_of(&self, row: u32) -> [Option<u32>; 2] {
+        self.turns.neighbours_of(row)
+    }
+
+    pub(super) fn sources(&self) -> Vec<&dyn Postings> {
+        let stored = self.stored.iter().map(|stored| -> &dyn Postings { &**stored });
+        let frozen = self.frozen.iter().map(|delta| -> &dyn Postings { delta });
+        stored.chain(frozen).chain([&self.delta as &dyn Postings]).collect()
+    }
+
+    pub(super) fn empty(&self, scores: &mut [f32], to: f32) {
+        for row in &self.gone {
+            if let Some(score) = scores.get_mut(*row as usize) {
+                *score = to;
+            }
+        }
+    }
+
+    /// What a passage would need to hold to be about a query.
+    pub(crate) fn needs(&self, query: &str) -> Vec<Need> {
+        let sources = self.sources();
+        let all = sources.iter().fold(Corpus::default(), |sum, source| sum.and(source.corpus()));
+        let need = |term: crate::lexical::QueryTerm| {
+            let found = sources.iter().map(|source| source.frequency(&term.text)).sum();
+            Need { rarity: rarity(all.pieces, found), term: term.text }
+        };
+        terms_of(query).into_iter().map(need).collect()
+    }
+}
+
+impl std::fmt::Debug for SearchIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SearchIndex").field("rows", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// A term of a query, and how rare it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Need {
+    pub(crate) term: String,
+    pub(crate) rarity: f32,
+}
+
+/// A passage that holds this much of what is needed fits as well as [`ENOUGH`] says.
+const ENOUGH_AT: f32 = 0.8;
+const ENOUGH: f32 = 0.7;
+
+/// How well a text fits a query, 0 to 1, whatever else there is: how rare the terms are that the best
+/// of its pieces shares with it, against the length of the query as a vector of rarities. So a long
+/// query need not be shared as a whole, and a common word alone never fits. [`ENOUGH`] is where
+/// queries about an archive and queries about something else part (docs/memory.md).
+pub(crate) fn fit(needs: &[Need], segment: &Segment) -> f32 {
+    let length = needs.iter().map(|need| need.rarity * need.rarity).sum::<f32>().sqrt();
+    if length <= 0.0 {
+        return 0.0;
+    }
+    let places: HashMap<&str, usize> = needs.iter().map(|n| n.term.as_str()).zip(0..).collect();
+    let (head, mut scanner) = (lexical_head(segment), Terms::default());
+    let mut best = 0f32;
+    let mut found: HashSet<usize> = HashSet::new();
+    for piece in pieces(&segment.content) {
+        found.clear();
+        for part in [&head, piece] {
+            scanner.each(part, |term| found.extend(places.get(term.text)));
+        }
+        best = best.max(found.iter().map(|at| needs[*at].rarity).sum());
+    }
+    1.0 - (1.0 - ENOUGH).powf(best / length / ENOUGH_AT)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ctx_core::Role;
+
+    use super::*;
+    use crate::{Metadata, Query, SearchSettings};
+
+    fn segment(n: u32, content: &str) -> Segment {
+        Segment {
+            id: SegmentId::of("s", &Role::User, &format!("{n} {content}")),
+            agent_id: "main".into(),
+            session_id: "s".into(),
+            timestamp: Timestamp(0),
+            role: Role::User,
+            name: None,
+            content: content.into(),
+            tokens: 1,
+            metadata: Metadata::default(),
+            entry_id: None,
+        }
+    }
+
+    fn found(index: &SearchIndex, text: &str) -> Vec<(SegmentId, f32)> {
+        let query = Query { text, session: None, limit: 10, now: Timestamp(0) };
+        index.search(&query, None).into_iter().map(|hit| (hit.id, hit.parts.bm25)).collect()
+    }
+
+    fn index() -> (SearchIndex, Vec<Segment>) {
+        let mut index = SearchIndex::new(SearchSettings { spread: 0.0, ..Default::default() });
+        let segments: Vec<_> = ["red apple", "green apple tree", "a tree in the garden"]
+            .iter()
+            .zip(0..)
+            .map(|(content, n)| segment(n, content))
+            .collect();
+        segments.iter().for_each(|segment| {
+            index.add(segment);
+        });
+        (index, segments)
+    }
+
+    #[test]
+    fn what_is_set_aside_and_stored_scores_as_before_and_is_in_one_place_only() {
+        let (mut index, segments) = index();
+        let before = found(&index, "apple tree");
+        index.freeze();
+        index.freeze();
+        assert_eq!((found(&index, "apple tree"), index.fresh()), (before.clone(), 0));
+        let mut stored = Delta::default();
+        for (row, segment) in (0..).zip(&segments) {
+            stored.add(row, &lexical_head(segment), &segment.content);
+        }
+        let (none, frozen) = index.publish(Arc::new(stored), 1);
+        assert!(none.is_none() && frozen.len() == 1);
+        assert_eq!(found(&index, "apple tree"), before);
+    }
+
+    #[test]
+    fn what_was_removed_is_not_found_and_gives_nothing_to_its_neighbours() {
+        let (mut index, segments) = index();
+        index.settings.spread = 0.4;
+        index.remove(0);
+        assert_eq!(found(&index, "red").len(), 0);
+        assert_eq!(found(&index, "apple")[0].0, segments[1].id);
+        assert_eq!(index.removed(), 1);
+    }
+
+    #[test]
+    fn a_text_fits_by_the_rare_words_it_shares() {
+        let mut index = SearchIndex::default();
+        for n in 0..200 {
+            index.add(&segment(n, "we write the code and test the code"));
+        }
+        let zebra = segment(201, "the zebra logo is purple");
+        index.add(&zebra);
+        let fits = |query: &str| fit(&index.needs(query), &zebra);
+        assert!(fits("what colour is the zebra logo?") > 0.7);
+        assert!(fits("zebra") > 0.7);
+        let code = segment(0, "we write the code and test the code");
+        assert!(fit(&index.needs("write a poem about the sea"), &code) < 0.3);
+        assert_eq!(fits(""), 0.0);
+    }
+}
