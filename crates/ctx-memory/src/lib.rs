@@ -16,8 +16,6 @@
 //! derived from them, and made anew where it is missing, stale or damaged.
 
 #![forbid(unsafe_code)]
-// The store is to use the indexes.
-#![allow(dead_code, unused_imports)]
 
 pub mod archive;
 mod config;
@@ -32,6 +30,7 @@ mod recall;
 mod redact;
 mod search;
 mod segment;
+mod store;
 pub mod tags;
 pub mod text;
 mod trim;
@@ -44,6 +43,7 @@ pub use recall::{Block, MIN_QUERY_CHARS, RECALLED_TAG, build, is_recalled, query
 pub use redact::{Redacted, Redactor};
 pub use search::{Cosines, Fusion, Hit, Parts, Query, SearchIndex, SearchSettings, diversify};
 pub use segment::{Metadata, Segment, SegmentId};
+pub use store::{Memory, SessionMemory, Settings, Stats, Vectors};
 pub use trim::{TrimReason, TrimRow, plan_trim};
 
 #[cfg(feature = "register")]

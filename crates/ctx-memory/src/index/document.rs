@@ -1,5 +1,6 @@
 //! What of a segment is in the index.
 
+use ctx_core::Result;
 use tantivy::TantivyDocument;
 use tantivy::schema::TextOptions;
 use tantivy::schema::{Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing};
@@ -47,14 +48,14 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// The pieces of a segment: `head` goes before each, as in [`crate::lexical::Delta::add`].
+    /// The pieces of a segment, as far as `each` takes them: `head` goes before each, as in [`crate::lexical::Delta::add`].
     pub(crate) fn each(
         scanner: &mut Terms,
         key: u64,
         head: &str,
         text: &str,
-        mut each: impl FnMut(Self),
-    ) {
+        each: &mut dyn FnMut(Self) -> Result<()>,
+    ) -> Result<()> {
         for piece in pieces(text) {
             let (mut length, mut tokens) = (0, Vec::new());
             for part in [head, piece] {
@@ -65,8 +66,9 @@ impl Piece {
                     tokens.push(Token { text, position: 0, ..Token::default() });
                 });
             }
-            each(Self { key, length, terms: PreTokenizedString { text: String::new(), tokens } });
+            each(Self { key, length, terms: PreTokenizedString { text: String::new(), tokens } })?;
         }
+        Ok(())
     }
 
     pub(super) fn document(self, fields: &Fields) -> TantivyDocument {

@@ -11,6 +11,7 @@ use tantivy::{Index, IndexReader, IndexWriter, ReloadPolicy, TantivyDocument};
 
 use super::document::{Fields, Piece};
 use super::{Snapshot, failed};
+use crate::disk;
 
 /// Goes up when the terms of a text become others. It is written with each commit.
 const VERSION: &str = "ctx-memory 1";
@@ -46,7 +47,7 @@ impl DiskIndex {
     /// [`ErrorKind::Corrupt`] where it is damaged, of another version or not an index of ours;
     /// [`ErrorKind::Io`] where the folder cannot be made or read.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
-        make_folder(folder)?;
+        disk::create_private_dir(folder)?;
         // tantivy trusts what it reads; what is not as it should be can make it panic.
         let opened = catch_unwind(AssertUnwindSafe(|| Self::open_checked(folder)));
         opened
@@ -94,6 +95,11 @@ impl DiskIndex {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether its folder still holds it.
+    pub(crate) fn is_there(&self) -> bool {
+        self.folder.join("meta.json").is_file()
     }
 
     /// What is committed. `row_of` gives the row of the segment with a key.
@@ -190,12 +196,4 @@ fn refused(error: std::io::Error) -> Error {
 
 fn in_folder(error: Error, folder: &Path) -> Error {
     error.with("folder", folder.display())
-}
-
-fn make_folder(folder: &Path) -> Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(|error| in_folder(refused(error), folder))
 }

@@ -14,13 +14,7 @@ fn write(index: &DiskIndex, seen: u64, rows: std::ops::Range<usize>) -> Written 
     let mut scanner = Terms::default();
     let written = index.write(Batch::Small, seen, |sink| {
         for row in rows {
-            let mut done = Ok(());
-            Piece::each(&mut scanner, row as u64, "", TEXTS[row], |piece| {
-                if done.is_ok() {
-                    done = sink(piece);
-                }
-            });
-            done?;
+            Piece::each(&mut scanner, row as u64, "", TEXTS[row], sink)?;
         }
         Ok(())
     });
@@ -73,11 +67,7 @@ fn a_term_in_more_pieces_than_a_block_has_is_found_in_all_of_them() {
     let mut scanner = Terms::default();
     index
         .write(Batch::Large, snapshot(&index).version(), |sink| {
-            let mut done = Ok(());
-            for key in 0..300 {
-                Piece::each(&mut scanner, key, "", "same", |piece| done = sink(piece));
-            }
-            done
+            (0..300).try_for_each(|key| Piece::each(&mut scanner, key, "", "same", sink))
         })
         .unwrap();
     let snapshot = snapshot(&index);
@@ -120,7 +110,7 @@ fn what_fails_half_way_is_not_in_the_index() {
     let index = DiskIndex::open(folder.path()).unwrap();
     let mut scanner = Terms::default();
     let failed = index.write(Batch::Small, snapshot(&index).version(), |sink| {
-        Piece::each(&mut scanner, 0, "", "dog", |piece| sink(piece).unwrap());
+        Piece::each(&mut scanner, 0, "", "dog", sink)?;
         Err(ctx_core::Error::new(ErrorKind::Cancelled, "enough"))
     });
     assert_eq!(failed.unwrap_err().kind(), ErrorKind::Cancelled);
@@ -169,10 +159,7 @@ fn a_snapshot_outlives_its_index() {
     assert!(!snapshot.is_damaged());
     let seen = snapshot.version();
     let mut scanner = Terms::default();
-    let lost = index.write(Batch::Small, seen, |sink| {
-        let mut done = Ok(());
-        Piece::each(&mut scanner, 9, "", "dog", |piece| done = sink(piece));
-        done
-    });
+    let lost =
+        index.write(Batch::Small, seen, |sink| Piece::each(&mut scanner, 9, "", "dog", sink));
     assert!(lost.is_err(), "{lost:?}");
 }

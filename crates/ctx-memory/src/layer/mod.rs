@@ -8,3 +8,4 @@ mod views;
 
 pub use archive::Archive;
 pub use recall::Recall;
+pub(crate) use said::Warnings;

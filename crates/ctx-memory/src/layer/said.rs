@@ -6,19 +6,19 @@ use std::collections::HashSet;
 const MOST: usize = 32;
 
 #[derive(Debug, Default)]
-pub(super) struct Warnings {
+pub(crate) struct Warnings {
     pending: Vec<String>,
     said: HashSet<String>,
 }
 
 impl Warnings {
-    pub(super) fn push(&mut self, warning: String) {
+    pub(crate) fn push(&mut self, warning: String) {
         if self.said.len() < MOST && self.said.insert(warning.clone()) {
             self.pending.push(warning);
         }
     }
 
-    pub(super) fn take(&mut self) -> Vec<String> {
+    pub(crate) fn take(&mut self) -> Vec<String> {
         std::mem::take(&mut self.pending)
     }
 }

@@ -9,7 +9,7 @@ mod graph;
 mod rows;
 
 pub(crate) use graph::{Built, Graph};
-pub(crate) use rows::Rows;
+pub(crate) use rows::{Direction, Rows};
 
 /// Comparing with this many takes about as long as a search may take (docs/memory.md).
 pub(crate) const EXACT_UP_TO: usize = 50_000;

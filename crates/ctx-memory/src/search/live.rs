@@ -45,6 +45,31 @@ impl SearchIndex {
         }
     }
 
+    /// The words of a row that has none yet, for [`add_frozen`](Self::add_frozen).
+    pub(crate) fn words_of(row: u32, segment: &Segment) -> Delta {
+        let mut delta = Delta::default();
+        delta.add(row, &lexical_head(segment), &segment.content);
+        delta
+    }
+
+    /// Adds words that were split elsewhere. They are set aside at once.
+    pub(crate) fn add_frozen(&mut self, words: Delta) {
+        self.frozen.push(words);
+    }
+
+    /// How many were set aside, and the rows that they are of.
+    pub(crate) fn frozen_rows(&self) -> (usize, Vec<u32>) {
+        let mut rows: Vec<u32> = self.frozen.iter().flat_map(Delta::owners).copied().collect();
+        // The pieces of a segment follow one another.
+        rows.dedup();
+        (self.frozen.len(), rows)
+    }
+
+    /// How many pieces are in memory alone.
+    pub(crate) fn unstored(&self) -> usize {
+        self.fresh() + self.frozen.iter().map(|delta| delta.owners().len()).sum::<usize>()
+    }
+
     /// Takes an index that holds what was stored before and the first `frozen` that were set aside.
     /// What it stands for is given back: to let go of it takes time.
     pub(crate) fn publish(

@@ -15,8 +15,9 @@ use serde::Serialize;
 
 use crate::SegmentId;
 
-pub(crate) use head::head;
+pub(crate) use head::{head, lexical_head};
 pub use index::{Cosines, SearchIndex};
+pub(crate) use live::fit;
 pub use settings::{Fusion, SearchSettings};
 pub use variety::diversify;
 

@@ -1,0 +1,126 @@
+//! Vectors by a model, made when there is time.
+
+use ctx_core::{Embedder, Error, ErrorKind, Result};
+
+use super::{Memory, Vectors};
+use crate::near::Rows;
+use crate::{Segment, SegmentId, embedded_text};
+
+/// So many texts are embedded at once.
+const BATCH: usize = 32;
+
+impl Memory {
+    /// The vector of a query, where a model makes them; `None` where none does.
+    ///
+    /// # Errors
+    ///
+    /// Where the model fails, or answers with what is no vector of its own. Search without one.
+    pub async fn vector_of(&self, query: &str) -> Result<Option<Vec<f32>>> {
+        let Some(embedder) = self.model() else { return Ok(None) };
+        let made = embedder.embed(&[query.to_owned()]).await?;
+        Ok(checked(embedder, 1, made)?.into_iter().next())
+    }
+
+    /// Gives a vector to the segments that have none, where a model makes them, and says to how
+    /// many. Nothing waits for it: until then, segments are found by their words. What a batch made
+    /// is kept, whatever becomes of the next one.
+    ///
+    /// # Errors
+    ///
+    /// Where the model fails, or the archive cannot be read.
+    pub async fn embed(&self) -> Result<usize> {
+        let Some(embedder) = self.model() else { return Ok(0) };
+        self.inner.ensure_open()?;
+        let (mut made, mut next) = (0, 0);
+        loop {
+            let (ids, after) = self.without_vector(next);
+            if ids.is_empty() {
+                self.inner.flush_vectors();
+                self.nudge();
+                return Ok(made);
+            }
+            next = after;
+            let texts = self.texts(&ids)?;
+            let vectors = embedder.embed(&texts).await;
+            let vectors = checked(embedder, texts.len(), vectors?)?;
+            made += self.keep(&ids, &vectors, embedder.dimensions());
+            self.inner.flush_vectors();
+        }
+    }
+
+    /// The model, where its vectors count.
+    fn model(&self) -> Option<&dyn Embedder> {
+        match &self.inner.settings.vectors {
+            Vectors::Model(embedder) if self.inner.settings.weight() > 0.0 => Some(&**embedder),
+            _ => None,
+        }
+    }
+
+    /// Segments of the rows from `next` on that have no vector, and where to go on.
+    fn without_vector(&self, next: u32) -> (Vec<SegmentId>, u32) {
+        let live = self.inner.live();
+        let all = live.index.ids().len() as u32;
+        let mut ids = Vec::with_capacity(BATCH);
+        for row in next..all {
+            if ids.len() == BATCH {
+                return (ids, row);
+            }
+            let has = live.vectors.as_ref().is_some_and(|vectors| vectors.has(row));
+            ids.extend(live.id(row).filter(|id| !has && live.row(*id) == Some(row)));
+        }
+        (ids, all)
+    }
+
+    /// What of each segment is embedded.
+    fn texts(&self, ids: &[SegmentId]) -> Result<Vec<String>> {
+        let before = self.inner.settings.search.embed_context;
+        let mut texts = Vec::with_capacity(ids.len());
+        for id in ids {
+            let turns = {
+                let live = self.inner.live();
+                let mut turns = vec![*id];
+                let mut row = live.row(*id);
+                for _ in 0..before {
+                    row = row.and_then(|row| live.index.neighbours_of(row)[0]);
+                    turns.extend(row.and_then(|row| live.id(row)));
+                }
+                turns.reverse();
+                turns
+            };
+            let turns: Vec<Segment> = self.get(&turns)?.into_iter().flatten().collect();
+            texts.push(embedded_text(&turns, before));
+        }
+        Ok(texts)
+    }
+
+    /// Gives segments their vectors, and says how many took one.
+    fn keep(&self, ids: &[SegmentId], vectors: &[Vec<f32>], dimensions: usize) -> usize {
+        let mut kept = Vec::new();
+        {
+            let mut live = self.inner.live_mut();
+            for (id, vector) in ids.iter().zip(vectors) {
+                let Some(row) = live.row(*id) else { continue };
+                if live.vectors.get_or_insert_with(|| Rows::new(dimensions)).add(row, vector) {
+                    kept.push((*id, vector));
+                }
+            }
+        }
+        kept.iter().for_each(|(id, vector)| self.inner.keep_vector(*id, vector));
+        kept.len()
+    }
+}
+
+/// The vectors that a model made, if they are as many, as long and as sound as they should be.
+fn checked(embedder: &dyn Embedder, wanted: usize, made: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>> {
+    let length = embedder.dimensions();
+    let is_sound =
+        |vector: &Vec<f32>| vector.len() == length && vector.iter().all(|x| x.is_finite());
+    if made.len() == wanted && made.iter().all(is_sound) {
+        return Ok(made);
+    }
+    Err(Error::new(ErrorKind::Upstream, "the model's vectors cannot be used")
+        .with("model", embedder.name())
+        .with("vectors", format!("{} of {wanted}", made.len()))
+        .with("dimensions", length)
+        .hint("check that `embeddingSource` names a model for embeddings; words alone decide now"))
+}

@@ -1,0 +1,125 @@
+//! What is searched.
+
+use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt};
+
+use crate::near::Direction;
+use crate::near::{EXACT_UP_TO, Graph, Rows};
+use crate::{Hit, Query, SearchIndex, SearchSettings, Segment, SegmentId};
+
+/// Rows by their words of which the cosine is wanted too, where not all are compared.
+const BY_WORDS: usize = 256;
+
+/// Rows of which the cosine is always known, so that the worst there is is too.
+const SAMPLED: usize = 512;
+
+/// The rows of a store: their words, their vectors, and those whose segments are not yet on disk.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    pub(super) index: SearchIndex,
+    rows: HashMap<SegmentId, u32>,
+    /// Segments that were added and are not on disk.
+    pub(super) pending: HashMap<SegmentId, Segment>,
+    /// Rows whose words are in no index yet, though they are on disk.
+    pub(super) wordless: Vec<u32>,
+    pub(super) vectors: Option<Rows>,
+    pub(super) graph: Option<Arc<Graph>>,
+    /// Counts how often the rows were numbered anew.
+    pub(super) numbering: u64,
+}
+
+impl Live {
+    pub(super) fn new(settings: SearchSettings, numbering: u64) -> Self {
+        Self {
+            index: SearchIndex::new(settings),
+            rows: HashMap::new(),
+            pending: HashMap::new(),
+            numbering,
+            ..Self::default()
+        }
+    }
+
+    /// Takes note of a row. Its words, if they are given, are found from now on.
+    pub(super) fn add(&mut self, id: SegmentId, row: u32) {
+        self.rows.insert(id, row);
+    }
+
+    pub(super) fn row(&self, id: SegmentId) -> Option<u32> {
+        self.rows.get(&id).copied()
+    }
+
+    pub(super) fn id(&self, row: u32) -> Option<SegmentId> {
+        self.index.ids().get(row as usize).copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn remove(&mut self, id: SegmentId) {
+        self.pending.remove(&id);
+        if let Some(row) = self.rows.remove(&id) {
+            self.index.remove(row);
+        }
+    }
+
+    /// The turns before and after a segment, in its session.
+    pub(super) fn neighbours(&self, id: SegmentId) -> Vec<SegmentId> {
+        let rows = self.row(id).map_or([None, None], |row| self.index.neighbours_of(row));
+        let there = |row: u32| self.id(row).filter(|id| self.rows.contains_key(id));
+        rows.into_iter().flatten().filter_map(there).collect()
+    }
+
+    /// What fits a query. `vector` is that of the query, `weight` what vectors count.
+    pub(super) fn search(
+        &self,
+        query: &Query<'_>,
+        vector: Option<&[f32]>,
+        weight: f32,
+    ) -> Vec<Hit> {
+        let direction = vector.and_then(Direction::of).filter(|_| weight > 0.0);
+        let vectors = self.vectors.as_ref().filter(|vectors| vectors.len() > 0);
+        let (Some(direction), Some(vectors)) = (direction, vectors) else {
+            return self.index.search(query, None);
+        };
+        if direction.as_slice().len() != vectors.dimensions() {
+            return self.index.search(query, None);
+        }
+        let fill = |lexical: &[f32], cosines: &mut [f32]| {
+            self.fill(vectors, &direction, lexical, cosines);
+        };
+        self.index.search_with(query, Some((weight, &fill)))
+    }
+
+    /// The cosines of all rows, or of those that matter where there is a graph to tell.
+    fn fill(&self, vectors: &Rows, query: &Direction, lexical: &[f32], cosines: &mut [f32]) {
+        let near = self.graph.as_ref().and_then(|graph| Some((graph.size(), graph.near(query)?)));
+        let Some((known, near)) = near else { return vectors.all_from(0, query, cosines) };
+        vectors.all_from(known, query, cosines);
+        let step = (lexical.len() / SAMPLED).max(1);
+        let sampled = (0..lexical.len() as u32).step_by(step);
+        let near = near.into_iter().filter_map(|slot| vectors.row(slot));
+        vectors.some(near.chain(best_of(lexical)).chain(sampled), query, cosines);
+    }
+
+    /// Whether there are so many vectors that a graph is worth while, and none covers most of them.
+    pub(super) fn wants_graph(&self) -> bool {
+        let (Some(vectors), graph) = (&self.vectors, &self.graph) else { return false };
+        let covered = graph.as_ref().map_or(0, |graph| graph.size());
+        vectors.len() > EXACT_UP_TO && vectors.len() - covered > EXACT_UP_TO / 2 + covered / 4
+    }
+}
+
+/// The rows with the highest scores above 0.
+fn best_of(scores: &[f32]) -> impl Iterator<Item = u32> {
+    let mut rows: Vec<u32> =
+        (0..scores.len() as u32).filter(|row| scores[*row as usize] > 0.0).collect();
+    if rows.len() > BY_WORDS {
+        rows.select_nth_unstable_by(BY_WORDS, |a, b| {
+            scores[*b as usize].total_cmp(&scores[*a as usize])
+        });
+        rows.truncate(BY_WORDS);
+    }
+    rows.into_iter()
+}

@@ -1,0 +1,343 @@
+//! The store: everything of one agent's memory, ready to be searched.
+//!
+//! ```text
+//! add --> source (segments.jsonl) ------------------> get
+//!     \-> live: rows, words, vectors ---------------> search
+//!           words: new (in memory) --> set aside --> index on disk   a thread, batch by batch
+//! ```
+//!
+//! What is added is found at once. A search waits for nobody but for those who swap one part for
+//! another: files are read and written, and indexes are made, while it goes on. The same segment is
+//! in one index at a time, so scores are the same before and after it was written.
+//!
+//! Locks are taken in this order: indexer, source, live.
+
+mod embed;
+mod indexer;
+mod live;
+mod load;
+mod session;
+mod settings;
+mod source;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use ctx_core::Result;
+
+pub use session::SessionMemory;
+pub use settings::{Settings, Vectors};
+pub use stats::Stats;
+
+use self::indexer::Indexer;
+use self::live::Live;
+use self::source::{Held, Source};
+use crate::layer::Warnings;
+use crate::vectors::VectorFile;
+use crate::{HashEmbedder, Hit, Query, Segment, SegmentId, diversify};
+
+/// New pieces are written to the index on disk when there are so many.
+const BATCH: usize = 1_000;
+
+/// With variety wanted, it is chosen from so many times what was asked for.
+const CHOICE: usize = 4;
+
+/// One agent's memory. Cheap to clone; clones share it.
+///
+/// # Notes
+///
+/// Nothing is read before it is first used. What is derived from the archive (the index, the
+/// vectors) and cannot be read or written is made anew or done without, and [`take_warnings`] says
+/// so once. Only the archive itself can fail.
+///
+/// [`take_warnings`]: Self::take_warnings
+#[derive(Clone)]
+pub struct Memory {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// Where the files are; `None` for a memory that has none.
+    folder: Option<PathBuf>,
+    agent: String,
+    settings: Settings,
+    indexer: Mutex<Indexer>,
+    source: Mutex<Source>,
+    live: RwLock<Live>,
+    vectors: Mutex<Option<VectorFile>>,
+    is_open: AtomicBool,
+    /// Whether a thread writes the index, or is about to.
+    is_indexing: AtomicBool,
+    warnings: Mutex<Warnings>,
+}
+
+impl Memory {
+    /// The memory of an agent in `folder`, usually `agents/<agent>/memory/context`. Nothing is read
+    /// or written yet.
+    #[must_use]
+    pub fn open(folder: impl Into<PathBuf>, agent: impl Into<String>, settings: Settings) -> Self {
+        Self::new(Some(folder.into()), agent.into(), settings)
+    }
+
+    /// A memory without files, for replays and tests.
+    #[must_use]
+    pub fn in_memory(agent: impl Into<String>, settings: Settings) -> Self {
+        Self::new(None, agent.into(), settings)
+    }
+
+    fn new(folder: Option<PathBuf>, agent: String, settings: Settings) -> Self {
+        let inner = Inner {
+            indexer: Mutex::new(Indexer::new(folder.as_ref().map(|at| at.join("lexical")))),
+            live: RwLock::new(Live::new(settings.search.clone(), 0)),
+            folder,
+            agent,
+            source: Mutex::new(Source::Held(Held::new(settings.limits.max_segments))),
+            vectors: Mutex::default(),
+            settings,
+            is_open: AtomicBool::new(false),
+            is_indexing: AtomicBool::new(false),
+            warnings: Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Whose memory it is.
+    #[must_use]
+    pub fn agent(&self) -> &str {
+        &self.inner.agent
+    }
+
+    /// How it behaves.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    /// Takes segments in, and says how many are new. They are found at once; they are on disk once
+    /// [`flush`](Self::flush) returned.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read.
+    pub fn add(&self, segments: &[Segment]) -> Result<usize> {
+        let mut added = 0;
+        {
+            let mut source = self.inner.opened()?;
+            for segment in segments {
+                if source.add(segment)? {
+                    self.inner.show(segment, true);
+                    added += 1;
+                }
+            }
+        }
+        self.nudge();
+        Ok(added)
+    }
+
+    /// Returns when everything that was taken in is on disk.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be written. It stays in memory, is found, and the next call tries again.
+    pub fn flush(&self) -> Result<()> {
+        {
+            let mut source = self.inner.opened()?;
+            let changes = source.commit(self.inner.settings.now())?;
+            self.inner.follow(&mut source, &changes)?;
+        }
+        self.inner.flush_vectors();
+        self.nudge();
+        Ok(())
+    }
+
+    /// The segments that fit a query, best first. Where a model makes the vectors, `vector` is that
+    /// of the query, by [`vector_of`](Self::vector_of); without one, words alone decide.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read.
+    pub fn search(&self, query: &Query<'_>, vector: Option<&[f32]>) -> Result<Vec<Hit>> {
+        self.inner.ensure_open()?;
+        let settings = &self.inner.settings;
+        let weight = settings.weight();
+        let hash = matches!(settings.vectors, Vectors::Hash) && weight > 0.0;
+        let made = hash.then(|| HashEmbedder.vector(query.text));
+        let vector = made.as_deref().or(vector);
+        let lambda = settings.search.mmr_lambda;
+        if lambda >= 1.0 {
+            return Ok(self.inner.live().search(query, vector, weight));
+        }
+        let wider = Query { limit: query.limit.saturating_mul(CHOICE), ..query.clone() };
+        let hits = self.inner.live().search(&wider, vector, weight);
+        let ids: Vec<_> = hits.iter().map(|hit| hit.id).collect();
+        let texts =
+            self.get(&ids)?.into_iter().map(|found| found.map_or(String::new(), |s| s.content));
+        let mut texts: std::collections::HashMap<_, _> = ids.into_iter().zip(texts).collect();
+        Ok(diversify(hits, lambda, query.limit, |id| texts.remove(&id).unwrap_or_default()))
+    }
+
+    /// Segments by their ids; `None` for those that are not there.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read.
+    pub fn get(&self, ids: &[SegmentId]) -> Result<Vec<Option<Segment>>> {
+        self.inner.get(ids)
+    }
+
+    /// The turns before and after a segment, in its session.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read.
+    pub fn neighbours(&self, id: SegmentId) -> Result<Vec<SegmentId>> {
+        self.inner.ensure_open()?;
+        Ok(self.inner.live().neighbours(id))
+    }
+
+    /// Lets go of what is too old or too much, and says how many that were.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read or written.
+    pub fn evict(&self) -> Result<usize> {
+        let mut source = self.inner.opened()?;
+        let changes = source.commit(self.inner.settings.now())?;
+        self.inner.follow(&mut source, &changes)?;
+        Ok(changes.removed.len())
+    }
+
+    /// Removes segments from memory and from the disk, with everything that was derived from them,
+    /// and says how many were there.
+    ///
+    /// # Errors
+    ///
+    /// Where a file cannot be written. What was removed by then is gone.
+    pub fn forget(&self, ids: &HashSet<SegmentId>) -> Result<usize> {
+        self.inner.ensure_open()?;
+        let gone = {
+            let mut indexer = self.inner.indexer();
+            let mut source = self.inner.opened()?;
+            self.inner.live_mut().pending.retain(|id, _| !ids.contains(id));
+            let gone = source.forget(ids)?;
+            self.inner.forget_vectors(ids)?;
+            // Terms of what was forgotten would stay readable in it.
+            indexer.delete()?;
+            let live = self.inner.load(&mut source, &mut indexer)?;
+            self.inner.swap(live);
+            gone
+        };
+        self.nudge();
+        Ok(gone)
+    }
+
+    /// Makes everything that is derived from the archive anew, except vectors of a model, and
+    /// returns when it is there.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read, or the index not be written.
+    pub fn rebuild(&self) -> Result<()> {
+        self.inner.ensure_open()?;
+        self.inner.indexer().rebuild(&self.inner)
+    }
+
+    /// Writes what is new to the index now, and returns when that is done. There is no need to: it
+    /// is found either way, and written in time.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read.
+    pub fn settle(&self) -> Result<()> {
+        self.inner.ensure_open()?;
+        self.inner.indexer().run(&self.inner)
+    }
+
+    /// What did not work and was done without; each is said once.
+    #[must_use]
+    pub fn take_warnings(&self) -> Vec<String> {
+        self.inner.warnings.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Has the index written by a thread, where there is enough to write.
+    fn nudge(&self) {
+        let inner = &self.inner;
+        if inner.folder.is_none()
+            || !inner.wants_indexing()
+            || inner.is_indexing.swap(true, Ordering::AcqRel)
+        {
+            return;
+        }
+        let worker = self.clone();
+        let started =
+            std::thread::Builder::new().name("ctx-memory-index".into()).spawn(move || {
+                let done = worker.inner.indexer().run(&worker.inner);
+                worker.inner.is_indexing.store(false, Ordering::Release);
+                if let Err(error) = done {
+                    worker.inner.warn(format!("the lexical index was not written: {error}"));
+                }
+            });
+        if started.is_err() {
+            inner.is_indexing.store(false, Ordering::Release);
+        }
+    }
+}
+
+impl Inner {
+    fn live(&self) -> RwLockReadGuard<'_, Live> {
+        self.live.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn live_mut(&self) -> RwLockWriteGuard<'_, Live> {
+        self.live.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn indexer(&self) -> MutexGuard<'_, Indexer> {
+        self.indexer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens the memory, the first time.
+    fn ensure_open(&self) -> Result<()> {
+        match self.is_open.load(Ordering::Acquire) {
+            true => Ok(()),
+            false => self.open(),
+        }
+    }
+
+    /// The source, once the memory is open.
+    fn opened(&self) -> Result<MutexGuard<'_, Source>> {
+        self.ensure_open()?;
+        Ok(self.source.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn warn(&self, warning: String) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+    }
+
+    fn get(&self, ids: &[SegmentId]) -> Result<Vec<Option<Segment>>> {
+        let mut found = self.opened()?.get(ids)?;
+        let live = self.live();
+        for (id, found) in ids.iter().zip(&mut found) {
+            if found.is_none() {
+                *found = live.pending.get(id).cloned();
+            }
+        }
+        Ok(found)
+    }
+
+    fn wants_indexing(&self) -> bool {
+        let live = self.live();
+        live.index.fresh() >= BATCH || !live.wordless.is_empty() || live.wants_graph()
+    }
+
+    /// Puts another state of things in the place of the present one.
+    fn swap(&self, live: Live) {
+        let old = std::mem::replace(&mut *self.live_mut(), live);
+        drop(old);
+    }
+}

@@ -1,0 +1,121 @@
+//! Where the segments themselves are: on the disk, or in memory.
+
+use std::collections::HashSet;
+
+use ctx_core::{Result, Timestamp};
+use foldhash::{HashMap, HashMapExt};
+
+use crate::archive::{Changes, Segments};
+use crate::recall::is_recalled;
+use crate::{Segment, SegmentId};
+
+/// The truth that everything else in a store is derived from.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// `segments.jsonl`.
+    Disk(Box<Segments>),
+    /// Nothing outlives the process: for replays and tests.
+    Held(Held),
+}
+
+/// Segments in memory, in the order in which they came. They are not evicted by age: what is replayed
+/// is old.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    segments: Vec<Option<Segment>>,
+    places: HashMap<SegmentId, usize>,
+    oldest: usize,
+    most: usize,
+    changes: Changes,
+}
+
+impl Held {
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, places: HashMap::new(), ..Self::default() }
+    }
+
+    fn add(&mut self, segment: &Segment) -> bool {
+        let id = segment.id;
+        let says = !segment.content.trim().is_empty() && !is_recalled(&segment.content);
+        if !says || self.places.contains_key(&id) {
+            return false;
+        }
+        self.places.insert(id, self.segments.len());
+        self.segments.push(Some(segment.clone()));
+        self.changes.added.push(id);
+        true
+    }
+
+    fn evict(&mut self) {
+        while self.places.len() > self.most && self.oldest < self.segments.len() {
+            if let Some(segment) = self.segments[self.oldest].take() {
+                self.places.remove(&segment.id);
+                self.changes.removed.push(segment.id);
+            }
+            self.oldest += 1;
+        }
+    }
+
+    fn get(&self, id: &SegmentId) -> Option<Segment> {
+        self.segments.get(*self.places.get(id)?)?.clone()
+    }
+
+    fn forget(&mut self, ids: &HashSet<SegmentId>) -> usize {
+        let mut gone = 0;
+        for id in ids {
+            if let Some(place) = self.places.remove(id) {
+                self.segments[place] = None;
+                self.changes.removed.push(*id);
+                gone += 1;
+            }
+        }
+        gone
+    }
+}
+
+impl Source {
+    /// Takes a segment in. False if it is there, says nothing, or holds what was recalled.
+    pub(super) fn add(&mut self, segment: &Segment) -> Result<bool> {
+        match self {
+            Self::Disk(segments) => segments.add(segment),
+            Self::Held(held) => Ok(held.add(segment)),
+        }
+    }
+
+    /// Makes what was taken in last, and lets go of what is too old or too much.
+    pub(super) fn commit(&mut self, now: Timestamp) -> Result<Changes> {
+        match self {
+            Self::Disk(segments) => segments.commit(now),
+            Self::Held(held) => {
+                held.evict();
+                Ok(std::mem::take(&mut held.changes))
+            }
+        }
+    }
+
+    pub(super) fn get(&mut self, ids: &[SegmentId]) -> Result<Vec<Option<Segment>>> {
+        match self {
+            Self::Disk(segments) => segments.get(ids),
+            Self::Held(held) => Ok(ids.iter().map(|id| held.get(id)).collect()),
+        }
+    }
+
+    pub(super) fn forget(&mut self, ids: &HashSet<SegmentId>) -> Result<usize> {
+        match self {
+            Self::Disk(segments) => segments.forget(ids),
+            Self::Held(held) => Ok(held.forget(ids)),
+        }
+    }
+
+    /// Each segment's id, session and time, in their order.
+    pub(super) fn each_row(&self, mut each: impl FnMut(SegmentId, &str, Timestamp)) {
+        match self {
+            Self::Disk(segments) => {
+                segments.rows().for_each(|row| each(row.id, row.session, row.timestamp));
+            }
+            Self::Held(held) => {
+                held.segments.iter().flatten().for_each(|s| each(s.id, &s.session_id, s.timestamp));
+            }
+        }
+    }
+}
