@@ -7,7 +7,9 @@
 //! A fact is never deleted because another says otherwise: it is superseded, and stays readable as
 //! what held at the time. Only [`FactStore::forget`] takes facts away, from the disk as well.
 
+mod budget;
 mod claim;
+mod extract;
 mod fact;
 mod file;
 mod index;
@@ -17,6 +19,8 @@ mod store;
 mod update;
 mod words;
 
+pub use budget::{Budget, Cap, Spent};
+pub use extract::{Extracted, Extractor, IsSecret, Rules, Said, is_injected};
 pub use fact::{CONTENT_MAX, CONTEXT_MAX, Candidate, Fact, FactId, FactKind, SOURCES_MAX};
 pub use proposal::{PROPOSALS_MAX, Proposal, Refusal, RefusalReason, SUPERSEDED_MAX, Wish};
 pub use search::{FactHit, FactQuery, threshold};

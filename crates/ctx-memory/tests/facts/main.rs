@@ -4,6 +4,7 @@
 
 mod forget;
 mod replay;
+mod rules;
 mod store;
 
 use ctx_core::Timestamp;

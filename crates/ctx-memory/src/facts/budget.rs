@@ -1,0 +1,89 @@
+//! How much the extraction of facts may cost in a day.
+
+use ctx_core::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// `agents.defaults.memoryContext.knowledgeBudget`: what models may cost that look for facts. A day
+/// begins at midnight UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Cap {
+    /// At most so many USD a day. Default: 0.5.
+    #[schemars(range(min = 0))]
+    pub usd_per_day: f64,
+    /// At most so many calls a day. Default: 100.
+    pub calls_per_day: u32,
+}
+
+impl Default for Cap {
+    fn default() -> Self {
+        Self { usd_per_day: 0.5, calls_per_day: 100 }
+    }
+}
+
+/// What was spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Spent {
+    /// Calls of models, failed ones too.
+    pub calls: u32,
+    /// Their price as far as it is known.
+    pub usd: f64,
+}
+
+/// What was spent on a day. A value: who has it keeps it between runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Budget {
+    /// The day, counted from the epoch.
+    pub day: i64,
+    /// What was spent on it.
+    pub spent: Spent,
+}
+
+impl Budget {
+    /// The budget at a time: on a new day nothing is spent yet. A clock that was set back does not
+    /// make a new day.
+    #[must_use]
+    pub fn at(self, now: Timestamp) -> Self {
+        let day = now.0.div_euclid(DAY);
+        if day > self.day { Self { day, spent: Spent::default() } } else { self }
+    }
+
+    /// Whether one more call is allowed that costs about so much.
+    #[must_use]
+    pub fn allows(&self, cap: &Cap, usd: f64) -> bool {
+        // A price that is no number must not open the purse.
+        let total = self.spent.usd + usd.max(0.0);
+        self.spent.calls < cap.calls_per_day && total <= cap.usd_per_day
+    }
+
+    /// Notes what was spent.
+    pub fn add(&mut self, spent: Spent) {
+        self.spent.calls = self.spent.calls.saturating_add(spent.calls);
+        if spent.usd.is_finite() {
+            self.spent.usd += spent.usd.max(0.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_day_has_a_new_budget_and_a_clock_set_back_has_not() {
+        let cap = Cap { usd_per_day: 1.0, calls_per_day: 2 };
+        let mut budget = Budget::default().at(Timestamp(5 * DAY));
+        assert!(budget.allows(&cap, 1.0) && !budget.allows(&cap, 1.1));
+        budget.add(Spent { calls: 1, usd: 0.9 });
+        assert!(budget.at(Timestamp(5 * DAY + 9)).allows(&cap, 0.1));
+        assert!(!budget.at(Timestamp(2 * DAY)).allows(&cap, 0.2));
+        assert!(budget.at(Timestamp(6 * DAY)).allows(&cap, 0.2));
+        budget.add(Spent { calls: 1, usd: f64::NAN });
+        assert!(!budget.allows(&cap, 0.0), "calls are counted without a price");
+    }
+}

@@ -1,0 +1,170 @@
+//! Sentences, and the clauses of which one states and the next one asks.
+
+/// What a sentence says, part by part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Clause<'a> {
+    pub(super) text: &'a str,
+    /// Whether it asks.
+    pub(super) asks: bool,
+}
+
+/// The sentences of a line.
+pub(super) fn sentences(line: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let (mut start, mut word, mut ticks) = (0, 0, false);
+    let mut chars = line.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let next = chars.peek().map(|&(_, c)| c);
+        let end = at + c.len_utf8();
+        if c == '`' {
+            ticks = !ticks;
+        }
+        if c.is_whitespace() {
+            word = end;
+        }
+        let ends = match c {
+            '。' | '！' | '？' | '；' => true,
+            '.' | '!' | '?' => {
+                let closed = next.is_none_or(|c| c.is_whitespace() || matches!(c, '*' | '"' | ')'));
+                closed && !(c == '.' && is_short(line.get(word..at).unwrap_or_default()))
+            }
+            _ => false,
+        };
+        if ends && !ticks {
+            out.extend(line.get(start..end));
+            start = end;
+        }
+    }
+    out.extend(line.get(start..));
+    out.into_iter()
+        .map(|piece| piece.trim_start_matches(['*', '"', ')', ' ']).trim())
+        .filter(|piece| piece.chars().any(char::is_alphanumeric))
+        .collect()
+}
+
+/// `e.g.`, `vs.`, initials.
+fn is_short(word: &str) -> bool {
+    let word = word.trim_start_matches(['(', '"', '*']);
+    word.chars().count() <= 1
+        || matches!(
+            word.to_ascii_lowercase().as_str(),
+            "e.g" | "i.e" | "vs" | "cf" | "etc" | "dr" | "mr" | "ms" | "mrs" | "approx" | "no"
+        )
+}
+
+/// Words by which a clause of its own begins after a comma.
+const OPENERS: &[&str] = &[
+    "i", "i'm", "i've", "i'd", "i'll", "we", "we're", "we've", "we'll", "we'd", "you", "it",
+    "it's", "they", "he", "she", "can", "could", "should", "would", "what", "how", "why", "do",
+    "does", "is", "are", "let's", "please", "which", "where", "the", "my", "our", "this", "that",
+    "so", "but", "like", "maybe", "any", "also", "then", "if", "when", "since", "you know",
+];
+
+/// Words by which a question begins.
+const ASKS: &[&str] = &[
+    "can", "could", "should", "would", "what", "how", "why", "do", "does", "did", "is", "are",
+    "will", "shall", "any", "which", "where", "who", "am", "has", "have",
+];
+
+/// The clauses of a sentence: it is cut after commas, semicolons and dashes, where a clause of its
+/// own begins.
+pub(super) fn clauses(sentence: &str) -> Vec<Clause<'_>> {
+    let mut cuts = vec![0];
+    let mut ticks = false;
+    let mut depth = 0i32;
+    for (at, c) in sentence.char_indices() {
+        match c {
+            '`' => ticks = !ticks,
+            '(' => depth += 1,
+            ')' => depth -= i32::from(depth > 0),
+            ',' | ';' | '—' | '–' | '-' | '，' if !ticks && depth == 0 => {
+                let rest = sentence.get(at + c.len_utf8()..).unwrap_or_default();
+                let spaced = rest.starts_with(' ');
+                let dash =
+                    c == '-' && !(spaced && sentence.get(..at).is_some_and(|s| s.ends_with(' ')));
+                (c == '，' && !gives_reason(rest)) || (spaced && !dash && opens(rest)) {
+                    cuts.push(at + c.len_utf8());
+                }
+            }
+            _ => {}
+        }
+    }
+    cuts.push(sentence.len());
+    let is_question = sentence.trim_end_matches(['*', '"', ')', ' ']).ends_with(['?', '？']);
+    let last = cuts.len() - 2;
+    let mut asking = false;
+    cuts.windows(2)
+        .enumerate()
+        .filter_map(|(n, cut)| {
+            let text = sentence.get(*cut.first()?..*cut.last()?)?;
+            let text = text.trim().trim_end_matches([',', ';', '—', '–', '，']).trim_end();
+            let text = text.strip_suffix(" -").unwrap_or(text);
+            let first = first_word(without_joint(text));
+            asking |= is_question && (n == last || ASKS.contains(&first.as_str()));
+            Some(Clause { text: without_joint(text), asks: asking })
+        })
+        .filter(|clause| !clause.text.is_empty())
+        .collect()
+}
+
+/// A reason belongs to what it is the reason of.
+fn gives_reason(rest: &str) -> bool {
+    ["因为", "由于", "导致", "原因", "所以", "而不是"].iter().any(|word| rest.starts_with(word))
+}
+
+fn opens(rest: &str) -> bool {
+    OPENERS.contains(&first_word(without_joint(rest.trim_start())).as_str())
+}
+
+/// A clause without the word that joins it to the one before.
+fn without_joint(clause: &str) -> &str {
+    ["and ", "but ", "so ", "then ", "plus ", "also "].iter().fold(
+        clause.trim(),
+        |clause, joint| match clause.get(..joint.len()) {
+            Some(start) if start.eq_ignore_ascii_case(joint) => {
+                clause.get(joint.len()..).unwrap_or(clause).trim_start()
+            }
+            _ => clause,
+        },
+    )
+}
+
+fn first_word(text: &str) -> String {
+    let word = text.split(|c: char| c.is_whitespace() || c == ',').next().unwrap_or_default();
+    word.chars()
+        .take(12)
+        .flat_map(char::to_lowercase)
+        .map(|c| if c == '’' { '\'' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_keep_versions_paths_and_abbreviations() {
+        assert_eq!(
+            sentences("We use Flask 2.3.1 in src/app.py, e.g. for login. It runs! 端口是80。好。"),
+            ["We use Flask 2.3.1 in src/app.py, e.g. for login.", "It runs!", "端口是80。", "好。"]
+        );
+    }
+
+    #[test]
+    fn what_is_stated_is_told_from_what_is_asked() {
+        let sentence = "I've chosen SQLite as the database, and I want port 5000, can you help, \
+                        like with tests?";
+        let found: Vec<_> = clauses(sentence).into_iter().map(|c| (c.text, c.asks)).collect();
+        assert_eq!(
+            found,
+            [
+                ("I've chosen SQLite as the database", false),
+                ("I want port 5000", false),
+                ("can you help", true),
+                ("like with tests?", true),
+            ]
+        );
+        assert!(clauses("Should we use Redis, or Memcached?")[0].asks);
+        assert_eq!(clauses("We use Redis, Kafka and Flink.").len(), 1);
+    }
+}
