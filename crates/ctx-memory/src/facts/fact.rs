@@ -13,8 +13,9 @@ pub const CONTENT_MAX: Chars = Chars(240);
 /// The longest [`Fact::context`], in UTF-16 units.
 pub const CONTEXT_MAX: Chars = Chars(400);
 
-/// The most entries a fact names as its sources.
-pub const SOURCES_MAX: usize = 16;
+/// The most entries a fact names as its sources. All of them are named: what is erased must take
+/// the fact with it.
+pub const SOURCES_MAX: usize = 64;
 
 /// What a fact is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

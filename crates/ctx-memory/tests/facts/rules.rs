@@ -1,10 +1,8 @@
-use std::sync::Arc;
-
 use ctx_core::{Role, Timestamp};
 use ctx_memory::facts::{FactKind, Rules, Said};
 
 fn found(role: &Role, text: &str) -> Vec<(FactKind, String)> {
-    let rules = Rules::new(Arc::new(|text: &str| text.contains("hunter2")));
+    let rules = Rules::default();
     let said = Said { entry: "e1", session: "s", role, timestamp: Timestamp(1), text };
     rules.find(&[said]).into_iter().map(|c| (c.kind, c.content)).collect()
 }
@@ -173,7 +171,8 @@ fn talk_doubt_questions_advice_code_and_output_are_left_out() {
         "Task 1 is complete.",
         "<recalled-context source=\"memory-context\">\n- [decision] We decided to use Redis\n</recalled-context>",
         "<relevant_context>\nWe decided to use Redis for sessions.\n</relevant_context>",
-        "We decided to use the password hunter2 for the admin account.",
+        "We decided to use the header Authorization: Bearer Zk3v9QpL8xWm2RtY7uBn for staging.",
+        "We decided to use postgres://admin:s3cr3tPw9@db.internal:5432/app for staging.",
         "We've decided to use the key [redacted:openai-key] for staging.",
         "",
     ] {

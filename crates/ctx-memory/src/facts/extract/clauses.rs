@@ -82,7 +82,7 @@ pub(super) fn clauses(sentence: &str) -> Vec<Clause<'_>> {
                 let spaced = rest.starts_with(' ');
                 let dash =
                     c == '-' && !(spaced && sentence.get(..at).is_some_and(|s| s.ends_with(' ')));
-                (c == '，' && !gives_reason(rest)) || (spaced && !dash && opens(rest)) {
+                if (c == '，' && !gives_reason(rest)) || (spaced && !dash && opens(rest)) {
                     cuts.push(at + c.len_utf8());
                 }
             }

@@ -46,15 +46,15 @@ pub(super) fn prose(text: &str) -> Vec<Line<'_>> {
             pasted = 0;
             continue;
         }
+        if let Some(heading) = heading(bare) {
+            (under, pasted) = (heading, 0);
+            continue;
+        }
         if line.len() > LINE_MAX || is_output(line, bare) {
             pasted += 1;
             if pasted == PASTED {
                 under = "";
             }
-            continue;
-        }
-        if let Some(heading) = heading(bare) {
-            (under, pasted) = (heading, 0);
             continue;
         }
         let (words, mark) = without_marker(bare);
@@ -167,7 +167,7 @@ fn is_output(line: &str, bare: &str) -> bool {
     ];
     // `Step 1: ...` and `At first ...` are words; frames of stacks have brackets.
     let starts = STARTS.iter().any(|start| bare.starts_with(start))
-        && !(bare.starts_with("at ") && !bare.contains(['(', ':']));
+        && (!bare.starts_with("at ") || bare.contains(['(', ':']));
     let ends = bare.ends_with(['{', '}', ';', '\\', '=']) || bare.ends_with("=>");
     let field = bare.split_once(": ").is_some_and(|(key, value)| {
         key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '"' | '\''))

@@ -97,6 +97,13 @@ impl Rules {
     }
 }
 
+impl Default for Rules {
+    /// Rules that leave out whatever the [built-in redactor](crate::Redactor) would take out.
+    fn default() -> Self {
+        Self::new(Arc::new(|text| crate::Redactor::builtin().redact(text).found > 0))
+    }
+}
+
 #[async_trait]
 impl Extractor for Rules {
     async fn extract(&self, said: &[Said<'_>], _known: &[Fact]) -> Result<Extracted> {
@@ -214,5 +221,5 @@ fn worth_keeping(content: &str) -> bool {
         && words >= 2
         && !is_pointing(content)
         && !content.ends_with([':', '：', '?', '？'])
-        && content.matches('`').count() % 2 == 0
+        && content.matches('`').count().is_multiple_of(2)
 }

@@ -132,7 +132,8 @@ fn without_links(text: &str) -> String {
 
 /// Whether no bracket or tick is left open.
 fn balanced(text: &str) -> bool {
-    text.matches('`').count() % 2 == 0 && text.matches('(').count() == text.matches(')').count()
+    text.matches('`').count().is_multiple_of(2)
+        && text.matches('(').count() == text.matches(')').count()
 }
 
 fn capital(text: &str) -> String {

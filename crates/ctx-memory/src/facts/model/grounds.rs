@@ -1,0 +1,119 @@
+//! Whether what a model notes was said.
+
+use std::collections::HashSet;
+
+/// The words of what was said that could be made up: numbers, paths, names in code.
+#[derive(Debug, Default)]
+pub(super) struct Grounds {
+    words: HashSet<String>,
+}
+
+impl Grounds {
+    pub(super) fn add(&mut self, text: &str) {
+        for word in text.split(is_gap) {
+            let bare = bare(word);
+            if bare.is_empty() {
+                continue;
+            }
+            // The end of a path names the file as well, and `port=3000` names both.
+            for part in
+                bare.split(['/', '=', ':', '.', ',', '-', '_', '@', '#']).chain([bare.as_str()])
+            {
+                if !part.is_empty() && !self.words.contains(part) {
+                    self.words.insert(part.to_owned());
+                }
+            }
+        }
+    }
+
+    /// The first word of a note that was not said though it is one that cannot be guessed.
+    pub(super) fn missing(&self, note: &str) -> Option<String> {
+        note.split(is_gap)
+            .filter(|word| is_checked(word))
+            .map(bare)
+            .filter(|word| !word.is_empty())
+            .find(|word| !self.holds(word))
+    }
+
+    fn holds(&self, word: &str) -> bool {
+        if self.words.contains(word) {
+            return true;
+        }
+        // A number with its unit, a path told with fewer or more of its folders.
+        let mut parts = word
+            .split(['/', '=', ':', '.', ',', '-', '_', '@', '#'])
+            .filter(|p| !p.is_empty())
+            .peekable();
+        parts.peek().is_some() && parts.all(|part| self.words.contains(part))
+    }
+}
+
+fn is_gap(c: char) -> bool {
+    c.is_whitespace()
+        || matches!(
+            c,
+            '`' | '"'
+                | '\''
+                | '('
+                | ')'
+                | '['
+                | ']'
+                | '{'
+                | '}'
+                | '<'
+                | '>'
+                | ';'
+                | '|'
+                | '“'
+                | '”'
+                | '’'
+                | '→'
+        )
+        || matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
+        || matches!(c, '，' | '。' | '：' | '；' | '、' | '（' | '）')
+}
+
+fn bare(word: &str) -> String {
+    word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
+}
+
+/// Whether a word is one that a model must not make up.
+fn is_checked(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| matches!(c, '.' | ',' | ':' | '!' | '?'));
+    let digits = word.contains(|c: char| c.is_ascii_digit());
+    let path = word.contains('/') && word.len() > 3;
+    let name = word.contains('_') || word.contains("::") || word.ends_with("()");
+    let humps = word
+        .as_bytes()
+        .windows(2)
+        .any(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()));
+    digits || path || name || humps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_paths_and_names_must_have_been_said() {
+        let mut grounds = Grounds::default();
+        grounds.add("The server in `src/api/server.ts` listens on port=3000 (30s timeout), call getUser(). 端口8080。");
+        for said in [
+            "Server listens on port 3000",
+            "server.ts has getUser()",
+            "api/server.ts times out after 30s",
+            "端口8080",
+            "Use plain words",
+        ] {
+            assert_eq!(grounds.missing(said), None, "{said}");
+        }
+        for (made_up, word) in [
+            ("Server listens on port 8000", "8000"),
+            ("It lives in src/db/pool.ts", "src/db/pool.ts"),
+            ("Calls getUsers()", "getusers"),
+            ("Set MAX_RETRIES", "max_retries"),
+        ] {
+            assert_eq!(grounds.missing(made_up).as_deref(), Some(word));
+        }
+    }
+}
