@@ -138,6 +138,13 @@ impl Segments {
         self.names.show(self.rows.get(place as usize)?)
     }
 
+    /// Where in the file the line of a segment is: its offset, and its length without the line break.
+    /// It is there until the file is written anew.
+    pub(crate) fn place(&self, id: SegmentId) -> Option<(u64, u32)> {
+        let row = self.rows.get(*self.places.get(&id)? as usize)?;
+        Some((row.offset, row.length))
+    }
+
     /// Takes a segment in, to be written by the next [`commit`](Self::commit). False if it is there
     /// already, says nothing, or holds what was recalled.
     pub fn add(&mut self, segment: &Segment) -> Result<bool> {

@@ -19,6 +19,8 @@ const SAMPLED: usize = 512;
 pub(super) struct Live {
     pub(super) index: SearchIndex,
     rows: HashMap<SegmentId, u32>,
+    /// By row: where the segment is in the archive, as far as that is known.
+    places: Vec<Option<(u64, u32)>>,
     /// Segments that were added and are not on disk.
     pub(super) pending: HashMap<SegmentId, Segment>,
     /// Rows whose words are in no index yet, though they are on disk.
@@ -40,7 +42,7 @@ impl Live {
         }
     }
 
-    /// Takes note of a row. Its words, if they are given, are found from now on.
+    /// Takes note of a row of the index.
     pub(super) fn add(&mut self, id: SegmentId, row: u32) {
         self.rows.insert(id, row);
     }
@@ -55,6 +57,27 @@ impl Live {
 
     pub(super) fn len(&self) -> usize {
         self.rows.len()
+    }
+
+    /// Where a segment is in the archive, as far as that is known.
+    pub(super) fn place(&self, id: SegmentId) -> Option<(u64, u32)> {
+        self.places.get(self.row(id)? as usize).copied().flatten()
+    }
+
+    /// Takes note of where segments are.
+    pub(super) fn locate(
+        &mut self,
+        ids: impl IntoIterator<Item = SegmentId>,
+        place: impl Fn(SegmentId) -> Option<(u64, u32)>,
+    ) {
+        self.places.resize(self.index.len(), None);
+        for id in ids {
+            if let Some(&row) = self.rows.get(&id)
+                && let Some(known) = self.places.get_mut(row as usize)
+            {
+                *known = place(id);
+            }
+        }
     }
 
     pub(super) fn remove(&mut self, id: SegmentId) {

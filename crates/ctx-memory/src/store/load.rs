@@ -91,6 +91,8 @@ impl Inner {
             live.wordless = missing;
         }
         self.load_vectors(&mut live);
+        let ids = live.index.ids().to_vec();
+        live.locate(ids, |id| source.place(id));
         for (id, segment) in pending {
             if live.row(id).is_none() {
                 let row = live.index.add(&segment);
@@ -148,6 +150,7 @@ impl Inner {
                 }
             }
         }
+        self.live_mut().locate(changes.added.iter().copied(), |id| source.place(id));
         Ok(())
     }
 

@@ -16,6 +16,7 @@ mod embed;
 mod indexer;
 mod live;
 mod load;
+mod read;
 mod session;
 mod settings;
 mod source;
@@ -317,17 +318,6 @@ impl Inner {
 
     fn warn(&self, warning: String) {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
-    }
-
-    fn get(&self, ids: &[SegmentId]) -> Result<Vec<Option<Segment>>> {
-        let mut found = self.opened()?.get(ids)?;
-        let live = self.live();
-        for (id, found) in ids.iter().zip(&mut found) {
-            if found.is_none() {
-                *found = live.pending.get(id).cloned();
-            }
-        }
-        Ok(found)
     }
 
     fn wants_indexing(&self) -> bool {

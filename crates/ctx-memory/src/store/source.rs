@@ -93,6 +93,14 @@ impl Source {
         }
     }
 
+    /// Where a segment is in its file, if it is in one.
+    pub(super) fn place(&self, id: SegmentId) -> Option<(u64, u32)> {
+        match self {
+            Self::Disk(segments) => segments.place(id),
+            Self::Held(_) => None,
+        }
+    }
+
     pub(super) fn get(&mut self, ids: &[SegmentId]) -> Result<Vec<Option<Segment>>> {
         match self {
             Self::Disk(segments) => segments.get(ids),

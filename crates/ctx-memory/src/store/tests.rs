@@ -263,6 +263,27 @@ fn what_cannot_be_written_is_kept_and_written_later() {
 }
 
 #[test]
+fn what_is_found_can_be_read_while_another_holds_the_archive_and_after_it_was_written_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut limits = settings();
+    limits.limits.max_segments = 300;
+    let memory = Memory::open(folder.path(), "main", limits);
+    let segments = some(0..700);
+    memory.add(&segments[..100]).unwrap();
+    memory.flush().unwrap();
+    let source = memory.inner.opened().unwrap();
+    assert_eq!(memory.get(&[segments[7].id]).unwrap()[0].as_ref(), Some(&segments[7]));
+    assert!(!found(&memory, "apple").is_empty());
+    drop(source);
+    memory.add(&segments[100..]).unwrap();
+    memory.flush().unwrap();
+    let last = &segments[500..];
+    let ids: Vec<_> = last.iter().map(|segment| segment.id).collect();
+    let read: Vec<_> = memory.get(&ids).unwrap().into_iter().flatten().collect();
+    assert_eq!(read, last);
+}
+
+#[test]
 fn hashes_are_made_where_they_count_and_only_there() {
     let folder = tempfile::tempdir().unwrap();
     let plain = memory(&folder.path().join("a"));
