@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ctx_core::{Error, ErrorKind, Result};
+use half::slice::HalfFloatSliceExt;
 use usearch::{Index, IndexOptions, MetricKind, ScalarKind};
 
 use super::Rows;
@@ -17,6 +18,9 @@ const EXPANSIONS: [usize; 3] = [128, 256, 512];
 /// How many vectors a graph is tried with, and how many of the nearest it has to find.
 const TRIED: usize = 64;
 const NEAREST: usize = 10;
+
+/// Cosines that differ by less are the same.
+const ALIKE: f32 = 1e-4;
 
 /// Searches at once; one more waits for none of them, but compares with every vector.
 const THREADS: usize = 16;
@@ -116,30 +120,38 @@ impl Graph {
             }) else {
                 continue;
             };
-            let nearest = nearest(rows, slot, &query);
-            wanted += nearest.len();
+            let Some((count, least)) = nearest(rows, slot, &query) else { continue };
+            let mut floats = vec![0f32; rows.dimensions()];
             let near = self.near(&query).unwrap_or_default();
-            found += nearest.iter().filter(|slot| near.contains(slot)).count();
+            let cosines = near.into_iter().filter(|near| *near != slot);
+            let cosines = cosines.filter_map(|near| cosine(rows, near, &query, &mut floats));
+            wanted += count;
+            // Of those that are alike, any will do.
+            found += cosines.filter(|cosine| *cosine >= least - ALIKE).take(count).count();
         }
         found as f64 / wanted.max(1) as f64
     }
 }
 
-/// The places of the vectors that are nearest to one of them, without itself.
-fn nearest(rows: &Rows, but: usize, query: &Direction) -> Vec<usize> {
+/// How many vectors are nearest to one of them, [`NEAREST`] where there are so many, and the cosine
+/// of the last of these. `None` where there is no other.
+fn nearest(rows: &Rows, but: usize, query: &Direction) -> Option<(usize, f32)> {
     let mut floats = vec![0f32; rows.dimensions()];
-    let mut best: Vec<(f32, usize)> = Vec::with_capacity(NEAREST + 1);
+    let mut best: Vec<f32> = Vec::with_capacity(NEAREST + 1);
     for slot in (0..rows.len()).filter(|slot| *slot != but) {
-        let Some(vector) = rows.vector(slot) else { break };
-        half::slice::HalfFloatSliceExt::convert_to_f32_slice(vector, &mut floats);
-        let cosine = product(&floats, query.as_slice());
-        if best.len() < NEAREST || best.last().is_some_and(|last| cosine > last.0) {
-            let at = best.partition_point(|other| other.0 >= cosine);
-            best.insert(at, (cosine, slot));
+        let cosine = cosine(rows, slot, query, &mut floats)?;
+        if best.len() < NEAREST || best.last().is_some_and(|last| cosine > *last) {
+            let at = best.partition_point(|other| *other >= cosine);
+            best.insert(at, cosine);
             best.truncate(NEAREST);
         }
     }
-    best.into_iter().map(|(_, slot)| slot).collect()
+    Some((best.len(), *best.last()?))
+}
+
+fn cosine(rows: &Rows, slot: usize, query: &Direction, floats: &mut [f32]) -> Option<f32> {
+    rows.vector(slot)?.convert_to_f32_slice(floats);
+    Some(product(floats, query.as_slice()))
 }
 
 /// A vector in bytes: its largest number becomes 127. Its length changes, which a cosine does not see.

@@ -113,7 +113,7 @@ impl Indexer {
     /// that cannot be written is done without, and told of.
     pub(super) fn run(&mut self, inner: &Inner) -> Result<()> {
         if self.folder.is_none() {
-            return Ok(());
+            return self.build_graph(inner);
         }
         let damaged = self.stored.as_ref().is_some_and(|stored| stored.is_damaged());
         let gone = self.disk.is_some() && !self.is_there();

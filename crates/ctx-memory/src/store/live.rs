@@ -27,6 +27,8 @@ pub(super) struct Live {
     pub(super) wordless: Vec<u32>,
     pub(super) vectors: Option<Rows>,
     pub(super) graph: Option<Arc<Graph>>,
+    /// With more vectors than these, a graph is worth while.
+    pub(super) exact_up_to: usize,
     /// Counts how often the rows were numbered anew.
     pub(super) numbering: u64,
 }
@@ -38,6 +40,7 @@ impl Live {
             rows: HashMap::new(),
             pending: HashMap::new(),
             numbering,
+            exact_up_to: EXACT_UP_TO,
             ..Self::default()
         }
     }
@@ -130,7 +133,8 @@ impl Live {
     pub(super) fn wants_graph(&self) -> bool {
         let (Some(vectors), graph) = (&self.vectors, &self.graph) else { return false };
         let covered = graph.as_ref().map_or(0, |graph| graph.size());
-        vectors.len() > EXACT_UP_TO && vectors.len() - covered > EXACT_UP_TO / 2 + covered / 4
+        vectors.len() > self.exact_up_to
+            && vectors.len() - covered > self.exact_up_to / 2 + covered / 4
     }
 }
 

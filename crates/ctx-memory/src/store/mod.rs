@@ -268,10 +268,7 @@ impl Memory {
     /// Has the index written by a thread, where there is enough to write.
     fn nudge(&self) {
         let inner = &self.inner;
-        if inner.folder.is_none()
-            || !inner.wants_indexing()
-            || inner.is_indexing.swap(true, Ordering::AcqRel)
-        {
+        if !inner.wants_indexing() || inner.is_indexing.swap(true, Ordering::AcqRel) {
             return;
         }
         let worker = self.clone();
@@ -322,7 +319,8 @@ impl Inner {
 
     fn wants_indexing(&self) -> bool {
         let live = self.live();
-        live.index.fresh() >= BATCH || !live.wordless.is_empty() || live.wants_graph()
+        let to_store = live.index.fresh() >= BATCH || !live.wordless.is_empty();
+        (to_store && self.folder.is_some()) || live.wants_graph()
     }
 
     /// Puts another state of things in the place of the present one.

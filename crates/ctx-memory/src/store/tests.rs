@@ -362,6 +362,52 @@ fn a_model_finds_what_shares_no_word() {
 }
 
 #[test]
+fn among_many_vectors_a_graph_finds_what_comparing_with_all_finds() {
+    let memory = Memory::in_memory("main", with_model(&[Answer::Good]));
+    memory.add(&some(0..400)).unwrap();
+    memory.add(&[segment("s", 999, "the sea in winter"), segment("s", 998, "winter")]).unwrap();
+    waited(memory.embed()).unwrap();
+    let query = Query { text: "winter ember 4", session: None, limit: 10, now: Timestamp(0) };
+    let search = || memory.search(&query, Some(&[1.0, 0.1])).unwrap();
+    let exact = search();
+    assert_eq!(memory.stats().unwrap().in_graph, 0);
+    memory.inner.live_mut().exact_up_to = 100;
+    memory.settle().unwrap();
+    assert_eq!(memory.stats().unwrap().in_graph, 402);
+    assert_eq!(search(), exact);
+    // What is newer than the graph is found too.
+    let shore = segment("s", 1_000, "winter ember 4 at the sea");
+    memory.add(std::slice::from_ref(&shore)).unwrap();
+    waited(memory.embed()).unwrap();
+    assert_eq!(search()[0].id, shore.id);
+}
+
+#[test]
+fn searches_go_on_while_much_is_added_stored_and_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = memory(folder.path());
+    let kept = segment("other", 1, "the quince tree");
+    memory.add(std::slice::from_ref(&kept)).unwrap();
+    let segments = some(0..2_500);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for part in segments.chunks(500) {
+                memory.add(part).unwrap();
+                memory.flush().unwrap();
+                memory.forget(&HashSet::from([part[3].id])).unwrap();
+            }
+        });
+        while !writer.is_finished() {
+            assert_eq!(found(&memory, "quince")[0].0, kept.id);
+        }
+    });
+    memory.settle().unwrap();
+    let stats = memory.stats().unwrap();
+    assert_eq!((stats.segments, stats.pending, stats.new_pieces), (2_496, 0, 0));
+    assert!(memory.get(&[segments[3].id]).unwrap()[0].is_none());
+}
+
+#[test]
 fn a_model_that_fails_leaves_words_to_decide_and_is_told_of() {
     for answers in [&[Answer::Down][..], &[Answer::Nan], &[Answer::Short], &[Answer::Few]] {
         let memory = Memory::in_memory("main", with_model(answers));
