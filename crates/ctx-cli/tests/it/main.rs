@@ -7,11 +7,14 @@ mod compaction;
 mod engine_host;
 mod engines;
 mod engines_check;
+mod engines_replay;
 mod eval;
 mod formats;
 mod hostile;
 mod interrupted;
 mod models;
+#[path = "../../../../tests/it/plugins.rs"]
+mod plugins;
 mod readme;
 mod recorded;
 mod recorded_compaction;
