@@ -73,7 +73,7 @@ fn chaos(fault: &str, case: &str) -> Report {
     let is_endless = matches!(fault, "hang" | "slow" | "never-hello");
     let (hello, assemble) = if is_endless { (1_000, 1_000) } else { (10_000, 60_000) };
     let settings = EngineConfig {
-        config: json!({ "fault": fault, "ms": 3_600_000 }),
+        config: json!({ "fault": fault, "ms": 3_600_000 }).into(),
         deadlines_ms: Deadlines { hello, assemble, ..Deadlines::default() },
         ..EngineConfig::default()
     };

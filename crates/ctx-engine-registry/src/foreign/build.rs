@@ -37,6 +37,7 @@ impl Registry {
         let terms = Terms {
             id: id.to_owned(),
             version: found.manifest.version.clone(),
+            sha256: found.manifest.file().ok().map(|file| file.sha256.clone()),
             on_failure: plugins.on_failure(id),
             compaction: config.compaction,
             config: config.config.clone(),

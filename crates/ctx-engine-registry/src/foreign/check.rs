@@ -127,7 +127,10 @@ fn check_budget(
     let addition = checked.system_prompt_addition.as_deref();
     let addition = addition.map_or(Tokens::ZERO, |text| view.system_tokens(text));
     let budget = view.ledger().budget() - addition;
-    let refused = Rejection::OverBudget { tokens: checked.tokens, budget };
+    let estimated = checked.remarks.first().map(|remark| match remark {
+        Remark::EstimateOff { estimated, .. } => *estimated,
+    });
+    let refused = Rejection::OverBudget { tokens: checked.tokens, budget, estimated };
     if addition > Tokens::ZERO && budget < MIN_MESSAGE_TOKENS {
         return Err(refused);
     }
