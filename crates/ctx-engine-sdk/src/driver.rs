@@ -5,15 +5,14 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
 
 use crate::host::{Carry, Host};
 use crate::protocol::{
     Answer, Assemble, Assembled, Bootstrap, CommitTurn, Committed, Compact, Done, Error, ErrorKind,
-    Hello, Incoming, Info, Ingest, Ingested, OfSession, PROTOCOL, Result, SubagentEnded,
-    SubagentSpawn, verb,
+    Head, Hello, Info, Ingest, Ingested, OfSession, PROTOCOL, Result, SubagentEnded, SubagentSpawn,
+    verb,
 };
 use crate::{Engine, Session};
 
@@ -41,36 +40,42 @@ impl<E: Engine> Driver<E> {
         carry: &mut dyn Carry,
         cancelled: &AtomicBool,
     ) -> Vec<u8> {
-        match serde_json::from_slice(call) {
-            Ok(call) => self.answer_to(call, carry, cancelled),
-            Err(error) => encode(0, Err::<Done, _>(error.into())),
+        match Head::read(call) {
+            Ok(head) => self.answer_to(head, call, carry, cancelled),
+            Err(error) => encode(0, Err::<Done, _>(error)),
         }
     }
 
-    /// As [`Driver::answer`], for a call that was read already.
+    /// As [`Driver::answer`], for a call whose head was read already.
     pub(crate) fn answer_to(
         &mut self,
-        call: Incoming,
+        head: Head,
+        call: &[u8],
         carry: &mut dyn Carry,
         cancelled: &AtomicBool,
     ) -> Vec<u8> {
         cancelled.store(false, Ordering::Relaxed);
-        let id = call.id;
-        let work = AssertUnwindSafe(|| self.work(call, carry, cancelled));
+        let id = head.id;
+        let work = AssertUnwindSafe(|| self.work(head, call, carry, cancelled));
         catch_unwind(work).unwrap_or_else(|panic| {
             encode(id, Err::<Done, _>(Error::new(ErrorKind::Panic, panic_text(&*panic))))
         })
     }
 
-    fn work(&mut self, call: Incoming, carry: &mut dyn Carry, cancelled: &AtomicBool) -> Vec<u8> {
-        let id = call.id;
-        let Some(verb) = call.verb else {
+    fn work(
+        &mut self,
+        head: Head,
+        call: &[u8],
+        carry: &mut dyn Carry,
+        cancelled: &AtomicBool,
+    ) -> Vec<u8> {
+        let id = head.id;
+        let Some(verb) = head.verb else {
             let error = Error::new(ErrorKind::BadRequest, "a call is a JSON object with a 'verb'");
             return encode(id, Err::<Done, _>(error));
         };
-        let params = call.params.as_deref();
         if verb == verb::HELLO {
-            return encode(id, self.hello(params, carry, cancelled));
+            return encode(id, self.hello(call, carry, cancelled));
         }
         let Some(engine) = &mut self.engine else {
             let error = Error::new(ErrorKind::BadRequest, format!("'{verb}' before 'hello'"));
@@ -80,10 +85,10 @@ impl<E: Engine> Driver<E> {
         let sessions = &mut self.sessions;
         match &*verb {
             verb::BOOTSTRAP => encode(id, {
-                read(params).and_then(|request: Bootstrap| engine.bootstrap(&request, host))
+                read(call).and_then(|request: Bootstrap| engine.bootstrap(&request, host))
             }),
             verb::INGEST => encode(id, {
-                read(params).and_then(|request: Ingest| {
+                read(call).and_then(|request: Ingest| {
                     let session = session(sessions, &request.session_id);
                     let is_new = session.ingest(&request.row);
                     let ingested = is_new
@@ -92,7 +97,7 @@ impl<E: Engine> Driver<E> {
                 })
             }),
             verb::ASSEMBLE => encode(id, {
-                read(params).and_then(|request: Assemble| -> Result<Assembled> {
+                read(call).and_then(|request: Assemble| -> Result<Assembled> {
                     let session = session(sessions, &request.session_id);
                     session.set(request.budget, request.turn);
                     session.update(request.update)?;
@@ -100,7 +105,7 @@ impl<E: Engine> Driver<E> {
                 })
             }),
             verb::COMPACT => encode(id, {
-                read(params).and_then(|mut request: Compact| {
+                read(call).and_then(|mut request: Compact| {
                     let session = session(sessions, &request.session_id);
                     session.set(request.budget, request.turn);
                     session.update(std::mem::take(&mut request.update))?;
@@ -108,41 +113,41 @@ impl<E: Engine> Driver<E> {
                 })
             }),
             verb::COMMIT_TURN => encode(id, {
-                read(params).and_then(|request: CommitTurn| {
+                read(call).and_then(|request: CommitTurn| {
                     let session = session(sessions, &request.session_id);
                     let status = engine.commit_turn(session, &request.advancement_key, host)?;
                     Ok(Committed { status })
                 })
             }),
             verb::AFTER_TURN => encode(id, {
-                read(params).and_then(|request: OfSession| {
+                read(call).and_then(|request: OfSession| {
                     let session = session(sessions, &request.session_id);
                     engine.after_turn(session, host).map(|()| Done {})
                 })
             }),
             verb::MAINTAIN => encode(id, {
-                read(params).and_then(|request: OfSession| {
+                read(call).and_then(|request: OfSession| {
                     let session = session(sessions, &request.session_id);
                     engine.maintain(session, host).map(|()| Done {})
                 })
             }),
             verb::PREPARE_SUBAGENT_SPAWN => encode(id, {
-                read(params).and_then(|spawn: SubagentSpawn| {
+                read(call).and_then(|spawn: SubagentSpawn| {
                     engine.prepare_subagent_spawn(&spawn, host).map(|()| Done {})
                 })
             }),
             verb::ROLLBACK_SUBAGENT_SPAWN => encode(id, {
-                read(params).and_then(|spawn: SubagentSpawn| {
+                read(call).and_then(|spawn: SubagentSpawn| {
                     engine.rollback_subagent_spawn(&spawn, host).map(|()| Done {})
                 })
             }),
             verb::ON_SUBAGENT_ENDED => encode(id, {
-                read(params).and_then(|ended: SubagentEnded| {
+                read(call).and_then(|ended: SubagentEnded| {
                     engine.on_subagent_ended(&ended, host).map(|()| Done {})
                 })
             }),
             verb::DISPOSE => {
-                let done = engine.dispose(host).map(|()| Done {});
+                let done = read(call).and_then(|_: Done| engine.dispose(host).map(|()| Done {}));
                 self.engine = None;
                 self.sessions.clear();
                 encode(id, done)
@@ -156,11 +161,11 @@ impl<E: Engine> Driver<E> {
 
     fn hello(
         &mut self,
-        params: Option<&RawValue>,
+        call: &[u8],
         carry: &mut dyn Carry,
         cancelled: &AtomicBool,
     ) -> Result<Info> {
-        let hello: Hello = read(params)?;
+        let hello: Hello = read(call)?;
         if major(&hello.protocol) != major(PROTOCOL) {
             let theirs = &hello.protocol;
             return Err(Error::new(
@@ -189,8 +194,17 @@ fn major(version: &str) -> &str {
     version.split('.').next().unwrap_or_default()
 }
 
-fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T> {
-    Ok(serde_json::from_str(params.map_or("{}", RawValue::get))?)
+/// The parameters of a call, in one pass over its bytes.
+fn read<T: DeserializeOwned>(call: &[u8]) -> Result<T> {
+    #[derive(Deserialize)]
+    struct Call<T> {
+        #[serde(default = "Option::default")]
+        params: Option<T>,
+    }
+    match serde_json::from_slice(call)? {
+        Call { params: Some(params) } => Ok(params),
+        Call { params: None } => Ok(serde_json::from_str("{}")?),
+    }
 }
 
 fn encode<T: Serialize>(id: u64, result: Result<T>) -> Vec<u8> {

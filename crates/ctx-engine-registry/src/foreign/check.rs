@@ -242,10 +242,8 @@ impl Edits {
                     next = at + 1;
                     named.insert(at);
                     if let Some(message) = message {
-                        let node = view.node(at);
-                        let form = form::form(node, id, message.get())?;
                         // Who sends everything back has changed only what differs.
-                        if !node.message().is_ok_and(|own| form::same(&own, &form)) {
+                        if let Some(form) = form::change(view.node(at), id, message.get())? {
                             edits.forms.insert(at, form);
                         }
                     }

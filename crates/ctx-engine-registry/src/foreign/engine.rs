@@ -7,13 +7,14 @@ use ctx_engine_sdk::protocol::{
     self, Budget, CommitTurn, Committed, Done, Hello, Info, Ingest, Ingested, OfSession, PROTOCOL,
     Row, Turn, Update, verb,
 };
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::rejection::tidy;
 use super::sessions::Sessions;
 use super::{Channel, Checked, Ground, Rejection, Told, Trouble, check, form};
 use crate::Deadlines;
+use crate::carrier::Answered;
 
 /// An engine that is up and has said hello.
 pub struct Foreign {
@@ -94,10 +95,10 @@ impl Foreign {
             prompt: None,
         };
         let (answer, told) = self.ask_of(session_id, view, verb::ASSEMBLE, ask).await?;
-        let checked = decode(&answer)
-            .and_then(|answer| check(answer, Ground { view, told: &told, adds_only }));
-        self.sessions.of(session_id).told = Some(told);
-        Ok(checked?)
+        let ground = Ground { view, told: &told, adds_only };
+        let checked = decode(&answer).and_then(|answer| Ok(check(answer, ground)?));
+        self.remember(session_id, told, &checked);
+        checked
     }
 
     /// Calls a verb that comes with an update of a session. An engine that is out of step is told
@@ -108,7 +109,7 @@ impl Foreign {
         view: &ContextView,
         verb: &str,
         ask: impl Fn(Update) -> P,
-    ) -> Result<(Vec<u8>, Told), Trouble> {
+    ) -> Result<(Answered, Told), Trouble> {
         let contract = self.info.contract.clone();
         let session = self.sessions.of(session_id);
         session.counter = *view.ledger().counter();
@@ -132,8 +133,17 @@ impl Foreign {
         }
     }
 
-    pub(super) fn remember(&mut self, session_id: &str, told: Told) {
-        self.sessions.of(session_id).told = Some(told);
+    /// Notes what an engine was told that has answered. One whose bytes are no answer may have taken
+    /// in nothing.
+    pub(super) fn remember<T>(
+        &mut self,
+        session_id: &str,
+        told: Told,
+        answered: &Result<T, Trouble>,
+    ) {
+        if !matches!(answered, Err(Trouble::Fault(_))) {
+            self.sessions.of(session_id).told = Some(told);
+        }
     }
 
     /// Gives it a new message, if it remembers any.
@@ -176,7 +186,7 @@ impl Foreign {
         if !self.offers(verb::BOOTSTRAP) {
             return Ok(protocol::Bootstrapped::default());
         }
-        Ok(decode(&self.call(verb::BOOTSTRAP, &request).await?)?)
+        decode(&self.call(verb::BOOTSTRAP, &request).await?)
     }
 
     /// Tells it that a turn's messages are stored for good.
@@ -224,7 +234,7 @@ impl Foreign {
         self.info.contract.verbs.iter().any(|offered| offered == verb)
     }
 
-    async fn call(&self, verb: &str, params: &impl Serialize) -> Result<Vec<u8>, Trouble> {
+    async fn call(&self, verb: &str, params: &impl Serialize) -> Result<Answered, Trouble> {
         Ok(self.channel.call(verb, encode(params)?, self.deadlines.of(verb)).await?)
     }
 }
@@ -245,8 +255,8 @@ pub(super) fn turn_of(turn: &TurnContext) -> Turn {
     Turn { now: turn.now.0, last_request: turn.last_request.map(|at| at.0) }
 }
 
-pub(super) fn decode<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Rejection> {
-    Ok(serde_json::from_slice(answer)?)
+pub(super) fn decode<'a, T: Deserialize<'a>>(answer: &'a Answered) -> Result<T, Trouble> {
+    Ok(answer.read()?.map_err(Rejection::from)?)
 }
 
 fn encode(params: &impl Serialize) -> Result<Vec<u8>, Rejection> {

@@ -54,7 +54,7 @@ impl Engine {
         let params = params.to_string();
         let services = self.services.clone();
         let answer = self.caller.call(verb, params.as_bytes(), deadline, services).await?;
-        Ok(serde_json::from_slice(&answer).expect("the answer is JSON"))
+        Ok(serde_json::from_slice(&answer.into_json()?).expect("the answer is JSON"))
     }
 
     fn call(&self, verb: &str) -> Result<Value, Fault> {

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use ctx_core::{
     Error, ErrorKind, Store, Summarizer, Summary, SummaryModels, SummaryRequest, Timer, Tokens,
 };
-use ctx_engine_registry::carrier::{Answering, Canceller, Request};
+use ctx_engine_registry::carrier::{Answered, Answering, Canceller, Request};
 
 use super::*;
 
@@ -12,13 +12,9 @@ use super::*;
 struct Asks;
 
 impl Carrier for Asks {
-    fn call(
-        &mut self,
-        request: Request<'_>,
-        services: &mut Answering<'_>,
-    ) -> Result<Vec<u8>, Fault> {
-        let call: Value = serde_json::from_slice(request.json).unwrap();
-        Ok(services(call["params"].to_string().as_bytes()))
+    fn call(&mut self, request: Request, services: &mut Answering<'_>) -> Result<Answered, Fault> {
+        let call: Value = serde_json::from_slice(&request.json).unwrap();
+        Ok(services(call["params"].to_string().as_bytes()).into())
     }
 
     fn is_usable(&self) -> bool {
