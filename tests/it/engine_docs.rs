@@ -1,9 +1,15 @@
 //! docs/engines.md against the suite, and the engine that it shows against itself.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use ctx_engine_registry::{Config, EngineConfig, SelectFor, selected_engine};
 use ctx_testkit::conformance::{Level, Options, Plugin, cases, check};
 
+use serde_json::Value;
+
 use crate::memory;
-use crate::plugins::root;
+use crate::plugins::{has, root};
 use crate::stranger::build;
 
 const DOCS: &str = include_str!("../../docs/engines.md");
@@ -24,6 +30,66 @@ fn the_docs_list_every_case() {
         .filter(|line| line.contains("| core |") || line.contains("| full |"))
         .collect();
     assert_eq!(listed, rows);
+}
+
+#[test]
+fn the_docs_choose_engines_as_they_say() {
+    let config = Config::parse(blocks("json5")[0]).expect("it is a configuration");
+    let tiny = SelectFor { agent: Some("ops"), model: Some("tiny"), ..SelectFor::default() };
+    for (wanted, engine) in [
+        (SelectFor::default(), "lossless"),
+        (SelectFor { agent: Some("ops"), ..SelectFor::default() }, "sliding-window"),
+        (tiny, "legacy"),
+        (SelectFor { engine: Some("newest"), ..tiny }, "newest"),
+    ] {
+        assert_eq!(selected_engine(&config, wanted).expect("a selection").id, engine);
+    }
+}
+
+/// The keys of an object and of those in it, with their values.
+fn flat(object: &Value, prefix: &str) -> Vec<(String, Value)> {
+    let fields = object.as_object().expect("an object").iter();
+    let parts = fields.map(|(key, value)| match value {
+        Value::Object(_) => flat(value, &format!("{prefix}{key}.")),
+        _ => vec![(format!("{prefix}{key}"), value.clone())],
+    });
+    parts.flatten().collect()
+}
+
+#[test]
+fn the_docs_list_every_key_of_an_engine_with_its_default() {
+    let (_, table) = DOCS.split_once("| key | default | meaning |\n").expect("a table");
+    let rows: Vec<&str> = table.lines().skip(1).take_while(|line| line.starts_with('|')).collect();
+    let defaults = serde_json::to_value(EngineConfig::default()).expect("JSON");
+    let keys = flat(&defaults, "");
+    assert_eq!(rows.len(), keys.len());
+    for ((key, default), row) in keys.into_iter().zip(rows) {
+        let shown = if default.is_null() { String::new() } else { format!("`{default}` |") };
+        assert!(row.starts_with(&format!("| `{key}` | {shown}")), "{key} {default}: {row}");
+    }
+}
+
+#[test]
+fn the_exchange_of_the_docs_is_what_python_echo_answers() {
+    if !has("python3") {
+        return;
+    }
+    let lines: Vec<&str> = blocks("text")[0].lines().collect();
+    let side = |mark: &str| lines.iter().filter_map(|line| line.strip_prefix(mark)).collect();
+    let (calls, answers): (Vec<&str>, Vec<&str>) = (side("> "), side("< "));
+    assert_eq!((calls.len(), answers.len()), (3, 3));
+    let mut engine = Command::new("python3")
+        .arg(root().join("plugins/python-echo/engine.py"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut input = engine.stdin.take().expect("a pipe");
+    input.write_all(format!("{}\n", calls.join("\n")).as_bytes()).expect("it listens");
+    drop(input);
+    let said = engine.wait_with_output().expect("it ends").stdout;
+    let said: Vec<String> = String::from_utf8_lossy(&said).lines().map(str::to_owned).collect();
+    assert_eq!(said, answers);
 }
 
 #[test]
