@@ -4,6 +4,7 @@ mod bad_input;
 mod citations;
 mod commands;
 mod compaction;
+mod engine_health;
 mod engine_host;
 mod engines;
 mod engines_check;
