@@ -136,3 +136,12 @@ fn the_default_engine_serves_for_a_library_that_fails_inside_of_the_host() {
         ],
     );
 }
+
+#[cfg(unix)]
+#[test]
+fn the_warning_in_the_docs_is_what_one_sees() {
+    let settings = json!({ "config": { "fault": "abort" } });
+    let (_, stderr) = replayed(Path::new(SAMPLE), "chaos", &settings);
+    let said = stderr.lines().find(|line| line.starts_with("warning")).expect("a warning");
+    assert!(include_str!("../../../../docs/engines.md").contains(said), "{said}");
+}
