@@ -16,6 +16,9 @@ use super::{Channel, Checked, Ground, Rejection, Told, Trouble, check, form};
 use crate::Deadlines;
 use crate::carrier::Answered;
 
+/// What a small request takes as JSON, in bytes.
+const ROOM: usize = 512;
+
 /// An engine that is up and has said hello.
 pub struct Foreign {
     channel: Box<dyn Channel>,
@@ -43,7 +46,7 @@ impl Foreign {
         hello: &Hello,
         deadlines: Deadlines,
     ) -> Result<Self, Trouble> {
-        let params = encode(hello)?;
+        let params = encode(hello, ROOM)?;
         let answer = channel.call(verb::HELLO, params, deadlines.of(verb::HELLO)).await?;
         let info: Info = decode(&answer)?;
         let major = |version: &str| version.split('.').next().map(str::to_owned);
@@ -121,13 +124,18 @@ impl Foreign {
             Some(told) => told.update(view, session.telling(&contract)),
             None => Told::all(view, session.telling(&contract)),
         };
-        match self.call(verb, &ask(update)).await {
+        // The update itself is not needed while the engine works.
+        let encoded = |update: Update| {
+            let room = room(&update);
+            encode(&ask(update), room)
+        };
+        match self.send(verb, encoded(update)?).await {
             Err(trouble) if trouble.is_out_of_step() && is_news => {
                 let session = self.sessions.of(session_id);
                 // It may have lost what it was given as well.
                 session.ingested.clear();
                 let (told, update) = Told::all(view, session.telling(&contract));
-                Ok((self.call(verb, &ask(update)).await?, told))
+                Ok((self.send(verb, encoded(update)?).await?, told))
             }
             answer => Ok((answer?, told)),
         }
@@ -235,7 +243,11 @@ impl Foreign {
     }
 
     async fn call(&self, verb: &str, params: &impl Serialize) -> Result<Answered, Trouble> {
-        Ok(self.channel.call(verb, encode(params)?, self.deadlines.of(verb)).await?)
+        self.send(verb, encode(params, ROOM)?).await
+    }
+
+    async fn send(&self, verb: &str, params: Vec<u8>) -> Result<Answered, Trouble> {
+        Ok(self.channel.call(verb, params, self.deadlines.of(verb)).await?)
     }
 }
 
@@ -259,8 +271,18 @@ pub(super) fn decode<'a, T: Deserialize<'a>>(answer: &'a Answered) -> Result<T, 
     Ok(answer.read()?.map_err(Rejection::from)?)
 }
 
-fn encode(params: &impl Serialize) -> Result<Vec<u8>, Rejection> {
-    Ok(serde_json::to_vec(params)?)
+/// `room` is about how many bytes it will take, so that megabytes are not moved as they grow.
+fn encode(params: &impl Serialize, room: usize) -> Result<Vec<u8>, Rejection> {
+    let mut json = Vec::with_capacity(room);
+    serde_json::to_writer(&mut json, params)?;
+    Ok(json)
+}
+
+/// About what an update takes as JSON.
+fn room(update: &Update) -> usize {
+    let rows = update.changed.iter().chain(&update.added);
+    let row = |row: &Row| 160 + row.id.len() + row.message.as_ref().map_or(0, |m| m.get().len());
+    ROOM + rows.map(row).sum::<usize>()
 }
 
 #[cfg(test)]
