@@ -195,6 +195,37 @@ fn a_model_that_fails_is_an_error_of_the_service_and_not_of_the_engine() {
 }
 
 #[test]
+fn a_fallback_answers_where_the_first_model_cannot() {
+    struct Answers;
+    #[async_trait::async_trait]
+    impl Summarizer for Answers {
+        fn name(&self) -> &'static str {
+            "fallback"
+        }
+        fn window(&self) -> Tokens {
+            Tokens(10_000)
+        }
+        async fn summarize(&self, _: SummaryRequest) -> Result<Summary> {
+            Ok(Summary { text: "by the fallback".into(), ..Summary::default() })
+        }
+    }
+    let asked = |chain: Vec<Arc<dyn Summarizer>>, characters| {
+        let models = SummaryModels { chain, timer: Arc::new(NoClock) };
+        let engine = engine(Offer::new("e").with_models(models));
+        let params = json!({"prompt": "x".repeat(characters), "maxTokens": 9});
+        ask(&engine, "llm.complete", params)
+    };
+    let refused = asked(vec![Arc::new(Model::Refuses), Arc::new(Answers)], 1);
+    assert_eq!(refused["reply"]["text"], "by the fallback");
+    let too_small = asked(vec![Arc::new(Model::Hangs), Arc::new(Answers)], 6_000);
+    assert_eq!(too_small["reply"]["text"], "by the fallback");
+    let too_large = asked(vec![Arc::new(Model::Refuses), Arc::new(Answers)], 60_000);
+    assert_eq!(too_large["error"]["kind"], "badRequest");
+    let none = asked(vec![Arc::new(Model::Refuses), Arc::new(Model::Hangs)], 6_000);
+    assert!(none["error"]["message"].as_str().is_some_and(|said| said.contains("1000")), "{none}");
+}
+
+#[test]
 fn a_model_that_hangs_ends_with_the_call_that_asked_it() {
     let engine = with_model(Model::Hangs);
     let call = json!({"host": "llm.complete", "params": {"prompt": "x", "maxTokens": 9}});
