@@ -1,20 +1,20 @@
 //! Bytes in, bytes out: what stands between a carrier and an engine.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::Engine;
 use crate::host::{Carry, Host};
 use crate::protocol::{
     Answer, Assemble, Assembled, Bootstrap, CommitTurn, Committed, Compact, Done, Error, ErrorKind,
     Head, Hello, Info, Ingest, Ingested, OfSession, PROTOCOL, Result, SubagentEnded, SubagentSpawn,
     verb,
 };
-use crate::{Engine, Session};
+use crate::sessions::Sessions;
 
 /// Drives one engine: reads calls, keeps sessions, guards against panics, writes answers.
 #[derive(Debug)]
@@ -22,12 +22,17 @@ pub struct Driver<E> {
     engine: Option<E>,
     info: Info,
     offered: Vec<String>,
-    sessions: HashMap<String, Session>,
+    sessions: Sessions,
 }
 
 impl<E> Default for Driver<E> {
     fn default() -> Self {
-        Self { engine: None, info: Info::default(), offered: Vec::new(), sessions: HashMap::new() }
+        Self {
+            engine: None,
+            info: Info::default(),
+            offered: Vec::new(),
+            sessions: Sessions::default(),
+        }
     }
 }
 
@@ -89,7 +94,7 @@ impl<E: Engine> Driver<E> {
             }),
             verb::INGEST => encode(id, {
                 read(call).and_then(|request: Ingest| {
-                    let session = session(sessions, &request.session_id);
+                    let session = sessions.of(&request.session_id);
                     let is_new = session.ingest(&request.row);
                     let ingested = is_new
                         && engine.ingest(session, &request.row, request.is_heartbeat, host)?;
@@ -98,7 +103,7 @@ impl<E: Engine> Driver<E> {
             }),
             verb::ASSEMBLE => encode(id, {
                 read(call).and_then(|request: Assemble| -> Result<Assembled> {
-                    let session = session(sessions, &request.session_id);
+                    let session = sessions.of(&request.session_id);
                     session.set(request.budget, request.turn);
                     session.update(request.update)?;
                     engine.assemble(session, host)
@@ -106,7 +111,7 @@ impl<E: Engine> Driver<E> {
             }),
             verb::COMPACT => encode(id, {
                 read(call).and_then(|mut request: Compact| {
-                    let session = session(sessions, &request.session_id);
+                    let session = sessions.of(&request.session_id);
                     session.set(request.budget, request.turn);
                     session.update(std::mem::take(&mut request.update))?;
                     engine.compact(session, &request, host)
@@ -114,20 +119,20 @@ impl<E: Engine> Driver<E> {
             }),
             verb::COMMIT_TURN => encode(id, {
                 read(call).and_then(|request: CommitTurn| {
-                    let session = session(sessions, &request.session_id);
+                    let session = sessions.of(&request.session_id);
                     let status = engine.commit_turn(session, &request.advancement_key, host)?;
                     Ok(Committed { status })
                 })
             }),
             verb::AFTER_TURN => encode(id, {
                 read(call).and_then(|request: OfSession| {
-                    let session = session(sessions, &request.session_id);
+                    let session = sessions.of(&request.session_id);
                     engine.after_turn(session, host).map(|()| Done {})
                 })
             }),
             verb::MAINTAIN => encode(id, {
                 read(call).and_then(|request: OfSession| {
-                    let session = session(sessions, &request.session_id);
+                    let session = sessions.of(&request.session_id);
                     engine.maintain(session, host).map(|()| Done {})
                 })
             }),
@@ -184,10 +189,6 @@ impl<E: Engine> Driver<E> {
         self.info = info.clone();
         Ok(info)
     }
-}
-
-fn session<'s>(sessions: &'s mut HashMap<String, Session>, id: &str) -> &'s mut Session {
-    sessions.entry(id.to_owned()).or_insert_with(|| Session::new(id))
 }
 
 fn major(version: &str) -> &str {
