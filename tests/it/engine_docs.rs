@@ -1,12 +1,18 @@
 //! docs/engines.md against the suite, and the engine that it shows against itself.
 
-use std::fs;
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 
+use ctx_engine_registry::{Config, EngineConfig, SelectFor, selected_engine};
 use ctx_testkit::conformance::{Level, Options, Plugin, cases, check};
 
+use serde_json::Value;
+
+use crate::memory;
+use crate::plugins::{has, root};
+use crate::stranger::build;
+
 const DOCS: &str = include_str!("../../docs/engines.md");
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// The blocks of a language, in their order.
 fn blocks(language: &str) -> Vec<&'static str> {
@@ -27,30 +33,75 @@ fn the_docs_list_every_case() {
 }
 
 #[test]
-fn the_engine_of_the_docs_is_built_as_it_stands_there_and_passes() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let sdk = format!("{ROOT}/crates/ctx-engine-sdk");
-    let manifest = blocks("toml")[0].replace("../ctx/crates/ctx-engine-sdk", &sdk);
-    let [library, program] = blocks("rust")[..2] else { unreachable!("it has two files") };
-    fs::create_dir(folder.path().join("src")).expect("a folder");
-    for (name, text) in
-        [("Cargo.toml", &*manifest), ("src/lib.rs", library), ("src/main.rs", program)]
-    {
-        fs::write(folder.path().join(name), text).expect("it is written");
+fn the_docs_choose_engines_as_they_say() {
+    let config = Config::parse(blocks("json5")[0]).expect("it is a configuration");
+    let tiny = SelectFor { agent: Some("ops"), model: Some("tiny"), ..SelectFor::default() };
+    for (wanted, engine) in [
+        (SelectFor::default(), "lossless"),
+        (SelectFor { agent: Some("ops"), ..SelectFor::default() }, "sliding-window"),
+        (tiny, "legacy"),
+        (SelectFor { engine: Some("newest"), ..tiny }, "newest"),
+    ] {
+        assert_eq!(selected_engine(&config, wanted).expect("a selection").id, engine);
     }
-    // What it depends on was fetched for this workspace, in the versions of its lock file.
-    fs::copy(format!("{ROOT}/Cargo.lock"), folder.path().join("Cargo.lock")).expect("a lock file");
-    let target = folder.path().join("target");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo)
-        .args(["build", "--quiet", "--offline"])
-        .current_dir(folder.path())
-        .env("CARGO_TARGET_DIR", &target)
-        .status()
-        .expect("cargo runs");
-    assert!(built.success(), "the engine of the docs is not built");
-    let program = target.join(format!("debug/newest{}", std::env::consts::EXE_SUFFIX));
-    let plugin = Plugin::read(&program, None).expect("an engine");
+}
+
+/// The keys of an object and of those in it, with their values.
+fn flat(object: &Value, prefix: &str) -> Vec<(String, Value)> {
+    let fields = object.as_object().expect("an object").iter();
+    let parts = fields.map(|(key, value)| match value {
+        Value::Object(_) => flat(value, &format!("{prefix}{key}.")),
+        _ => vec![(format!("{prefix}{key}"), value.clone())],
+    });
+    parts.flatten().collect()
+}
+
+#[test]
+fn the_docs_list_every_key_of_an_engine_with_its_default() {
+    let (_, table) = DOCS.split_once("| key | default | meaning |\n").expect("a table");
+    let rows: Vec<&str> = table.lines().skip(1).take_while(|line| line.starts_with('|')).collect();
+    let defaults = serde_json::to_value(EngineConfig::default()).expect("JSON");
+    let keys = flat(&defaults, "");
+    assert_eq!(rows.len(), keys.len());
+    for ((key, default), row) in keys.into_iter().zip(rows) {
+        let shown = if default.is_null() { String::new() } else { format!("`{default}` |") };
+        assert!(row.starts_with(&format!("| `{key}` | {shown}")), "{key} {default}: {row}");
+    }
+}
+
+#[test]
+fn the_exchange_of_the_docs_is_what_python_echo_answers() {
+    if !has("python3") {
+        return;
+    }
+    let lines: Vec<&str> = blocks("text")[0].lines().collect();
+    let side = |mark: &str| lines.iter().filter_map(|line| line.strip_prefix(mark)).collect();
+    let (calls, answers): (Vec<&str>, Vec<&str>) = (side("> "), side("< "));
+    assert_eq!((calls.len(), answers.len()), (3, 3));
+    let mut engine = Command::new("python3")
+        .arg(root().join("plugins/python-echo/engine.py"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut input = engine.stdin.take().expect("a pipe");
+    input.write_all(format!("{}\n", calls.join("\n")).as_bytes()).expect("it listens");
+    drop(input);
+    let said = engine.wait_with_output().expect("it ends").stdout;
+    let said: Vec<String> = String::from_utf8_lossy(&said).lines().map(str::to_owned).collect();
+    assert_eq!(said, answers);
+}
+
+#[test]
+fn the_engine_of_the_docs_is_built_as_it_stands_there_and_passes() {
+    let sdk = root().join("crates/ctx-engine-sdk");
+    let manifest =
+        blocks("toml")[0].replace("../ctx/crates/ctx-engine-sdk", &sdk.display().to_string());
+    let [library, program] = blocks("rust")[..2] else { unreachable!("it has two files") };
+    let files = [("Cargo.toml", &*manifest), ("src/lib.rs", library), ("src/main.rs", program)];
+    let built = build("newest", &files.map(|(path, text)| (path.into(), text.to_owned())));
+    let plugin = Plugin::read(&built.program, None).expect("an engine");
+    let _guard = memory::measured();
     let report = check(move |start| plugin.start(start), &Options::new(Level::Full));
     assert!(report.is_passed(), "{report}");
 }

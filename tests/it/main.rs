@@ -3,3 +3,6 @@
 mod architecture;
 mod engine_docs;
 mod engines;
+mod memory;
+mod plugins;
+mod stranger;

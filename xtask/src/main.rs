@@ -1,8 +1,8 @@
 //! Chores of the workspace.
 //!
 //! - `cargo xtask sample` writes the sessions in `examples/`.
-//! - `cargo xtask plugins [--release] [--only NAME]` builds the engines in `plugins/` and lays each
-//!   with its manifest into `target/plugins/NAME/`.
+//! - `cargo xtask plugins [--release] [--only NAME] [--skip NAME]` builds the engines in `plugins/`,
+//!   lays each with its manifest into `target/plugins/NAME/`, and prints that folder.
 //! - `cargo xtask docs [DATA]` prints the outputs in README and docs anew.
 
 mod docs;

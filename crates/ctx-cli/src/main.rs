@@ -5,7 +5,9 @@
 mod args;
 mod commands;
 mod failure;
+mod faring;
 mod files;
+mod keeping;
 mod models;
 mod named;
 mod out;

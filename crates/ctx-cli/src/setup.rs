@@ -3,18 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ctx_core::{
-    BlobStore, ContextEngine, Entry, Error, ErrorKind, Profile, Services, TokenLedger, Tokens,
-};
+use ctx_core::{ContextEngine, Entry, Error, ErrorKind, Profile, Services, TokenLedger, Tokens};
 use ctx_engine_registry::{BuildContext, Config, Registry};
 use ctx_eval::{SessionReport, StatusSetup};
 use ctx_model::Prices;
 use ctx_runtime::{Asked, Resolved, Wanted};
 use ctx_session::Transcript;
+use ctx_session::engine_health::EngineTrouble;
 use ctx_session::paths::{Home, of_home};
 
 use crate::args::{Fit, Global};
 use crate::failure::misuse;
+use crate::keeping::Keeping;
 use crate::models;
 use crate::named;
 use crate::out::Out;
@@ -158,14 +158,14 @@ pub(crate) fn resolve(
     Ok(resolved)
 }
 
-/// Settles everything and builds the engine, which puts large texts into `blobs`. A window that is
-/// too small is refused here.
+/// Settles everything and builds the engine, which leaves what it may where `keeping` says. A window
+/// that is too small is refused here.
 pub(crate) fn fit(
     global: &Global,
     fit: &Fit,
     session: &Path,
     transcript: &Transcript,
-    blobs: Arc<dyn BlobStore>,
+    keeping: Keeping,
     out: &Out,
 ) -> anyhow::Result<Fitted> {
     let resolved = resolve(global, fit, session, transcript)?;
@@ -174,7 +174,9 @@ pub(crate) fn fit(
     let summary_models = models::summary_models(&resolved.config, fit, out)?;
     let chain = summary_models.as_ref().map(|models| models.chain.as_slice());
     let writer = chain.and_then(|chain| Some(chain.first()?.name().to_owned()));
-    let services = Services { blobs: Some(blobs), summary_models, ..Services::default() };
+    let Keeping { blobs, store } = keeping;
+    let services =
+        Services { blobs: Some(blobs), store: Some(store), summary_models, ..Services::default() };
     Ok(Fitted {
         ledger: resolved.ledger(),
         engine: resolved.engine(&services)?,
@@ -202,8 +204,9 @@ pub(crate) fn warn(resolved: &Resolved, out: &Out) {
 }
 
 /// What a status is made of.
-pub(crate) fn status_setup(resolved: &Resolved) -> StatusSetup {
+pub(crate) fn status_setup(resolved: &Resolved, trouble: Option<EngineTrouble>) -> StatusSetup {
     StatusSetup {
+        engine_trouble: trouble,
         ledger: resolved.ledger(),
         source: resolved.window.source.name().to_owned(),
         should_warn: resolved.window.should_warn,

@@ -70,6 +70,9 @@ pub struct EngineHealth {
     pub carrier: Cow<'static, str>,
     /// Its version, as far as it is known.
     pub version: String,
+    /// The hash of its file, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
     /// Whether it serves.
     pub state: EngineState,
     /// How often it failed since it was started.
@@ -81,6 +84,18 @@ pub struct EngineHealth {
     pub last_error: Option<EngineFailure>,
     /// How often it was started again.
     pub restarts: u32,
+    /// How many requests and compactions it made.
+    #[serde(default)]
+    pub answered: u64,
+    /// How often it failed in all.
+    #[serde(default)]
+    pub failures: u64,
+    /// Whether anything it is asked for failed when it was last asked for it.
+    #[serde(default)]
+    pub failing: bool,
+    /// Who serves where it does not; nobody where failures are errors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<Cow<'static, str>>,
 }
 
 /// What the manifest of a request says of the engine that was to make it.

@@ -5,16 +5,23 @@
 //! cargo bench -p ctx-engine-registry --features plugins
 //! ```
 //!
-//! `json` is what such a call cannot be cheaper than where all messages go there and back: two
-//! encodes and two decodes of them. `whole` is that call, by an engine that answers with every message
-//! in full; `plan` the first call of a session to one that answers with edits; `next` one more turn of
-//! a session that the engine knows; `open` loading, `hello`, and the first answer.
+//! `json` is what such a call cannot be much cheaper than where all messages go there and back: two
+//! `serde_json` encodes and two decodes of them, from and to the host's typed messages, 400 of
+//! together 885 KiB. `whole` is that call, from the view that is to be assembled to the view that was:
+//! the engine is told of all messages with their contents, answers with every message in full, and the
+//! answer is checked and carried out. `plan` is the first call of a session to one that answers with
+//! edits; `next` one more turn of a session that the engine knows; `open` loading, `hello`, and the
+//! first answer.
+//!
+//! At first `json` and `whole` are measured in turns, so that noise meets all of them, and their
+//! ratios are printed: of the medians, and of the least.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)] // Made by a macro; a bench fails by panicking.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use ctx_core::{
@@ -110,6 +117,45 @@ fn assemble(engine: &dyn ContextEngine, session: &str, view: ContextView) -> Con
     view
 }
 
+/// What a call is compared with.
+fn there_and_back(messages: &[Arc<Message>]) -> Vec<Message> {
+    let there = serde_json::to_vec(black_box(messages)).unwrap();
+    let read: Vec<Message> = serde_json::from_slice(&there).unwrap();
+    let back = serde_json::to_vec(&read).unwrap();
+    serde_json::from_slice(&back).unwrap()
+}
+
+/// The engines by turns. Each time the view is another one, so that they are told everything again.
+fn print_ratios(messages: &[Arc<Message>], whole: &[Arc<dyn ContextEngine>], large: &[Arc<Entry>]) {
+    fn time<T>(work: impl FnOnce() -> T) -> Duration {
+        let start = Instant::now();
+        let done = work();
+        let took = start.elapsed();
+        drop(done);
+        took
+    }
+    let mut times = vec![Vec::new(); 1 + whole.len()];
+    for _ in 0..300 {
+        times[0].push(time(|| there_and_back(messages)));
+        for (engine, times) in whole.iter().zip(&mut times[1..]) {
+            let view = view(large);
+            times.push(time(|| assemble(&**engine, "s", view)));
+        }
+    }
+    for times in &mut times {
+        times.sort_unstable();
+    }
+    for (name, of) in ["json", "dylib", "process"].iter().zip(&times) {
+        let (median, least) = (of[of.len() / 2], of[0]);
+        let ratio = |at: usize| of[at].as_secs_f64() / times[0][at].as_secs_f64();
+        eprintln!(
+            "{name:8} median {median:?}, {:.2} of json; least {least:?}, {:.2} of json",
+            ratio(of.len() / 2),
+            ratio(0),
+        );
+    }
+}
+
 /// Each call is of a session that the engine has not seen.
 fn first_call(c: &mut Criterion, name: &str, engine: &dyn ContextEngine, entries: &[Arc<Entry>]) {
     let mut session = 0;
@@ -130,21 +176,21 @@ fn engines(c: &mut Criterion) {
         eprintln!("skipped: no plugins in target/plugins; run `cargo xtask plugins --release`");
         return;
     };
-    let large = entries(400, 2_200);
+    let large = entries(400, 1_824);
     let messages: Vec<_> = large.iter().map(|entry| entry.message().unwrap()).collect();
     let json = serde_json::to_vec(&messages).unwrap();
     eprintln!("{} messages, {} KiB", messages.len(), json.len() / 1024);
-    c.bench_function("json/two encodes, two decodes", |b| {
-        b.iter(|| {
-            let there = serde_json::to_vec(black_box(&messages)).unwrap();
-            let read: Vec<Message> = serde_json::from_slice(&there).unwrap();
-            let back = serde_json::to_vec(&read).unwrap();
-            serde_json::from_slice::<Vec<Message>>(&back).unwrap()
+    let whole = ["chaos", "chaos-process"].map(|id| engine(&plugins, id, "{ whole: true }"));
+    print_ratios(&messages, &whole, &large);
+    c.bench_function("json/two encodes, two decodes", |b| b.iter(|| there_and_back(&messages)));
+    for (carrier, whole) in ["dylib", "process"].iter().zip(&whole) {
+        c.bench_function(&format!("{carrier}/whole"), |b| {
+            b.iter_batched(
+                || view(&large),
+                |view| assemble(&**whole, "s", view),
+                BatchSize::PerIteration,
+            );
         });
-    });
-    for (carrier, id) in [("dylib", "chaos"), ("process", "chaos-process")] {
-        let whole = engine(&plugins, id, "{ whole: true }");
-        first_call(c, &format!("{carrier}/whole"), &*whole, &large);
     }
     let long = entries(2_000, 400);
     for (carrier, id) in [("dylib", "sliding-window"), ("process", "sliding-window-process")] {

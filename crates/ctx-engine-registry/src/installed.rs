@@ -58,6 +58,7 @@ fn entry(listed: Listed, plugins: &Plugins, selected: &str) -> EngineEntry {
         source: listed.manifest_path.display().to_string(),
         carrier: "process".to_owned(),
         version: None,
+        sha256: None,
         state: EngineState::Ok,
         reason: None,
         hint: None,
@@ -70,6 +71,7 @@ fn entry(listed: Listed, plugins: &Plugins, selected: &str) -> EngineEntry {
             entry.slot = found.manifest.slot;
             entry.selected &= entry.slot == Slot::ContextEngine;
             entry.carrier = found.carried_by(trust).name().to_owned();
+            entry.sha256 = found.manifest.file().ok().map(|file| file.sha256.clone());
             entry.version = Some(found.manifest.version);
             entry.about = found.manifest.about;
         }

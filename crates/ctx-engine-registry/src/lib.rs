@@ -24,8 +24,8 @@ mod selection;
 
 pub use config::{
     AgentConfig, AgentList, CompactionBy, Config, ConfigSection, ContextTokens, Deadlines,
-    EngineConfig, ModelConfig, ModelCost, Models, OnFailure, Plugins, ProfileKey, ProviderConfig,
-    Running, SecretText, Section, Slots, Trust, wrong_value,
+    EngineConfig, EngineSettings, ModelConfig, ModelCost, Models, OnFailure, Plugins, ProfileKey,
+    ProviderConfig, Running, SecretText, Section, Slots, Trust, wrong_value,
 };
 pub use layered::LayeredEngine;
 pub use name::EngineName;

@@ -39,9 +39,12 @@ pub struct EngineEntry {
     pub carrier: String,
     /// Its version, where that is known.
     pub version: Option<String>,
-    /// Whether it may be used: `ok`, or `refused`.
+    /// The hash of its file, where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Whether it may be used: `ok`, or `refused`. A host that remembers more says `degraded`.
     pub state: EngineState,
-    /// Why it is refused.
+    /// Why it is refused, or degraded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What to do about that.
@@ -59,6 +62,8 @@ pub struct EngineEntry {
 pub enum EngineState {
     /// It is built in, or was found sound.
     Ok,
+    /// It was found sound, and failed when it was last asked. It is asked again.
+    Degraded,
     /// It is installed, and something is wrong with it.
     Refused,
 }
@@ -141,6 +146,7 @@ impl Registry {
             source: engine.source.to_owned(),
             carrier: "builtin".to_owned(),
             version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            sha256: None,
             state: EngineState::Ok,
             reason: None,
             hint: None,

@@ -1,21 +1,20 @@
 //! Bytes in, bytes out: what stands between a carrier and an engine.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
 
+use crate::Engine;
 use crate::host::{Carry, Host};
 use crate::protocol::{
     Answer, Assemble, Assembled, Bootstrap, CommitTurn, Committed, Compact, Done, Error, ErrorKind,
-    Hello, Incoming, Info, Ingest, Ingested, OfSession, PROTOCOL, Result, SubagentEnded,
-    SubagentSpawn, verb,
+    Head, Hello, Info, Ingest, Ingested, OfSession, PROTOCOL, Result, SubagentEnded, SubagentSpawn,
+    verb,
 };
-use crate::{Engine, Session};
+use crate::sessions::Sessions;
 
 /// Drives one engine: reads calls, keeps sessions, guards against panics, writes answers.
 #[derive(Debug)]
@@ -23,12 +22,17 @@ pub struct Driver<E> {
     engine: Option<E>,
     info: Info,
     offered: Vec<String>,
-    sessions: HashMap<String, Session>,
+    sessions: Sessions,
 }
 
 impl<E> Default for Driver<E> {
     fn default() -> Self {
-        Self { engine: None, info: Info::default(), offered: Vec::new(), sessions: HashMap::new() }
+        Self {
+            engine: None,
+            info: Info::default(),
+            offered: Vec::new(),
+            sessions: Sessions::default(),
+        }
     }
 }
 
@@ -41,36 +45,42 @@ impl<E: Engine> Driver<E> {
         carry: &mut dyn Carry,
         cancelled: &AtomicBool,
     ) -> Vec<u8> {
-        match serde_json::from_slice(call) {
-            Ok(call) => self.answer_to(call, carry, cancelled),
-            Err(error) => encode(0, Err::<Done, _>(error.into())),
+        match Head::read(call) {
+            Ok(head) => self.answer_to(head, call, carry, cancelled),
+            Err(error) => encode(0, Err::<Done, _>(error)),
         }
     }
 
-    /// As [`Driver::answer`], for a call that was read already.
+    /// As [`Driver::answer`], for a call whose head was read already.
     pub(crate) fn answer_to(
         &mut self,
-        call: Incoming,
+        head: Head,
+        call: &[u8],
         carry: &mut dyn Carry,
         cancelled: &AtomicBool,
     ) -> Vec<u8> {
         cancelled.store(false, Ordering::Relaxed);
-        let id = call.id;
-        let work = AssertUnwindSafe(|| self.work(call, carry, cancelled));
+        let id = head.id;
+        let work = AssertUnwindSafe(|| self.work(head, call, carry, cancelled));
         catch_unwind(work).unwrap_or_else(|panic| {
             encode(id, Err::<Done, _>(Error::new(ErrorKind::Panic, panic_text(&*panic))))
         })
     }
 
-    fn work(&mut self, call: Incoming, carry: &mut dyn Carry, cancelled: &AtomicBool) -> Vec<u8> {
-        let id = call.id;
-        let Some(verb) = call.verb else {
+    fn work(
+        &mut self,
+        head: Head,
+        call: &[u8],
+        carry: &mut dyn Carry,
+        cancelled: &AtomicBool,
+    ) -> Vec<u8> {
+        let id = head.id;
+        let Some(verb) = head.verb else {
             let error = Error::new(ErrorKind::BadRequest, "a call is a JSON object with a 'verb'");
             return encode(id, Err::<Done, _>(error));
         };
-        let params = call.params.as_deref();
         if verb == verb::HELLO {
-            return encode(id, self.hello(params, carry, cancelled));
+            return encode(id, self.hello(call, carry, cancelled));
         }
         let Some(engine) = &mut self.engine else {
             let error = Error::new(ErrorKind::BadRequest, format!("'{verb}' before 'hello'"));
@@ -80,11 +90,11 @@ impl<E: Engine> Driver<E> {
         let sessions = &mut self.sessions;
         match &*verb {
             verb::BOOTSTRAP => encode(id, {
-                read(params).and_then(|request: Bootstrap| engine.bootstrap(&request, host))
+                read(call).and_then(|request: Bootstrap| engine.bootstrap(&request, host))
             }),
             verb::INGEST => encode(id, {
-                read(params).and_then(|request: Ingest| {
-                    let session = session(sessions, &request.session_id);
+                read(call).and_then(|request: Ingest| {
+                    let session = sessions.of(&request.session_id);
                     let is_new = session.ingest(&request.row);
                     let ingested = is_new
                         && engine.ingest(session, &request.row, request.is_heartbeat, host)?;
@@ -92,57 +102,57 @@ impl<E: Engine> Driver<E> {
                 })
             }),
             verb::ASSEMBLE => encode(id, {
-                read(params).and_then(|request: Assemble| -> Result<Assembled> {
-                    let session = session(sessions, &request.session_id);
+                read(call).and_then(|request: Assemble| -> Result<Assembled> {
+                    let session = sessions.of(&request.session_id);
                     session.set(request.budget, request.turn);
                     session.update(request.update)?;
                     engine.assemble(session, host)
                 })
             }),
             verb::COMPACT => encode(id, {
-                read(params).and_then(|mut request: Compact| {
-                    let session = session(sessions, &request.session_id);
+                read(call).and_then(|mut request: Compact| {
+                    let session = sessions.of(&request.session_id);
                     session.set(request.budget, request.turn);
                     session.update(std::mem::take(&mut request.update))?;
                     engine.compact(session, &request, host)
                 })
             }),
             verb::COMMIT_TURN => encode(id, {
-                read(params).and_then(|request: CommitTurn| {
-                    let session = session(sessions, &request.session_id);
+                read(call).and_then(|request: CommitTurn| {
+                    let session = sessions.of(&request.session_id);
                     let status = engine.commit_turn(session, &request.advancement_key, host)?;
                     Ok(Committed { status })
                 })
             }),
             verb::AFTER_TURN => encode(id, {
-                read(params).and_then(|request: OfSession| {
-                    let session = session(sessions, &request.session_id);
+                read(call).and_then(|request: OfSession| {
+                    let session = sessions.of(&request.session_id);
                     engine.after_turn(session, host).map(|()| Done {})
                 })
             }),
             verb::MAINTAIN => encode(id, {
-                read(params).and_then(|request: OfSession| {
-                    let session = session(sessions, &request.session_id);
+                read(call).and_then(|request: OfSession| {
+                    let session = sessions.of(&request.session_id);
                     engine.maintain(session, host).map(|()| Done {})
                 })
             }),
             verb::PREPARE_SUBAGENT_SPAWN => encode(id, {
-                read(params).and_then(|spawn: SubagentSpawn| {
+                read(call).and_then(|spawn: SubagentSpawn| {
                     engine.prepare_subagent_spawn(&spawn, host).map(|()| Done {})
                 })
             }),
             verb::ROLLBACK_SUBAGENT_SPAWN => encode(id, {
-                read(params).and_then(|spawn: SubagentSpawn| {
+                read(call).and_then(|spawn: SubagentSpawn| {
                     engine.rollback_subagent_spawn(&spawn, host).map(|()| Done {})
                 })
             }),
             verb::ON_SUBAGENT_ENDED => encode(id, {
-                read(params).and_then(|ended: SubagentEnded| {
+                read(call).and_then(|ended: SubagentEnded| {
                     engine.on_subagent_ended(&ended, host).map(|()| Done {})
                 })
             }),
             verb::DISPOSE => {
-                let done = engine.dispose(host).map(|()| Done {});
+                let done = read(call).and_then(|_: Done| engine.dispose(host).map(|()| Done {}));
                 self.engine = None;
                 self.sessions.clear();
                 encode(id, done)
@@ -156,11 +166,11 @@ impl<E: Engine> Driver<E> {
 
     fn hello(
         &mut self,
-        params: Option<&RawValue>,
+        call: &[u8],
         carry: &mut dyn Carry,
         cancelled: &AtomicBool,
     ) -> Result<Info> {
-        let hello: Hello = read(params)?;
+        let hello: Hello = read(call)?;
         if major(&hello.protocol) != major(PROTOCOL) {
             let theirs = &hello.protocol;
             return Err(Error::new(
@@ -181,16 +191,21 @@ impl<E: Engine> Driver<E> {
     }
 }
 
-fn session<'s>(sessions: &'s mut HashMap<String, Session>, id: &str) -> &'s mut Session {
-    sessions.entry(id.to_owned()).or_insert_with(|| Session::new(id))
-}
-
 fn major(version: &str) -> &str {
     version.split('.').next().unwrap_or_default()
 }
 
-fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T> {
-    Ok(serde_json::from_str(params.map_or("{}", RawValue::get))?)
+/// The parameters of a call, in one pass over its bytes.
+fn read<T: DeserializeOwned>(call: &[u8]) -> Result<T> {
+    #[derive(Deserialize)]
+    struct Call<T> {
+        #[serde(default = "Option::default")]
+        params: Option<T>,
+    }
+    match serde_json::from_slice(call)? {
+        Call { params: Some(params) } => Ok(params),
+        Call { params: None } => Ok(serde_json::from_str("{}")?),
+    }
 }
 
 fn encode<T: Serialize>(id: u64, result: Result<T>) -> Vec<u8> {

@@ -47,6 +47,7 @@ mod host;
 pub mod protocol;
 mod serve;
 mod session;
+mod sessions;
 
 pub use driver::Driver;
 pub use engine::Engine;

@@ -10,7 +10,10 @@ use std::thread;
 use crate::Engine;
 use crate::driver::Driver;
 use crate::host::Carry;
-use crate::protocol::{Error, Incoming, Result};
+use crate::protocol::{Error, Head, Result};
+
+/// As much as a pipe holds, unless somebody made it larger.
+const READ_AHEAD: usize = 1 << 16;
 
 /// Serves an engine on stdin and stdout until stdin ends. To be called from `main`. Nothing else
 /// may be printed to stdout; stderr is free, and the host keeps its last lines.
@@ -19,7 +22,7 @@ use crate::protocol::{Error, Incoming, Result};
 ///
 /// If a pipe breaks.
 pub fn serve<E: Engine>() -> io::Result<()> {
-    serve_on::<E>(BufReader::new(io::stdin()), io::stdout())
+    serve_on::<E>(BufReader::with_capacity(READ_AHEAD, io::stdin()), io::stdout())
 }
 
 /// As [`serve`], on any pair of pipes.
@@ -38,11 +41,11 @@ pub fn serve_on<E: Engine>(
     thread::Builder::new().name("ctx-engine-input".into()).spawn(move || reader.run())?;
     let mut driver = Driver::<E>::default();
     let mut pipe = Pipe { lines, waiting: VecDeque::new(), output: &mut output };
-    while let Some(call) = pipe.next_call() {
-        signals.working_on.store(call.id, Ordering::SeqCst);
-        let answer = driver.answer_to(call, &mut pipe, &signals.cancelled);
+    while let Some((head, call)) = pipe.next_call() {
+        signals.working_on.store(head.id, Ordering::SeqCst);
+        let answer = driver.answer_to(head, &call, &mut pipe, &signals.cancelled);
         signals.working_on.store(0, Ordering::SeqCst);
-        pipe.write(&answer)?;
+        pipe.write(answer)?;
     }
     Ok(())
 }
@@ -56,7 +59,7 @@ struct Signals {
 }
 
 enum Line {
-    Call(Incoming),
+    Call(Head, Vec<u8>),
     Reply(Vec<u8>),
 }
 
@@ -77,17 +80,17 @@ impl<R: BufRead> Reader<R> {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            let sent = match serde_json::from_slice::<Incoming>(&line) {
-                Ok(Incoming { cancel: Some(call), .. }) => {
+            let sent = match Head::read(&line) {
+                Ok(Head { cancel: Some(call), .. }) => {
                     if self.signals.working_on.load(Ordering::SeqCst) == call {
                         self.signals.cancelled.store(true, Ordering::Relaxed);
                     }
                     Ok(())
                 }
-                Ok(call @ Incoming { verb: Some(_), .. }) => self.lines.send(Line::Call(call)),
+                Ok(head @ Head { verb: Some(_), .. }) => self.lines.send(Line::Call(head, line)),
                 Ok(_) => self.lines.send(Line::Reply(line)),
                 // Without a verb it is answered by an error that says so.
-                Err(_) => self.lines.send(Line::Call(Incoming::default())),
+                Err(_) => self.lines.send(Line::Call(Head::default(), line)),
             };
             if sent.is_err() {
                 return;
@@ -99,30 +102,28 @@ impl<R: BufRead> Reader<R> {
 struct Pipe<'a, W> {
     lines: Receiver<Line>,
     /// Calls that came while another was at work.
-    waiting: VecDeque<Incoming>,
+    waiting: VecDeque<(Head, Vec<u8>)>,
     output: &'a mut W,
 }
 
 impl<W: Write> Pipe<'_, W> {
     /// Waits for a call. A reply that nobody waits for is passed over.
-    fn next_call(&mut self) -> Option<Incoming> {
+    fn next_call(&mut self) -> Option<(Head, Vec<u8>)> {
         if let Some(call) = self.waiting.pop_front() {
             return Some(call);
         }
         loop {
             match self.lines.recv() {
-                Ok(Line::Call(call)) => return Some(call),
+                Ok(Line::Call(head, call)) => return Some((head, call)),
                 Ok(Line::Reply(_)) => {}
                 Err(_) => return None,
             }
         }
     }
 
-    fn write(&mut self, line: &[u8]) -> io::Result<()> {
-        let mut whole = Vec::with_capacity(line.len() + 1);
-        whole.extend_from_slice(line);
-        whole.push(b'\n');
-        self.output.write_all(&whole)?;
+    fn write(&mut self, mut line: Vec<u8>) -> io::Result<()> {
+        line.push(b'\n');
+        self.output.write_all(&line)?;
         self.output.flush()
     }
 }
@@ -130,11 +131,11 @@ impl<W: Write> Pipe<'_, W> {
 impl<W: Write> Carry for Pipe<'_, W> {
     fn carry(&mut self, host_call: &[u8]) -> Result<Vec<u8>> {
         let lost = |_| Error::failed("the host does not listen any more");
-        self.write(host_call).map_err(lost)?;
+        self.write(host_call.to_vec()).map_err(lost)?;
         loop {
             match self.lines.recv() {
                 Ok(Line::Reply(reply)) => return Ok(reply),
-                Ok(Line::Call(call)) => self.waiting.push_back(call),
+                Ok(Line::Call(head, call)) => self.waiting.push_back((head, call)),
                 Err(_) => return Err(Error::failed("the host does not listen any more")),
             }
         }

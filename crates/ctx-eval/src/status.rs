@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use ctx_core::{ContextView, EntryId, Message, Profile, Result, Role, TokenLedger, Tokens};
+use ctx_core::{
+    ContextView, EngineState, EntryId, Message, Profile, Result, Role, TokenLedger, Tokens,
+};
 use ctx_session::Transcript;
+use ctx_session::engine_health::EngineTrouble;
 use serde::Serialize;
 
 use crate::SessionReport;
@@ -25,6 +28,8 @@ pub struct StatusSetup {
     pub engine: String,
     /// What selects it: `flag`, `model`, `agent`, `global` or `default`.
     pub engine_source: String,
+    /// What went wrong when it was last asked.
+    pub engine_trouble: Option<EngineTrouble>,
 }
 
 /// The context as the next request would carry it, before any layer.
@@ -95,6 +100,10 @@ pub struct StatusReport {
     pub engine: String,
     /// What selects it: `flag`, `model`, `agent`, `global` or `default`.
     pub engine_source: String,
+    /// Whether it worked when it was last asked: `ok`, or `degraded`.
+    pub engine_state: EngineState,
+    /// What went wrong, where it did not.
+    pub engine_trouble: Option<EngineTrouble>,
     /// The counter.
     pub counter: String,
     /// The model's window.
@@ -182,6 +191,11 @@ pub fn status(
         profile: setup.profile,
         engine: setup.engine.clone(),
         engine_source: setup.engine_source.clone(),
+        engine_state: match setup.engine_trouble {
+            Some(_) => EngineState::Degraded,
+            None => EngineState::Ok,
+        },
+        engine_trouble: setup.engine_trouble.clone(),
         counter: ledger.counter().kind().name().to_owned(),
         window: ledger.window(),
         source: setup.source.clone(),

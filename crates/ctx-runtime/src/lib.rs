@@ -7,12 +7,15 @@
 
 //!
 //! What any loop begins with is here: [`Wanted`] says what a session is to be run with, and becomes
-//! a [`Resolved`] window, counter and engine, from the configuration and the catalogue.
+//! a [`Resolved`] window, counter and engine, from the configuration and the catalogue. Over that
+//! engine [`EngineWatch`] remembers for other programs how it fared.
 
 #![forbid(unsafe_code)]
 
 mod setup;
+mod watch;
 mod writers;
 
 pub use setup::{Asked, Resolved, Wanted};
+pub use watch::{EngineWatch, parting_warnings};
 pub use writers::{Writers, configured_writer, summary_models};

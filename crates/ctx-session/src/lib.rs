@@ -11,6 +11,7 @@ mod context;
 mod convert;
 mod detect;
 mod disk;
+pub mod engine_health;
 mod entry;
 mod format;
 pub mod group_commit;
@@ -38,6 +39,7 @@ mod sticky;
 pub mod store;
 mod transcript;
 mod tree;
+pub mod values;
 
 pub use annex::open;
 pub use context::{LineItem, SessionContext};

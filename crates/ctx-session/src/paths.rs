@@ -113,6 +113,19 @@ impl Home {
         self.agent_dir(agent).join("tool-results")
     }
 
+    /// Where what engines keep of an agent's sessions is, a folder for each engine below
+    /// `engines`.
+    #[must_use]
+    pub fn store_dir(&self, agent: &FileId) -> PathBuf {
+        self.agent_dir(agent).join("store")
+    }
+
+    /// What is remembered of engines that failed. The folder also holds the engines themselves.
+    #[must_use]
+    pub fn engine_health_file(&self) -> PathBuf {
+        self.root.join("engines").join("health.json")
+    }
+
     /// `overlays`: what ctx adds to files that are not its own.
     #[must_use]
     pub fn overlays_dir(&self) -> PathBuf {

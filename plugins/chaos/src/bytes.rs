@@ -1,6 +1,6 @@
 //! Faults of the bytes it answers with.
 
-use ctx_engine_sdk::protocol::{Hello, Incoming, verb};
+use ctx_engine_sdk::protocol::{Call, Head, Hello, verb};
 use serde_json::Value;
 
 use crate::fault::{Fault, Mischief, Orders};
@@ -12,17 +12,16 @@ pub(crate) struct Spoiler(Mischief);
 impl Spoiler {
     /// Another answer, if the fault is one of bytes and strikes at this call.
     pub(crate) fn spoil(&mut self, call: &[u8], answer: &[u8]) -> Option<Vec<u8>> {
-        let call: Incoming = serde_json::from_slice(call).ok()?;
-        let called = call.verb?;
+        let Head { id, verb: Some(called), .. } = Head::read(call).ok()? else { return None };
         if called == verb::HELLO {
-            let hello: Hello = serde_json::from_str(call.params.as_ref()?.get()).ok()?;
-            self.0 = Mischief::new(Orders::read(&hello.config).ok()?);
+            let hello: Call<Hello> = serde_json::from_slice(call).ok()?;
+            self.0 = Mischief::new(Orders::read(&hello.params.config).ok()?);
         }
         match self.0.strikes(&called)? {
             Fault::Garbage => Some(b"\xff\xfe{]: not what was agreed on".to_vec()),
             Fault::WrongId => {
                 let mut answer: Value = serde_json::from_slice(answer).ok()?;
-                *answer.get_mut("id")? = Value::from(call.id.wrapping_add(1));
+                *answer.get_mut("id")? = Value::from(id.wrapping_add(1));
                 Some(answer.to_string().into_bytes())
             }
             _ => None,

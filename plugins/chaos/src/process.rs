@@ -1,9 +1,9 @@
 //! The engine behind a pipe: its own loop, because the SDK's would not send what is no answer.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::sync::atomic::AtomicBool;
 
-use ctx_engine_sdk::protocol::Incoming;
+use ctx_engine_sdk::protocol::Head;
 use ctx_engine_sdk::{Carry, Driver, Error, Result};
 
 use crate::bytes::Spoiler;
@@ -15,7 +15,7 @@ use crate::engine::Chaos;
 ///
 /// If a pipe breaks.
 pub fn serve() -> io::Result<()> {
-    serve_on(io::stdin().lock(), io::stdout())
+    serve_on(BufReader::with_capacity(1 << 16, io::stdin()), io::stdout())
 }
 
 /// As [`serve`], on any pair of pipes.
@@ -27,9 +27,8 @@ pub fn serve_on(input: impl BufRead, output: impl Write) -> io::Result<()> {
     let mut pipe = Pipe { input, output };
     let (mut driver, mut spoiler) = (Driver::<Chaos>::default(), Spoiler::default());
     while let Some(line) = pipe.read()? {
-        let incoming = serde_json::from_slice::<Incoming>(&line);
         // A cancel comes too late here: the call was answered before it was read.
-        if incoming.is_ok_and(|incoming| incoming.verb.is_none()) {
+        if Head::read(&line).is_ok_and(|head| head.verb.is_none()) {
             continue;
         }
         let answer = driver.answer(&line, &mut pipe, &AtomicBool::new(false));

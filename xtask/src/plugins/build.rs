@@ -32,10 +32,9 @@ pub(super) enum Carrier {
 /// Builds them all; a Rust plugin becomes two files.
 pub(super) fn build(plugins: &[Plugin], release: bool) -> Result<Vec<Built>> {
     let of = |language| plugins.iter().filter(move |plugin| plugin.language == language);
-    let mut built = rust(&of(Language::Rust).copied().collect::<Vec<_>>(), release)?;
-    for plugin in of(Language::C) {
-        built.push(c(plugin)?);
-    }
+    // What may lack its compiler first: it takes a second to say so.
+    let mut built = of(Language::C).map(c).collect::<Result<Vec<_>>>()?;
+    built.extend(rust(&of(Language::Rust).copied().collect::<Vec<_>>(), release)?);
     for plugin in of(Language::Python) {
         let path = crate::root().join("plugins").join(plugin.name).join("engine.py");
         built.push(Built::read(plugin, Carrier::Script("python3"), &path)?);
@@ -109,7 +108,11 @@ fn c(plugin: &Plugin) -> Result<Built> {
     match status {
         Ok(status) if status.success() => Built::read(plugin, Carrier::Library, &library),
         Ok(_) => bail!("the C compiler could not build {}", plugin.name),
-        Err(e) => Err(e)
-            .context(format!("cannot run the C compiler {} (set CC to yours)", compiler.display())),
+        Err(e) => Err(e).context(format!(
+            "cannot run the C compiler '{}', which builds {name}: install one, set CC to yours, or \
+             leave it out with --skip {name}",
+            compiler.display(),
+            name = plugin.name,
+        )),
     }
 }

@@ -4,7 +4,7 @@
 mod build;
 mod lay;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use cargo_metadata::MetadataCommand;
@@ -52,6 +52,7 @@ const PLUGINS: [Plugin; 5] = [
 struct Wanted {
     release: bool,
     only: Option<String>,
+    skip: Option<String>,
 }
 
 impl Wanted {
@@ -61,17 +62,27 @@ impl Wanted {
             match arg.as_str() {
                 "--release" => wanted.release = true,
                 "--only" => wanted.only = Some(args.next().context("--only: which one?")?),
-                other => bail!("unknown argument '{other}' (known: --release, --only NAME)"),
+                "--skip" => wanted.skip = Some(args.next().context("--skip: which one?")?),
+                other => {
+                    bail!("unknown argument '{other}' (known: --release, --only NAME, --skip NAME)")
+                }
             }
         }
         Ok(wanted)
     }
 
     fn plugins(&self) -> Result<Vec<Plugin>> {
-        let Some(only) = &self.only else { return Ok(PLUGINS.to_vec()) };
-        let found = PLUGINS.iter().find(|plugin| plugin.name == only);
-        let names = || PLUGINS.map(|plugin| plugin.name).join(", ");
-        Ok(vec![*found.with_context(|| format!("no plugin '{only}' (there are: {})", names()))?])
+        let names = PLUGINS.map(|plugin| plugin.name);
+        for name in self.only.iter().chain(&self.skip) {
+            if !names.contains(&name.as_str()) {
+                bail!("no plugin '{name}' (there are: {})", names.join(", "));
+            }
+        }
+        let is_wanted = |plugin: &Plugin| {
+            self.only.as_deref().is_none_or(|only| only == plugin.name)
+                && self.skip.as_deref() != Some(plugin.name)
+        };
+        Ok(PLUGINS.into_iter().filter(is_wanted).collect())
     }
 }
 
@@ -84,7 +95,7 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> Result<()> {
         lay::lay(&folder, &file)?;
     }
     let names: Vec<&str> = plugins.iter().map(|plugin| plugin.name).collect();
-    eprint(&format!("{}: to use them, set CTX_ENGINE_PATH={}", names.join(", "), folder.display()));
+    tell(&folder, &names.join(", "));
     Ok(())
 }
 
@@ -95,9 +106,11 @@ fn target() -> Result<PathBuf> {
     Ok(metadata.target_directory.into_std_path_buf())
 }
 
-#[allow(clippy::print_stderr)] // a chore says what it did
-fn eprint(line: &str) {
-    eprintln!("{line}");
+/// The folder goes to stdout, alone: `export CTX_ENGINE_PATH=$(cargo xtask plugins)`.
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore says what it did")]
+fn tell(folder: &Path, names: &str) {
+    eprintln!("built {names}; for ctx to find them, set CTX_ENGINE_PATH to:");
+    println!("{}", folder.display());
 }
 
 #[cfg(test)]

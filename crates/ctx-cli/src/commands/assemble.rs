@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use ctx_compaction::Details;
 use ctx_core::{
-    AssembleRequest, BlobStore, Error, ErrorKind, IdSource, Manifest, NodeState, RawJson,
-    SequentialIds, Timestamp, TurnContext,
+    AssembleRequest, Error, ErrorKind, IdSource, Manifest, NodeState, RawJson, SequentialIds,
+    Timestamp, TurnContext,
 };
-use ctx_session::blobs::{FileBlobs, MemoryBlobs};
+use ctx_session::Transcript;
 use ctx_session::compactions::store_compaction;
-use ctx_session::key::FileId;
 use ctx_session::log::RandomIds;
 use ctx_session::paths::Home;
 use serde::Serialize;
@@ -18,6 +17,8 @@ use serde_json::value::RawValue;
 
 use crate::args::{Assemble, Global, Shape};
 use crate::failure::misuse;
+use crate::faring;
+use crate::keeping::Keeping;
 use crate::named::{ID_CHARS, ShortIds, find_entry};
 use crate::out::{BOLD, Cell, DIM, Out, table};
 use crate::receipt;
@@ -43,8 +44,8 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     }
     let transcript = setup::open(&args.session, out)?;
     let home = Home::from_env()?;
-    let (blobs, ids) = offloading(&home, args.record);
-    let fitted = setup::fit(global, &args.fit, &args.session, &transcript, blobs, out)?;
+    let (keeping, ids) = keeping(args, &transcript, &home);
+    let fitted = setup::fit(global, &args.fit, &args.session, &transcript, keeping, out)?;
     let entries = setup::entries(&transcript, args.at.as_deref(), args.ignore_compactions)?;
     let leaf = match &args.at {
         Some(id) => Some(find_entry(&transcript, id)?),
@@ -60,10 +61,9 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     let turn = TurnContext { now, last_request: last, ids, profile: fitted.profile };
     let session_id = transcript.header().id.clone().unwrap_or_default();
     let request = AssembleRequest { session_id, view, turn };
-    let mut view = setup::block_on(fitted.engine.assemble(request))?.into_view();
-    for warning in fitted.engine.take_warnings() {
-        out.warn(warning);
-    }
+    let assembled = setup::block_on(fitted.engine.assemble(request));
+    faring::tell(&*fitted.engine, out);
+    let mut view = assembled?.into_view();
     view.finish()?;
     let compactions = view.take_compactions();
     let forms = view.take_projections();
@@ -94,14 +94,14 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where texts go that leave the context, and their names. Only a request that is to be remembered
+/// Where what leaves the context goes, and its names. Only a request that is to be remembered
 /// writes files: its messages say where the whole texts are.
-fn offloading(home: &Home, record: bool) -> (Arc<dyn BlobStore>, Arc<dyn IdSource>) {
-    if record {
-        let blobs = FileBlobs::at(home.tool_results_dir(&FileId::main()));
-        (Arc::new(blobs), Arc::new(RandomIds))
+fn keeping(args: &Assemble, transcript: &Transcript, home: &Home) -> (Keeping, Arc<dyn IdSource>) {
+    let keeping = Keeping::values(&args.fit, &args.session, transcript, args.record);
+    if args.record {
+        (keeping.with_files(home), Arc::new(RandomIds))
     } else {
-        (Arc::new(MemoryBlobs::default()), Arc::new(SequentialIds::default()))
+        (keeping, Arc::new(SequentialIds::default()))
     }
 }
 

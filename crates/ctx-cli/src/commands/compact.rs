@@ -13,13 +13,14 @@ use ctx_core::{
     TurnContext,
 };
 use ctx_session::Transcript;
-use ctx_session::blobs::MemoryBlobs;
 use ctx_session::compactions::{rewrite_compacted, store_compaction};
 use ctx_session::paths::Home;
 use serde::Serialize;
 
 use crate::args::{Compact, Global};
 use crate::failure::misuse;
+use crate::faring;
+use crate::keeping::Keeping;
 use crate::named::{ID_CHARS, ShortIds};
 use crate::out::{BOLD, Out};
 use crate::receipt;
@@ -120,8 +121,8 @@ impl Planned {
             let hint = format!("`ctx convert {path} --to ctx -o NEW` makes one");
             return Err(error.with("path", path).hint(hint).into());
         }
-        let blobs = Arc::new(MemoryBlobs::default());
-        let fitted = setup::fit(global, &args.fit, &args.session, &transcript, blobs, out)?;
+        let keeping = Keeping::values(&args.fit, &args.session, &transcript, !args.dry_run);
+        let fitted = setup::fit(global, &args.fit, &args.session, &transcript, keeping, out)?;
         let context = transcript.context(None)?;
         let leaf = transcript.leaf().cloned();
         let sent = transcript.sent_forms(None)?;
@@ -147,11 +148,10 @@ impl Planned {
         };
         let before = request.view.total() + request.view.ledger().fixed();
         let waiting = out.waiting("compacting");
-        let result = setup::block_on(fitted.engine.compact(request))?;
+        let result = setup::block_on(fitted.engine.compact(request));
         waiting.finish_and_clear();
-        for warning in fitted.engine.take_warnings() {
-            out.warn(warning);
-        }
+        faring::tell(&*fitted.engine, out);
+        let result = result?;
         Ok(Self { transcript, leaf, now, before, writer: fitted.writer, result })
     }
 

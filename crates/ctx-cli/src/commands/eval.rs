@@ -7,18 +7,17 @@ mod recall;
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use ctx_core::{Counter, Error, ErrorKind, Profile};
 use ctx_eval::eval::{
     Candidate, Contender, EvalReport, EvalSetup, PRESETS, Preset, RowKind, SessionEval, evaluate,
     page,
 };
-use ctx_session::blobs::MemoryBlobs;
 
 use crate::args::{Eval, EvalCommand, Fit, Global};
 use crate::failure::misuse;
 use crate::files::{Existing, is_same_file, write_beside};
+use crate::keeping::Keeping;
 use crate::out::Out;
 use crate::setup::{self, Fitted};
 
@@ -87,7 +86,7 @@ fn session(
             // A comparison asks no model: it is to be the same each time.
             summary_model: Some("none".to_owned()),
         };
-        setup::fit(global, &fit, path, &transcript, Arc::new(MemoryBlobs::default()), out)
+        setup::fit(global, &fit, path, &transcript, Keeping::nothing(), out)
     };
     let base = fit(None, None, out)?;
     let profiles = match args.profiles.as_slice() {

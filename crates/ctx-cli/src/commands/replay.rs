@@ -1,13 +1,13 @@
 //! `ctx replay`.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use ctx_eval::ReplayReport;
-use ctx_session::blobs::MemoryBlobs;
 
 use crate::args::{Global, Replay};
+use crate::faring;
 use crate::files::{Existing, write_beside};
+use crate::keeping::Keeping;
 use crate::out::{Cell, DIM, GREEN, Out, RED, table};
 use crate::receipt;
 use crate::setup;
@@ -16,8 +16,8 @@ use crate::words::{counted, harmless, percent, thousands, usd};
 pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
     let line = transcript.line_with_compactions(None)?.items;
-    let blobs = Arc::new(MemoryBlobs::default());
-    let fitted = setup::fit(global, &args.fit, &args.session, &transcript, blobs, out)?;
+    let keeping = Keeping::nothing();
+    let fitted = setup::fit(global, &args.fit, &args.session, &transcript, keeping, out)?;
     let session = setup::session_report(&args.session, &transcript)?;
     let replay = ctx_eval::Setup {
         ledger: fitted.ledger,
@@ -30,11 +30,10 @@ pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<E
     let bar = out.progress("replaying", line.len());
     let report = setup::block_on(ctx_eval::replay(&line, session, &replay, |done| {
         bar.set_position(done as u64);
-    }))?;
+    }));
     bar.finish_and_clear();
-    for warning in replay.engine.take_warnings() {
-        out.warn(warning);
-    }
+    faring::tell(&*replay.engine, out);
+    let report = report?;
     if report.requests.is_empty() {
         out.warn("the transcript holds no answer of a model, so there is no request to replay");
     }

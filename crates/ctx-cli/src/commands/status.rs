@@ -6,6 +6,7 @@ use ctx_core::MIN_MESSAGE_TOKENS;
 use ctx_eval::StatusReport;
 
 use crate::args::{Global, Status};
+use crate::faring;
 use crate::out::{Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::setup;
 use crate::words::{percent, shortened, thousands};
@@ -22,7 +23,8 @@ pub(crate) fn run(global: &Global, args: &Status, out: &Out) -> anyhow::Result<E
     resolved.check_engine()?;
     setup::warn(&resolved, out);
     let session = setup::session_report(&args.session, &transcript)?;
-    let report = ctx_eval::status(&transcript, session, &setup::status_setup(&resolved))?;
+    let trouble = faring::trouble_with(&resolved.engine.id, out)?;
+    let report = ctx_eval::status(&transcript, session, &setup::status_setup(&resolved, trouble))?;
     if args.json {
         out.json(&report)?;
     } else {
@@ -54,6 +56,9 @@ fn print(report: &StatusReport, out: &Out) -> anyhow::Result<()> {
     }
     let (engine, by) = (shortened(&report.engine, NAME_CHARS), &report.engine_source);
     rows.push(("engine", format!("{engine} (by {by})").into()));
+    if let Some(trouble) = &report.engine_trouble {
+        rows.push(("", Cell::styled(format!("degraded: {}", faring::said(trouble)), YELLOW)));
+    }
     rows.push(("compactions", thousands(report.compactions as u64).into()));
     if report.branches > 1 {
         rows.push(("branches", thousands(report.branches as u64).into()));

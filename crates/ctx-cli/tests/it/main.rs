@@ -4,14 +4,18 @@ mod bad_input;
 mod citations;
 mod commands;
 mod compaction;
+mod engine_health;
 mod engine_host;
 mod engines;
 mod engines_check;
+mod engines_replay;
 mod eval;
 mod formats;
 mod hostile;
 mod interrupted;
 mod models;
+#[path = "../../../../tests/it/plugins.rs"]
+mod plugins;
 mod readme;
 mod recorded;
 mod recorded_compaction;

@@ -3,8 +3,9 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::plugins::{folder, has};
 use crate::support::{Ran, Room, text};
 
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/rpc_host.py");
@@ -29,31 +30,51 @@ fn rpc(room: &Room, input: &str) -> Ran {
     }
 }
 
-/// Lets the host in Python drive an engine.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn python_drives(engine: &str) {
-    if Command::new("python3").arg("--version").output().is_err() {
-        assert!(std::env::var_os("CI").is_none(), "a test in CI needs python3");
-        eprintln!("skipped: there is no python3");
-        return;
+/// Lets the host in Python drive an engine, which this configuration is for, and gives what the host
+/// saw of it; nothing without a Python.
+fn python_drives(engine: &str, config: &Value) -> Option<Value> {
+    if !has("python3") {
+        return None;
     }
     let room = Room::new();
+    room.write("home/ctx.json5", config.to_string());
     let home = room.path("home");
     let ran = Ran::of(
         Command::new("python3")
             .args([HOST, env!("CARGO_BIN_EXE_ctx"), engine, "16000"])
             .env("CTX_HOME", text(&home))
+            .env("CTX_ENGINE_PATH", folder())
             .env("NO_COLOR", "1"),
     );
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     let told: Value = serde_json::from_str(&ran.stdout).expect("the host says what it did");
     assert_eq!((&told["engine"], &told["exit"]), (&Value::from(engine), &Value::from(0)));
     assert!(told["requests"].as_u64() > Some(40) && told["reused"].as_u64() > Some(10), "{told}");
+    Some(told)
 }
 
 #[test]
 fn a_host_in_python_drives_legacy() {
-    python_drives("legacy");
+    python_drives("legacy", &json!({}));
+}
+
+#[test]
+fn a_host_in_python_drives_lossless_inside_of_ctx_and_apart() {
+    for (engine, trust, carrier) in [
+        ("lossless", "in-process", "dylib"),
+        ("lossless", "process", "process"),
+        ("lossless-process", "process", "process"),
+    ] {
+        // Whatever goes wrong with it is an error, which ends the host.
+        let engines = json!({ (engine): { "trust": trust, "onFailure": "strict" } });
+        let Some(told) = python_drives(engine, &json!({ "plugins": { "engines": engines } }))
+        else {
+            return;
+        };
+        assert_eq!(told["carrier"], carrier, "{told}");
+        let acted = told["acted"].as_array().expect("a list");
+        assert!(acted.iter().any(|who| who == engine), "{told}");
+    }
 }
 
 #[test]

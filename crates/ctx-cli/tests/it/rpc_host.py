@@ -130,7 +130,8 @@ def main(program, engine, window):
     assert status["messages"] == len(history), status
     ctx("close", **session)
     code = ctx.end()
-    told = {"engine": engine, "messages": len(history), "requests": requests, "reused": reused}
+    told = {"engine": engine, "carrier": opened["engine"]["carrier"]}
+    told.update(messages=len(history), requests=requests, reused=reused)
     told.update(acted=sorted(acted), before=before, after=request["tokens"], exit=code)
     print(json.dumps(told))
     return code

@@ -1,9 +1,11 @@
 //! The outermost object of what goes to an engine and comes from it. What is inside is passed on as
-//! it is, so that large messages are walked once here and once by who reads them.
+//! it is, so that large messages are walked by who reads them only.
 
-use std::borrow::Cow;
+use std::fmt::Display;
+use std::ops::Range;
 
-use ctx_engine_sdk::protocol::{self, Reply};
+use ctx_engine_sdk::protocol::{self, Head, Reply};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -13,18 +15,16 @@ use super::Fault;
 pub(super) fn call(id: u64, verb: &str, params: &[u8]) -> Vec<u8> {
     let verb = serde_json::Value::from(verb);
     let mut call = format!(r#"{{"id":{id},"verb":{verb},"params":"#).into_bytes();
-    call.reserve_exact(params.len() + 1);
+    // With room for the end of a line.
+    call.reserve_exact(params.len() + 2);
     call.extend_from_slice(params);
     call.push(b'}');
     call
 }
 
-/// What an engine says.
-pub(super) enum Said {
-    /// An answer to a call of this id.
-    Answer(u64),
-    /// A host call.
-    HostCall,
+/// The beginning of what an engine says: for whom it is.
+pub(super) fn head(bytes: &[u8]) -> Result<Head, Fault> {
+    Head::read(bytes).map_err(|error| not_json(&error, bytes))
 }
 
 #[derive(Deserialize)]
@@ -35,58 +35,34 @@ struct Outermost<'a> {
     ok: Option<&'a RawValue>,
     #[serde(default)]
     error: Option<protocol::Error>,
-    #[serde(borrow, default)]
-    host: Option<Cow<'a, str>>,
+    #[serde(default)]
+    host: Option<IgnoredAny>,
 }
 
-/// A message of an engine, read as far as the host needs to know where it goes.
-pub(super) struct Message<'a> {
-    outermost: Outermost<'a>,
-}
-
-impl<'a> Message<'a> {
-    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, Fault> {
-        let outermost = serde_json::from_slice(bytes)
-            .map_err(|error| Fault::garbage(format!("this is not its JSON: {error}"), bytes))?;
-        Ok(Self { outermost })
+/// Where in `bytes`, the answer to the call of `id`, the value of `ok` stands.
+pub(super) fn value(id: u64, bytes: &[u8]) -> Result<Range<usize>, Fault> {
+    let outermost: Outermost<'_> =
+        serde_json::from_slice(bytes).map_err(|error| not_json(&error, bytes))?;
+    if outermost.host.is_some() {
+        return Err(Fault::garbage("a host call is no answer", bytes));
     }
-
-    pub(super) fn is(&self) -> Said {
-        match self.outermost.host {
-            Some(_) => Said::HostCall,
-            None => Said::Answer(self.outermost.id),
-        }
+    if outermost.id != id {
+        let why = format!("call {id} was asked, and {} answered", outermost.id);
+        return Err(Fault::garbage(why, bytes));
     }
-
-    /// Where in `bytes`, of which this was read, the value of `ok` stands.
-    fn ok_within(self, bytes: &[u8]) -> Result<std::ops::Range<usize>, Fault> {
-        match (self.outermost.ok, self.outermost.error) {
-            (_, Some(error)) => Err(Fault::refused(error)),
-            (Some(ok), None) => {
-                let ok = ok.get();
-                let start = ok.as_ptr().addr().saturating_sub(bytes.as_ptr().addr());
-                Ok(start..start + ok.len())
-            }
-            (None, None) => Err(Fault::garbage("an answer has neither 'ok' nor 'error'", bytes)),
+    match (outermost.ok, outermost.error) {
+        (_, Some(error)) => Err(Fault::refused(error)),
+        (Some(ok), None) => {
+            let ok = ok.get();
+            let start = ok.as_ptr().addr().saturating_sub(bytes.as_ptr().addr());
+            Ok(start..start + ok.len())
         }
+        (None, None) => Err(Fault::garbage("an answer has neither 'ok' nor 'error'", bytes)),
     }
 }
 
-/// What `bytes`, the answer to the call of `id`, holds as `ok`.
-pub(super) fn answer(id: u64, mut bytes: Vec<u8>) -> Result<Vec<u8>, Fault> {
-    let message = Message::read(&bytes)?;
-    match message.is() {
-        Said::Answer(answered) if answered == id => {}
-        Said::Answer(answered) => {
-            let why = format!("call {id} was asked, and {answered} answered");
-            return Err(Fault::garbage(why, &bytes));
-        }
-        Said::HostCall => return Err(Fault::garbage("a host call is no answer", &bytes)),
-    }
-    let ok = message.ok_within(&bytes)?;
-    bytes.truncate(ok.end);
-    bytes.drain(..ok.start);
-    Ok(bytes)
+fn not_json(error: &dyn Display, bytes: &[u8]) -> Fault {
+    Fault::garbage(format!("this is not its JSON: {error}"), bytes)
 }
 
 /// The bytes of a reply to a host call.
@@ -104,9 +80,11 @@ pub(super) fn reply<T: Serialize>(id: u64, result: Result<T, protocol::Error>) -
 
 /// One line of it: blanks in the place of line ends, which JSON has between its parts only.
 pub(super) fn line(mut json: Vec<u8>) -> Vec<u8> {
-    for byte in &mut json {
-        if matches!(byte, b'\n' | b'\r') {
-            *byte = b' ';
+    if json.contains(&b'\n') || json.contains(&b'\r') {
+        for byte in &mut json {
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
         }
     }
     json.push(b'\n');
@@ -115,10 +93,12 @@ pub(super) fn line(mut json: Vec<u8>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Answered;
     use super::*;
 
     fn answered(bytes: &str) -> Result<String, String> {
-        answer(7, bytes.into())
+        Answered::to(7, bytes.into())
+            .and_then(Answered::into_json)
             .map(|ok| String::from_utf8(ok).expect("of a string"))
             .map_err(|fault| fault.to_string())
     }
@@ -139,6 +119,9 @@ mod tests {
             (r#"{"id":7,"host":"log","params":{}}"#, "a host call is no answer"),
             (r#"{"id":7,"ok":{},"error":{"message":"but"}}"#, "refused: but"),
             (r#"{"id":-7,"ok":{}}"#, "not its JSON"),
+            (r#"{"id":7,"ok":{"a":}}"#, "not its JSON"),
+            (r#"{"id":7,"ok":{},"id":8}"#, "not its JSON"),
+            (r#"{"id":7,"ok":{},"host":"log"}"#, "a host call is no answer"),
         ] {
             let fault = answered(bytes).unwrap_err();
             assert!(fault.contains(why), "{bytes}: {fault}");

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use ctx_engine_sdk::protocol::{Answer, Done, Error, ErrorKind, Incoming};
+use ctx_engine_sdk::protocol::{Answer, Done, Error, ErrorKind, Head};
 
 use super::{Canceller, Carrier, Dylib, Fault, Request, envelope};
 
@@ -41,7 +41,7 @@ pub fn host_library(path: &Path) -> io::Result<()> {
     let listener = Listener { calls, replies, canceller, working_on: working_on.clone() };
     let input_ended = ended.clone();
     thread::Builder::new().name("ctx-engine-input".into()).spawn(move || {
-        listener.listen(BufReader::new(io::stdin()));
+        listener.listen(BufReader::with_capacity(1 << 16, io::stdin()));
         let _ = input_ended.send(Ended::Input);
     })?;
     let mut served = Served { library, output, replies: replying, working_on };
@@ -82,19 +82,17 @@ impl Listener {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            let sent = match serde_json::from_slice::<Incoming>(&line) {
-                Ok(Incoming { cancel: Some(id), .. }) => {
+            let sent = match Head::read(&line) {
+                Ok(Head { cancel: Some(id), .. }) => {
                     if self.working_on.load(Ordering::SeqCst) == id {
                         self.canceller.cancel(id);
                     }
                     true
                 }
-                Ok(Incoming { verb: None, reply, error, .. })
-                    if reply.is_some() || error.is_some() =>
-                {
+                Ok(Head { verb: None, content: Some("reply" | "error"), .. }) => {
                     self.replies.send(line).is_ok()
                 }
-                Ok(Incoming { id, .. }) => self.calls.send((id, line)).is_ok(),
+                Ok(Head { id, .. }) => self.calls.send((id, line)).is_ok(),
                 // The engine says what is wrong with it.
                 Err(_) => self.calls.send((0, line)).is_ok(),
             };
@@ -122,7 +120,7 @@ impl Served {
                 Ok(()) => replies.recv().unwrap_or_else(|_| nobody_listens()),
                 Err(_) => nobody_listens(),
             };
-            let answered = self.library.answer(Request { id, json: &call }, &mut services);
+            let answered = self.library.answer(&Request { id, json: call }, &mut services);
             self.working_on.store(0, Ordering::SeqCst);
             match answered {
                 Ok(answer) => write(&mut self.output, answer)?,

@@ -10,6 +10,7 @@
 //! program (an abort, a segfault, `exit`) and memory that it spoils: a library is as trusted as the
 //! host itself. A library that is not trusted runs in a process of its own, by [`host_library`].
 
+mod answered;
 mod caller;
 mod dylib;
 mod envelope;
@@ -21,6 +22,7 @@ mod wait;
 
 use std::sync::Arc;
 
+pub use answered::Answered;
 pub use caller::Caller;
 pub use dylib::Dylib;
 pub use fault::Fault;
@@ -33,12 +35,12 @@ pub use services::Offer;
 pub const MAX_ANSWER_BYTES: usize = 32 << 20;
 
 /// A call on its way to an engine.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+#[derive(Clone, Debug)]
+pub struct Request {
     /// Its id, as in the bytes. Ids of one engine grow.
     pub id: u64,
     /// The [`Call`](ctx_engine_sdk::protocol::Call), as JSON.
-    pub json: &'a [u8],
+    pub json: Vec<u8>,
 }
 
 /// Answers a [`HostCall`](ctx_engine_sdk::protocol::HostCall) by a
@@ -48,16 +50,12 @@ pub type Answering<'a> = dyn FnMut(&[u8]) -> Vec<u8> + 'a;
 /// Carries calls to one engine. It blocks, and is used by one thread at a time.
 pub trait Carrier: Send {
     /// Carries a call, has what the engine asks for in between answered by `services`, and returns
-    /// the JSON of what the engine answered with as `ok`.
+    /// what the engine answered with.
     ///
     /// # Errors
     ///
     /// Whatever else the engine did. [`Carrier::is_usable`] then says whether it is still there.
-    fn call(
-        &mut self,
-        request: Request<'_>,
-        services: &mut Answering<'_>,
-    ) -> Result<Vec<u8>, Fault>;
+    fn call(&mut self, request: Request, services: &mut Answering<'_>) -> Result<Answered, Fault>;
 
     /// Whether the engine can be called again.
     fn is_usable(&self) -> bool;

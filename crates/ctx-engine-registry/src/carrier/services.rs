@@ -23,7 +23,7 @@ use super::wait::Cancelled;
 /// The longest answer of a model, in tokens, to an engine that does not say.
 const MAX_COMPLETION: u64 = 4_096;
 
-/// How long a model is waited for. A call has a deadline of its own, but an engine that is told can
+/// How long models are waited for, all that are asked for one answer together. A call has a deadline of its own, but an engine that is told can
 /// still do without the model.
 const MODEL_DEADLINE: Duration = Duration::from_secs(60);
 
@@ -52,7 +52,8 @@ impl Offer {
         Self { engine: engine.into(), models: None, counter: None, store: None }
     }
 
-    /// Also `llm.complete`, answered by the first of the models; not at all if there is none.
+    /// Also `llm.complete`, answered by the first of the models that can; not at all if there is
+    /// none.
     #[must_use]
     pub fn with_models(mut self, models: SummaryModels) -> Self {
         self.models = (!models.chain.is_empty()).then_some(models);
@@ -116,7 +117,6 @@ impl Offer {
 
     fn complete(&self, call: &Asked, cancelled: &Cancelled) -> Result<Completion> {
         let models = self.models.as_ref().ok_or_else(|| not_offered(service::COMPLETE))?;
-        let model = models.chain.first().ok_or_else(|| not_offered(service::COMPLETE))?;
         let asked: Complete = call.params()?;
         let max_tokens = asked.max_tokens.unwrap_or(MAX_COMPLETION);
         let request = SummaryRequest {
@@ -124,10 +124,32 @@ impl Offer {
             prompt: asked.prompt,
             max_tokens: Tokens::saturating_from(max_tokens),
         };
-        self.fits(&request, model.window(), model.answer_overhead())?;
-        let answer = within(models.timer.sleep(MODEL_DEADLINE), model.summarize(request));
-        let summary = wait(cancelled, answer)?;
-        Ok(Completion { text: summary.text, cut_off: summary.cut_off })
+        let mut first_error = None;
+        let begin = models.timer.elapsed();
+        for (at, model) in models.chain.iter().enumerate() {
+            let spent = models.timer.elapsed().saturating_sub(begin);
+            let left = MODEL_DEADLINE.saturating_sub(spent);
+            // Those that come after it get their share.
+            let limit = if at + 1 < models.chain.len() { left / 2 } else { left };
+            let asked = || {
+                self.fits(&request, model.window(), model.answer_overhead())?;
+                let late = (models.timer.sleep(limit), limit);
+                wait(cancelled, within(late, model.summarize(request.clone())))
+            };
+            match asked() {
+                Ok(summary) => {
+                    return Ok(Completion { text: summary.text, cut_off: summary.cut_off });
+                }
+                Err(error) if error.kind == ErrorKind::Cancelled => return Err(error),
+                Err(error) => {
+                    let (engine, model) = (&self.engine, model.name());
+                    tracing::debug!(target: "ctx::engine", engine, model, "{}", error.message);
+                    // Of the model that was wanted it is worth the most.
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+        Err(first_error.unwrap_or_else(|| not_offered(service::COMPLETE)))
     }
 
     /// No request to a model may be larger than its window, its answer included.
@@ -240,14 +262,14 @@ fn wait<T>(cancelled: &Cancelled, future: impl Future<Output = ctx_core::Result<
 
 /// What a model answers, unless the limit is over before.
 async fn within<T>(
-    limit: impl Future<Output = ()>,
+    (late, limit): (impl Future<Output = ()>, Duration),
     answer: impl Future<Output = ctx_core::Result<T>>,
 ) -> ctx_core::Result<T> {
-    let (mut limit, mut answer) = (pin!(limit), pin!(answer));
+    let (mut late, mut answer) = (pin!(late), pin!(answer));
     std::future::poll_fn(|context| match answer.as_mut().poll(context) {
         Poll::Ready(answer) => Poll::Ready(answer),
-        Poll::Pending => limit.as_mut().poll(context).map(|()| {
-            let seconds = MODEL_DEADLINE.as_secs();
+        Poll::Pending => late.as_mut().poll(context).map(|()| {
+            let seconds = limit.as_secs();
             let message = format!("the model did not answer within {seconds} s");
             Err(ctx_core::Error::new(ctx_core::ErrorKind::Timeout, message))
         }),

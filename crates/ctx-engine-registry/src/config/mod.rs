@@ -5,6 +5,7 @@ mod document;
 mod expected;
 mod plugins;
 mod sections;
+mod settings;
 mod strict;
 
 use std::fmt::Display;
@@ -21,6 +22,7 @@ pub use plugins::{CompactionBy, Deadlines, EngineConfig, OnFailure, Plugins, Slo
 pub use sections::{
     ContextTokens, ModelConfig, ModelCost, Models, ProfileKey, ProviderConfig, Running, SecretText,
 };
+pub use settings::EngineSettings;
 
 /// A typed part of the configuration.
 pub trait Section: Serialize + DeserializeOwned + JsonSchema {

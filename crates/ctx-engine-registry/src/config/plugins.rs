@@ -6,9 +6,8 @@ use std::time::Duration;
 use ctx_core::{Profile, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::{ConfigSection, Section, wrong_value};
+use super::{ConfigSection, EngineSettings, Section, wrong_value};
 use crate::name::{EngineName, NAME_RULE};
 
 /// `plugins`: which plugins fill the slots, and how each is treated.
@@ -66,9 +65,9 @@ pub struct EngineConfig {
     /// An engine that runs first, to which this one only adds: `legacy`. Default: as its manifest
     /// says, else none.
     pub base: Option<String>,
-    /// Given to the engine as it is. It is printed like any other key, so it is no place for
-    /// secrets; an engine needs none, as it asks the host for models.
-    pub config: Value,
+    /// Given to the engine as it is. Where the configuration is printed, texts whose keys look like
+    /// those of secrets are hidden; most engines need none, as they ask the host for models.
+    pub config: EngineSettings,
     /// How long each of its answers may take.
     pub deadlines_ms: Deadlines,
     /// How much memory its process may use, in MiB, where the system can limit it. Default: 1024.
@@ -83,7 +82,7 @@ impl Default for EngineConfig {
             on_failure: None,
             compaction: CompactionBy::default(),
             base: None,
-            config: Value::Null,
+            config: EngineSettings::default(),
             deadlines_ms: Deadlines::default(),
             memory_limit_mb: 1024,
         }

@@ -108,29 +108,27 @@ impl SecretText {
     pub fn expose(&self) -> &str {
         &self.0
     }
+}
 
-    fn printed(&self) -> &str {
-        if self.is_reference() { &self.0 } else { "(hidden)" }
-    }
+/// What may be printed of a secret: where it comes from, if it says no more than that.
+pub(super) fn printed(secret: &str) -> &str {
+    if is_reference(secret.trim()) { secret } else { "(hidden)" }
+}
 
-    /// What looks like a variable and names none may be a key with a dollar in front.
-    fn is_reference(&self) -> bool {
-        let text = self.0.trim();
-        let braced = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-        let name = text.strip_prefix("env:").or(braced).or_else(|| text.strip_prefix('$'));
-        let in_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        match name {
-            Some(name) => {
-                name.starts_with(|c: char| !c.is_ascii_digit()) && name.chars().all(in_name)
-            }
-            None => text.starts_with("file:"),
-        }
+/// What looks like a variable and names none may be a key with a dollar in front.
+fn is_reference(text: &str) -> bool {
+    let braced = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    let name = text.strip_prefix("env:").or(braced).or_else(|| text.strip_prefix('$'));
+    let in_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    match name {
+        Some(name) => name.starts_with(|c: char| !c.is_ascii_digit()) && name.chars().all(in_name),
+        None => text.starts_with("file:"),
     }
 }
 
 impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.printed(), f)
+        fmt::Debug::fmt(printed(&self.0), f)
     }
 }
 
@@ -139,7 +137,7 @@ impl Serialize for SecretText {
         &self,
         serializer: S,
     ) -> std::result::Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.printed())
+        serializer.serialize_str(printed(&self.0))
     }
 }
 

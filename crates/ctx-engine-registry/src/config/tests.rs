@@ -154,7 +154,7 @@ fn how_an_engine_is_treated_has_defaults_and_limits() {
     let plugins: Plugins = config.unwrap().section().unwrap();
     let (a, other) = (plugins.engine("a"), plugins.engine("not-named"));
     assert_eq!((a.trust, a.compaction), (Trust::InProcess, CompactionBy::Host));
-    assert_eq!(a.config["any"][1], serde_json::json!({ "thing": null }));
+    assert_eq!(a.config.expose()["any"][1], serde_json::json!({ "thing": null }));
     assert_eq!(a.deadlines_ms.of("assemble").as_millis(), 50);
     assert_eq!(a.deadlines_ms.of("compact").as_millis(), 300_000);
     assert_eq!(a.deadlines_ms.of("commit_turn").as_millis(), 5_000);

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use ctx_core::{ContextEngine, Counter, Error, ErrorKind, Result};
 
 use super::{Channel, Open, Supervised, Terms};
-use crate::carrier::{Caller, Carrier, Dylib, Fault, Offer, Process, Program};
+use crate::carrier::{Answered, Caller, Carrier, Dylib, Fault, Offer, Process, Program};
 use crate::find::{CarriedBy, EngineFile, Found};
 use crate::{BuildContext, DEFAULT_ENGINE, Plugins, Registry};
 
@@ -37,6 +37,7 @@ impl Registry {
         let terms = Terms {
             id: id.to_owned(),
             version: found.manifest.version.clone(),
+            sha256: found.manifest.file().ok().map(|file| file.sha256.clone()),
             on_failure: plugins.on_failure(id),
             compaction: config.compaction,
             config: config.config.clone(),
@@ -158,7 +159,7 @@ impl Channel for Called {
         verb: &str,
         params: Vec<u8>,
         deadline: Duration,
-    ) -> std::result::Result<Vec<u8>, Fault> {
+    ) -> std::result::Result<Answered, Fault> {
         let offer = self.offer.lock().unwrap_or_else(PoisonError::into_inner).1.clone();
         self.caller.call(verb, &params, deadline, offer).await
     }

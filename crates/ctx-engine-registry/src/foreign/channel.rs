@@ -5,18 +5,22 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ctx_core::Counter;
 
-use crate::carrier::Fault;
+use crate::carrier::{Answered, Fault};
 
 /// Carries calls to one engine that is up.
 #[async_trait]
 pub trait Channel: Send + Sync {
-    /// Calls a verb with parameters that are JSON, and returns the JSON of what was answered.
+    /// Calls a verb with parameters that are JSON, and returns what was answered.
     ///
     /// # Errors
     ///
     /// Why there is no answer.
-    async fn call(&self, verb: &str, params: Vec<u8>, deadline: Duration)
-    -> Result<Vec<u8>, Fault>;
+    async fn call(
+        &self,
+        verb: &str,
+        params: Vec<u8>,
+        deadline: Duration,
+    ) -> Result<Answered, Fault>;
 
     /// Whether the engine is gone for good.
     fn is_lost(&self) -> bool;

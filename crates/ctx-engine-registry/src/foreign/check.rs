@@ -127,7 +127,10 @@ fn check_budget(
     let addition = checked.system_prompt_addition.as_deref();
     let addition = addition.map_or(Tokens::ZERO, |text| view.system_tokens(text));
     let budget = view.ledger().budget() - addition;
-    let refused = Rejection::OverBudget { tokens: checked.tokens, budget };
+    let estimated = checked.remarks.first().map(|remark| match remark {
+        Remark::EstimateOff { estimated, .. } => *estimated,
+    });
+    let refused = Rejection::OverBudget { tokens: checked.tokens, budget, estimated };
     if addition > Tokens::ZERO && budget < MIN_MESSAGE_TOKENS {
         return Err(refused);
     }
@@ -239,10 +242,8 @@ impl Edits {
                     next = at + 1;
                     named.insert(at);
                     if let Some(message) = message {
-                        let node = view.node(at);
-                        let form = form::form(node, id, message.get())?;
                         // Who sends everything back has changed only what differs.
-                        if !node.message().is_ok_and(|own| form::same(&own, &form)) {
+                        if let Some(form) = form::change(view.node(at), id, message.get())? {
                             edits.forms.insert(at, form);
                         }
                     }

@@ -32,9 +32,9 @@ impl Foreign {
         let ask = |update| protocol::Compact { update, ..params(request) };
         let (answer, told) = self.ask_of(&request.session_id, view, verb::COMPACT, ask).await?;
         let outcome =
-            decode(&answer).and_then(|result| outcome(result, view, &told, &self.info().id));
-        self.remember(&request.session_id, told);
-        Ok(outcome?)
+            decode(&answer).and_then(|result| Ok(outcome(result, view, &told, &self.info().id)?));
+        self.remember(&request.session_id, told, &outcome);
+        outcome
     }
 }
 

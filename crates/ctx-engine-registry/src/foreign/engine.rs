@@ -7,13 +7,17 @@ use ctx_engine_sdk::protocol::{
     self, Budget, CommitTurn, Committed, Done, Hello, Info, Ingest, Ingested, OfSession, PROTOCOL,
     Row, Turn, Update, verb,
 };
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::rejection::tidy;
 use super::sessions::Sessions;
 use super::{Channel, Checked, Ground, Rejection, Told, Trouble, check, form};
 use crate::Deadlines;
+use crate::carrier::Answered;
+
+/// What a small request takes as JSON, in bytes.
+const ROOM: usize = 512;
 
 /// An engine that is up and has said hello.
 pub struct Foreign {
@@ -42,7 +46,7 @@ impl Foreign {
         hello: &Hello,
         deadlines: Deadlines,
     ) -> Result<Self, Trouble> {
-        let params = encode(hello)?;
+        let params = encode(hello, ROOM)?;
         let answer = channel.call(verb::HELLO, params, deadlines.of(verb::HELLO)).await?;
         let info: Info = decode(&answer)?;
         let major = |version: &str| version.split('.').next().map(str::to_owned);
@@ -94,10 +98,10 @@ impl Foreign {
             prompt: None,
         };
         let (answer, told) = self.ask_of(session_id, view, verb::ASSEMBLE, ask).await?;
-        let checked = decode(&answer)
-            .and_then(|answer| check(answer, Ground { view, told: &told, adds_only }));
-        self.sessions.of(session_id).told = Some(told);
-        Ok(checked?)
+        let ground = Ground { view, told: &told, adds_only };
+        let checked = decode(&answer).and_then(|answer| Ok(check(answer, ground)?));
+        self.remember(session_id, told, &checked);
+        checked
     }
 
     /// Calls a verb that comes with an update of a session. An engine that is out of step is told
@@ -108,7 +112,7 @@ impl Foreign {
         view: &ContextView,
         verb: &str,
         ask: impl Fn(Update) -> P,
-    ) -> Result<(Vec<u8>, Told), Trouble> {
+    ) -> Result<(Answered, Told), Trouble> {
         let contract = self.info.contract.clone();
         let session = self.sessions.of(session_id);
         session.counter = *view.ledger().counter();
@@ -120,20 +124,34 @@ impl Foreign {
             Some(told) => told.update(view, session.telling(&contract)),
             None => Told::all(view, session.telling(&contract)),
         };
-        match self.call(verb, &ask(update)).await {
+        // The update itself is not needed while the engine works.
+        let encoded = |update: Update| {
+            let room = room(&update);
+            encode(&ask(update), room)
+        };
+        match self.send(verb, encoded(update)?).await {
             Err(trouble) if trouble.is_out_of_step() && is_news => {
                 let session = self.sessions.of(session_id);
                 // It may have lost what it was given as well.
                 session.ingested.clear();
                 let (told, update) = Told::all(view, session.telling(&contract));
-                Ok((self.call(verb, &ask(update)).await?, told))
+                Ok((self.send(verb, encoded(update)?).await?, told))
             }
             answer => Ok((answer?, told)),
         }
     }
 
-    pub(super) fn remember(&mut self, session_id: &str, told: Told) {
-        self.sessions.of(session_id).told = Some(told);
+    /// Notes what an engine was told that has answered. One whose bytes are no answer may have taken
+    /// in nothing.
+    pub(super) fn remember<T>(
+        &mut self,
+        session_id: &str,
+        told: Told,
+        answered: &Result<T, Trouble>,
+    ) {
+        if !matches!(answered, Err(Trouble::Fault(_))) {
+            self.sessions.of(session_id).told = Some(told);
+        }
     }
 
     /// Gives it a new message, if it remembers any.
@@ -176,7 +194,7 @@ impl Foreign {
         if !self.offers(verb::BOOTSTRAP) {
             return Ok(protocol::Bootstrapped::default());
         }
-        Ok(decode(&self.call(verb::BOOTSTRAP, &request).await?)?)
+        decode(&self.call(verb::BOOTSTRAP, &request).await?)
     }
 
     /// Tells it that a turn's messages are stored for good.
@@ -224,8 +242,12 @@ impl Foreign {
         self.info.contract.verbs.iter().any(|offered| offered == verb)
     }
 
-    async fn call(&self, verb: &str, params: &impl Serialize) -> Result<Vec<u8>, Trouble> {
-        Ok(self.channel.call(verb, encode(params)?, self.deadlines.of(verb)).await?)
+    async fn call(&self, verb: &str, params: &impl Serialize) -> Result<Answered, Trouble> {
+        self.send(verb, encode(params, ROOM)?).await
+    }
+
+    async fn send(&self, verb: &str, params: Vec<u8>) -> Result<Answered, Trouble> {
+        Ok(self.channel.call(verb, params, self.deadlines.of(verb)).await?)
     }
 }
 
@@ -245,12 +267,22 @@ pub(super) fn turn_of(turn: &TurnContext) -> Turn {
     Turn { now: turn.now.0, last_request: turn.last_request.map(|at| at.0) }
 }
 
-pub(super) fn decode<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Rejection> {
-    Ok(serde_json::from_slice(answer)?)
+pub(super) fn decode<'a, T: Deserialize<'a>>(answer: &'a Answered) -> Result<T, Trouble> {
+    Ok(answer.read()?.map_err(Rejection::from)?)
 }
 
-fn encode(params: &impl Serialize) -> Result<Vec<u8>, Rejection> {
-    Ok(serde_json::to_vec(params)?)
+/// `room` is about how many bytes it will take, so that megabytes are not moved as they grow.
+fn encode(params: &impl Serialize, room: usize) -> Result<Vec<u8>, Rejection> {
+    let mut json = Vec::with_capacity(room);
+    serde_json::to_writer(&mut json, params)?;
+    Ok(json)
+}
+
+/// About what an update takes as JSON.
+fn room(update: &Update) -> usize {
+    let rows = update.changed.iter().chain(&update.added);
+    let row = |row: &Row| 160 + row.id.len() + row.message.as_ref().map_or(0, |m| m.get().len());
+    ROOM + rows.map(row).sum::<usize>()
 }
 
 #[cfg(test)]

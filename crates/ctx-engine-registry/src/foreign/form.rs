@@ -1,7 +1,7 @@
 //! Messages between the two crates: as JSON to an engine, and back as a form of a row.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::io;
 
 use ctx_core::{Block, CallId, Facts, Message, Meta, Node, Role};
 use ctx_engine_sdk::protocol;
@@ -24,8 +24,27 @@ struct Answered {
 
 /// A message as an engine is sent it: without what the transcript says about it.
 pub(super) fn json(message: &Message) -> Option<Box<RawValue>> {
-    let told = Told { role: &message.role, blocks: &message.blocks };
-    serde_json::value::to_raw_value(&told).ok()
+    serde_json::value::to_raw_value(&told(message)).ok()
+}
+
+fn told(message: &Message) -> Told<'_> {
+    Told { role: &message.role, blocks: &message.blocks }
+}
+
+/// Whether `json` is byte for byte what [`json`] makes of a message. Nothing is made or parsed.
+fn is_json_of(message: &Message, json: &str) -> bool {
+    struct Rest<'a>(&'a [u8]);
+    impl io::Write for Rest<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.strip_prefix(bytes).ok_or(io::ErrorKind::InvalidData)?;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut rest = Rest(json.as_bytes());
+    serde_json::to_writer(&mut rest, &told(message)).is_ok() && rest.0.is_empty()
 }
 
 /// A message that an engine wrote.
@@ -139,7 +158,55 @@ pub(super) fn addable(id: &str, message: Message) -> Result<Message, Rejection> 
     Ok(message)
 }
 
-/// Whether two messages say the same.
-pub(super) fn same(one: &Arc<Message>, other: &Message) -> bool {
-    one.role == other.role && one.blocks == other.blocks
+/// The form that a whole message gives a row, if that is not the one it has.
+pub(super) fn change(node: &Node, id: &str, json: &str) -> Result<Option<Message>, Rejection> {
+    let own = node.message().ok();
+    // Most who send everything back send back the bytes they were sent.
+    if own.as_ref().is_some_and(|own| is_json_of(own, json)) {
+        return Ok(None);
+    }
+    let form = form(node, id, json)?;
+    let is_same = |own: &Message| own.role == form.role && own.blocks == form.blocks;
+    Ok((!own.is_some_and(|own| is_same(&own))).then_some(form))
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_core::{ContextView, Counter, Entry, TokenLedger, Tokens};
+
+    use super::*;
+
+    fn changed(json: &str) -> Option<Message> {
+        let ledger = TokenLedger::new(Counter::default(), Tokens(100_000), Tokens(1_000));
+        let mut view = ContextView::new(ledger);
+        let message = Message::text(Role::User, "a \"b\"\n中");
+        view.append(std::sync::Arc::new(Entry::held("e", message))).unwrap();
+        change(view.node(0), "e", json).unwrap()
+    }
+
+    #[test]
+    fn a_message_that_says_the_same_is_no_change_however_it_is_written() {
+        for json in [
+            r#"{"role":"user","blocks":[{"type":"text","text":"a \"b\"\n中"}]}"#,
+            r#"{ "blocks": [{"text": "a \"b\"\n\u4e2d", "type": "text"}], "role": "user" }"#,
+        ] {
+            assert_eq!(changed(json), None, "{json}");
+        }
+        let same = json(&Message::text(Role::User, "a \"b\"\n中")).unwrap();
+        assert!(is_json_of(&Message::text(Role::User, "a \"b\"\n中"), same.get()));
+    }
+
+    #[test]
+    fn a_message_that_only_begins_as_the_row_does_is_a_change() {
+        for text in [r#"a \"b\"\n"#, r#"a \"b\"\n中 and more"#, "another"] {
+            let json = format!(r#"{{"role":"user","blocks":[{{"type":"text","text":"{text}"}}]}}"#);
+            let form = changed(&json).expect("another text");
+            assert_eq!(form.role, Role::User, "{json}");
+        }
+        let own = Message::text(Role::User, "a");
+        let longer = format!("{} ", json(&own).unwrap().get());
+        assert!(
+            !is_json_of(&own, &longer) && !is_json_of(&own, longer.trim_end_matches(['}', ' ']))
+        );
+    }
 }

@@ -110,7 +110,7 @@ impl Live {
             protocol: PROTOCOL.into(),
             host: HostInfo { name: "ctx".into(), version: env!("CARGO_PKG_VERSION").into() },
             features: open.features(),
-            config: terms.config.clone(),
+            config: terms.config.expose().clone(),
         };
         let channel = open.open()?;
         let foreign = Foreign::start(&terms.id, channel, &hello, terms.deadlines).await?;

@@ -1,11 +1,14 @@
 //! How an engine has fared, and what follows from it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ctx_core::{EngineFailure, EngineHealth, EngineNote, EngineState, LeaseState, Timestamp};
 
-use super::{Remark, Trouble};
+use ctx_engine_sdk::protocol::verb;
+
+use super::{Remark, Terms, Trouble};
 
 /// So many strikes, and another engine serves.
 const STRIKES: u32 = 3;
@@ -28,6 +31,8 @@ pub(super) struct Asked<'a> {
 pub(super) struct Carried {
     pub(super) is_lost: bool,
     pub(super) can_reopen: bool,
+    /// Whether this failure cost the lease on the session's compaction.
+    pub(super) lost_lease: bool,
     /// By the supervisor's clock.
     pub(super) now: Duration,
 }
@@ -36,6 +41,7 @@ pub(super) struct Carried {
 #[derive(Debug)]
 pub(super) struct Record {
     id: String,
+    sha256: Option<String>,
     carrier: &'static str,
     pub(super) version: String,
     state: EngineState,
@@ -43,24 +49,41 @@ pub(super) struct Record {
     restarts: u32,
     pub(super) lease: LeaseState,
     last_error: Option<EngineFailure>,
+    /// Requests and compactions that it made.
+    answered: u64,
+    failures: u64,
+    /// The verbs that failed when they were last called.
+    failing: BTreeSet<String>,
     /// When it may be started again.
     pause_until: Option<Duration>,
     was_started: bool,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
     has_remarked: bool,
 }
 
+/// What a person is to be told.
+#[derive(Debug)]
+struct Warning {
+    text: String,
+    /// Whether it only tells of the lease: an engine that is given up compacts nothing either.
+    is_of_lease: bool,
+}
+
 impl Record {
-    pub(super) fn new(id: &str, carrier: &'static str, version: &str) -> Self {
+    pub(super) fn new(terms: &Terms, carrier: &'static str) -> Self {
         Self {
-            id: id.to_owned(),
+            id: terms.id.clone(),
+            sha256: terms.sha256.clone(),
             carrier,
-            version: version.to_owned(),
+            version: terms.version.clone(),
             state: EngineState::Ok,
             strikes: 0,
             restarts: 0,
             lease: LeaseState::default(),
             last_error: None,
+            answered: 0,
+            failures: 0,
+            failing: BTreeSet::new(),
             pause_until: None,
             was_started: false,
             warnings: Vec::new(),
@@ -89,11 +112,22 @@ impl Record {
         self.state = EngineState::Ok;
         self.strikes = 0;
         self.pause_until = None;
+        self.did(verb::HELLO);
+    }
+
+    /// Notes that it did what it was asked.
+    pub(super) fn did(&mut self, verb: &str) {
+        self.failing.remove(verb);
+        self.answered += u64::from(matches!(verb, verb::ASSEMBLE | verb::COMPACT));
     }
 
     /// Notes a failure, and says whether the engine serves no longer.
     pub(super) fn failed(&mut self, trouble: &Trouble, asked: Asked<'_>, carried: Carried) -> bool {
-        self.strikes += u32::from(trouble.is_a_strike());
+        if trouble.is_a_strike() {
+            self.strikes += 1;
+            self.failures += 1;
+            self.failing.insert(asked.verb.to_owned());
+        }
         let hint = trouble.hint();
         self.last_error = Some(EngineFailure {
             verb: asked.verb.to_owned(),
@@ -103,6 +137,7 @@ impl Record {
         });
         let is_down = carried.is_lost || self.strikes >= STRIKES || trouble.is_for_good();
         if !is_down {
+            self.failed_once(trouble, carried.lost_lease);
             return false;
         }
         let comes_back =
@@ -112,6 +147,11 @@ impl Record {
         self.pause_until = comes_back.then(|| carried.now + pause);
         if self.state != state {
             self.state = state;
+            // Both are one story, told in one warning.
+            let told = self.warnings.len();
+            self.warnings.retain(|warning| !warning.is_of_lease);
+            let lost_lease = carried.lost_lease || self.warnings.len() < told;
+            let lease = if lost_lease { "; it compacts this session no longer" } else { "" };
             let until = match (comes_back, carried.can_reopen) {
                 (true, _) => format!("for {pause:?}; then it is started again"),
                 (false, true) => "from now on".to_owned(),
@@ -119,7 +159,7 @@ impl Record {
             };
             self.warn(format!(
                 "the context engine '{}' failed: {trouble} (in '{}'); the default engine serves \
-                 {until}{}",
+                 {until}{lease}{}",
                 self.id,
                 asked.verb,
                 // It is said in one line.
@@ -129,13 +169,21 @@ impl Record {
         true
     }
 
-    /// Notes that it lost the lease on a session's compaction.
-    pub(super) fn lost_lease(&mut self, trouble: &Trouble) {
-        self.warn(format!(
-            "the context engine '{}' compacts this session no longer: {trouble}; the default \
-             engine does",
-            self.id,
-        ));
+    /// What is worth a warning of a failure after which it goes on.
+    fn failed_once(&mut self, trouble: &Trouble, lost_lease: bool) {
+        if lost_lease {
+            self.warn(format!(
+                "the context engine '{}' compacts this session no longer: {trouble}; the default \
+                 engine does",
+                self.id,
+            ));
+            self.warnings.last_mut().into_iter().for_each(|warning| warning.is_of_lease = true);
+        } else if trouble.is_misjudged() && !std::mem::replace(&mut self.has_remarked, true) {
+            self.warn(format!(
+                "the context engine '{}': {trouble}; the default engine serves such turns",
+                self.id,
+            ));
+        }
     }
 
     /// Notes what is odd in an answer that is carried out all the same. It is told once.
@@ -145,13 +193,13 @@ impl Record {
         }
     }
 
-    fn warn(&mut self, warning: String) {
-        tracing::warn!(engine = %self.id, "{warning}");
-        self.warnings.push(warning);
+    fn warn(&mut self, text: String) {
+        tracing::warn!(engine = %self.id, "{text}");
+        self.warnings.push(Warning { text, is_of_lease: false });
     }
 
     pub(super) fn take_warnings(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.warnings)
+        self.warnings.drain(..).map(|warning| warning.text).collect()
     }
 
     pub(super) fn why_away(&self) -> String {
@@ -166,9 +214,15 @@ impl Record {
         EngineNote { id: self.id.clone(), state: self.state, reason }
     }
 
-    pub(super) fn health(&self) -> EngineHealth {
+    /// How it fares; `stand_in` serves where it does not.
+    pub(super) fn health(&self, stand_in: Option<Cow<'static, str>>) -> EngineHealth {
         EngineHealth {
             id: self.id.clone(),
+            sha256: self.sha256.clone(),
+            stand_in,
+            answered: self.answered,
+            failures: self.failures,
+            failing: !self.failing.is_empty(),
             carrier: Cow::Borrowed(self.carrier),
             version: self.version.clone(),
             state: self.state,

@@ -62,6 +62,8 @@ pub enum Rejection {
         tokens: Tokens,
         /// What they may.
         budget: Tokens,
+        /// What the engine takes them for, where it is far off.
+        estimated: Option<u64>,
     },
     /// A compaction without a summary.
     EmptySummary,
@@ -182,8 +184,12 @@ impl std::fmt::Display for Rejection {
                 write!(f, "the answer adds a message '{id}' that cannot be added: {why}")
             }
             Self::OutOfOrder { id } => write!(f, "the answer names '{id}' out of order"),
-            Self::OverBudget { tokens, budget } => {
-                write!(f, "the answer leaves {tokens} tokens where {budget} fit")
+            Self::OverBudget { tokens, budget, estimated } => {
+                write!(f, "the answer leaves {tokens} tokens where {budget} fit")?;
+                match estimated {
+                    Some(n) => write!(f, ", and its estimate is off: it takes them for {n}"),
+                    None => Ok(()),
+                }
             }
             Self::EmptySummary => f.write_str("the compaction has no summary"),
             Self::NotSmaller { before, after } => {

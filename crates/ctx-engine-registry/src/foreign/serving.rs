@@ -61,7 +61,11 @@ impl ContextEngine for Supervised {
         } else if live.leases.is_granted(&request.session_id) {
             // Where something must be done, doing nothing leaves it to the fallback.
             let must = request.force || request.trigger == CompactionTrigger::Overflow;
-            match live.compact(&request).await {
+            let outcome = live.compact(&request).await;
+            if outcome.is_ok() {
+                self.record().did(verb::COMPACT);
+            }
+            match outcome {
                 Ok(Outcome::Compacted(compacted)) => {
                     let result = Some(compacted);
                     return Ok(CompactResult { ok: true, compacted: true, reason: None, result });
@@ -88,7 +92,10 @@ impl ContextEngine for Supervised {
         let done = match self.bring_up(&mut live).await {
             Err(away) => Err(away),
             Ok(()) => match live.bootstrap(&session_id).await {
-                Ok(done) => Ok(done),
+                Ok(done) => {
+                    self.record().did(verb::BOOTSTRAP);
+                    Ok(done)
+                }
                 Err(trouble) => {
                     Err(self.failed(&mut live, Some(&session_id), verb::BOOTSTRAP, trouble))
                 }
@@ -135,7 +142,7 @@ impl ContextEngine for Supervised {
     }
 
     fn health(&self) -> Option<EngineHealth> {
-        Some(self.record().health())
+        Some(self.record().health(self.stand_in()))
     }
 
     fn take_warnings(&self) -> Vec<String> {

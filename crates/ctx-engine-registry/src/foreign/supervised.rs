@@ -1,5 +1,6 @@
 //! The engine that hosts see: a foreign one, and who serves when it does not.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use ctx_engine_sdk::protocol::verb;
 use super::live::{Live, Work};
 use super::record::{Asked, Carried, Record};
 use super::{Open, Trouble, apply};
-use crate::{CompactionBy, Deadlines, OnFailure};
+use crate::{CompactionBy, Deadlines, EngineSettings, OnFailure};
 
 /// How an engine is treated: what the configuration and its manifest say.
 #[derive(Clone, Debug, Default)]
@@ -19,12 +20,14 @@ pub struct Terms {
     pub id: String,
     /// Its version, as its manifest says.
     pub version: String,
+    /// The hash of its file, as its manifest says.
+    pub sha256: Option<String>,
     /// What becomes of a turn in which it fails.
     pub on_failure: OnFailure,
     /// The user's word on the lease.
     pub compaction: CompactionBy,
     /// Given to it as it is.
-    pub config: serde_json::Value,
+    pub config: EngineSettings,
     /// How long its answers may take.
     pub deadlines: Deadlines,
 }
@@ -60,7 +63,7 @@ pub struct Supervised {
 impl fmt::Debug for Supervised {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Supervised")
-            .field("health", &self.record().health())
+            .field("health", &self.record().health(self.stand_in()))
             .finish_non_exhaustive()
     }
 }
@@ -70,7 +73,7 @@ impl Supervised {
     #[must_use]
     pub fn new(terms: Terms, open: Box<dyn Open>, fallback: Arc<dyn ContextEngine>) -> Self {
         let started = Instant::now();
-        let record = Record::new(&terms.id, open.carrier(), &terms.version);
+        let record = Record::new(&terms, open.carrier());
         let claimed = EngineInfo {
             id: terms.id.clone().into(),
             name: terms.id.clone().into(),
@@ -122,6 +125,12 @@ impl Supervised {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Who serves where it does not: nobody where failures are errors.
+    pub(super) fn stand_in(&self) -> Option<Cow<'static, str>> {
+        let stand_in = self.base.as_ref().unwrap_or(&self.fallback);
+        (!self.is_strict()).then(|| stand_in.info().id.clone())
+    }
+
     fn is_strict(&self) -> bool {
         self.terms.on_failure == OnFailure::Strict
     }
@@ -157,19 +166,17 @@ impl Supervised {
         trouble: Trouble,
     ) -> Away {
         let asked = Asked { verb, at: live.now };
-        let carried = Carried {
-            is_lost: live.is_lost(),
-            can_reopen: self.open.can_reopen(),
-            now: (self.clock)(),
-        };
         let lost_lease = session_id
             .filter(|_| trouble.is_a_strike())
             .is_some_and(|id| live.leases.failed(id, trouble.is_grave()));
+        let carried = Carried {
+            is_lost: live.is_lost(),
+            can_reopen: self.open.can_reopen(),
+            lost_lease,
+            now: (self.clock)(),
+        };
         let mut record = self.record();
         let is_down = record.failed(&trouble, asked, carried);
-        if lost_lease && !is_down {
-            record.lost_lease(&trouble);
-        }
         record.lease = live.leases.state();
         drop(record);
         if is_down {
@@ -214,9 +221,10 @@ impl Supervised {
                 return Err(self.failed(&mut live, Some(session_id), verb::ASSEMBLE, trouble));
             }
         };
-        for remark in &checked.remarks {
-            self.record().remark(remark);
-        }
+        let mut record = self.record();
+        record.did(verb::ASSEMBLE);
+        checked.remarks.iter().for_each(|remark| record.remark(remark));
+        drop(record);
         apply(checked, view, &self.terms.id).map_err(|error| {
             let why = error.to_string();
             Away { why, error: Some(error) }
@@ -244,7 +252,10 @@ impl Supervised {
         }
         let verb = work.verb();
         match live.work(session_id, work).await {
-            Ok(done) => Ok(done),
+            Ok(done) => {
+                self.record().did(verb);
+                Ok(done)
+            }
             Err(trouble) => {
                 let away = self.failed(&mut live, session_id, verb, trouble);
                 self.strict_error(away).map(|_| false)

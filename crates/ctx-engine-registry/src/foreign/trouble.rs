@@ -84,6 +84,11 @@ impl Trouble {
         }
     }
 
+    /// Whether the engine takes its answer for something else than it is.
+    pub(super) fn is_misjudged(&self) -> bool {
+        matches!(self, Self::Rejected(Rejection::OverBudget { estimated: Some(_), .. }))
+    }
+
     /// Whether the engine asks to be told everything again.
     pub(super) fn is_out_of_step(&self) -> bool {
         matches!(

@@ -2,7 +2,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use ctx_engine_registry::carrier::{Answering, Canceller, Request};
+use ctx_engine_registry::carrier::{Answered, Answering, Canceller, Request};
 
 use super::*;
 
@@ -32,13 +32,13 @@ impl Canceller for Told {
 }
 
 impl Carrier for Scripted {
-    fn call(&mut self, request: Request<'_>, _: &mut Answering<'_>) -> Result<Vec<u8>, Fault> {
+    fn call(&mut self, request: Request, _: &mut Answering<'_>) -> Result<Answered, Fault> {
         assert_eq!(self.at_work.fetch_add(1, Ordering::SeqCst), 0, "one call at a time");
         let _ = self.started.send(request.id);
         let word = self.words.lock().unwrap().recv();
         self.at_work.fetch_sub(1, Ordering::SeqCst);
         assert!(!matches!(word, Ok(Word::Panic)), "as told");
-        Ok(request.json.to_vec())
+        Ok(request.json.into())
     }
 
     fn is_usable(&self) -> bool {

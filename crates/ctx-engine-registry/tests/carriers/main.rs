@@ -54,7 +54,7 @@ impl Engine {
         let params = params.to_string();
         let services = self.services.clone();
         let answer = self.caller.call(verb, params.as_bytes(), deadline, services).await?;
-        Ok(serde_json::from_slice(&answer).expect("the answer is JSON"))
+        Ok(serde_json::from_slice(&answer.into_json()?).expect("the answer is JSON"))
     }
 
     fn call(&self, verb: &str) -> Result<Value, Fault> {
@@ -92,6 +92,7 @@ fn python() -> Option<Program> {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/carriers/fixtures");
         return Some(Program::new("python3").with_args([fixtures.join("told.py")]));
     }
+    assert!(std::env::var_os("CI").is_none(), "a test in CI needs python3");
     eprintln!("skipped: there is no python3");
     None
 }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use ctx_core::{
     Error, ErrorKind, Store, Summarizer, Summary, SummaryModels, SummaryRequest, Timer, Tokens,
 };
-use ctx_engine_registry::carrier::{Answering, Canceller, Request};
+use ctx_engine_registry::carrier::{Answered, Answering, Canceller, Request};
 
 use super::*;
 
@@ -12,13 +12,9 @@ use super::*;
 struct Asks;
 
 impl Carrier for Asks {
-    fn call(
-        &mut self,
-        request: Request<'_>,
-        services: &mut Answering<'_>,
-    ) -> Result<Vec<u8>, Fault> {
-        let call: Value = serde_json::from_slice(request.json).unwrap();
-        Ok(services(call["params"].to_string().as_bytes()))
+    fn call(&mut self, request: Request, services: &mut Answering<'_>) -> Result<Answered, Fault> {
+        let call: Value = serde_json::from_slice(&request.json).unwrap();
+        Ok(services(call["params"].to_string().as_bytes()).into())
     }
 
     fn is_usable(&self) -> bool {
@@ -196,6 +192,37 @@ fn a_model_that_fails_is_an_error_of_the_service_and_not_of_the_engine() {
     let large = json!({"prompt": "x".repeat(4_000), "maxTokens": 9});
     let refused = ask(&with_model(Model::Hangs), "llm.complete", large);
     assert_eq!(refused["error"]["kind"], "badRequest");
+}
+
+#[test]
+fn a_fallback_answers_where_the_first_model_cannot() {
+    struct Answers;
+    #[async_trait::async_trait]
+    impl Summarizer for Answers {
+        fn name(&self) -> &'static str {
+            "fallback"
+        }
+        fn window(&self) -> Tokens {
+            Tokens(10_000)
+        }
+        async fn summarize(&self, _: SummaryRequest) -> Result<Summary> {
+            Ok(Summary { text: "by the fallback".into(), ..Summary::default() })
+        }
+    }
+    let asked = |chain: Vec<Arc<dyn Summarizer>>, characters| {
+        let models = SummaryModels { chain, timer: Arc::new(NoClock) };
+        let engine = engine(Offer::new("e").with_models(models));
+        let params = json!({"prompt": "x".repeat(characters), "maxTokens": 9});
+        ask(&engine, "llm.complete", params)
+    };
+    let refused = asked(vec![Arc::new(Model::Refuses), Arc::new(Answers)], 1);
+    assert_eq!(refused["reply"]["text"], "by the fallback");
+    let too_small = asked(vec![Arc::new(Model::Hangs), Arc::new(Answers)], 6_000);
+    assert_eq!(too_small["reply"]["text"], "by the fallback");
+    let too_large = asked(vec![Arc::new(Model::Refuses), Arc::new(Answers)], 60_000);
+    assert_eq!(too_large["error"]["kind"], "badRequest");
+    let none = asked(vec![Arc::new(Model::Refuses), Arc::new(Model::Hangs)], 6_000);
+    assert!(none["error"]["message"].as_str().is_some_and(|said| said.contains("1000")), "{none}");
 }
 
 #[test]

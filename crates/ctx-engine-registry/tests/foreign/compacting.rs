@@ -146,6 +146,22 @@ fn a_missed_deadline_or_a_crash_costs_the_lease_of_that_session_with_one_warning
 }
 
 #[test]
+fn a_lease_that_is_lost_in_the_turn_in_which_the_engine_is_given_up_is_no_second_warning() {
+    let stage = owner(|_| Does::Fails(late("compact")));
+    let engine = stage.supervised(Terms::default());
+    for session in ["s", "t", "u"] {
+        assert_eq!(summary(&compact(&engine, session, talk())), "by the fallback");
+    }
+    let health = engine.health().unwrap();
+    assert_eq!((health.strikes, health.failures, health.failing), (3, 3, true));
+    let warnings = engine.take_warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    for said in ["failed", "default engine serves", "compacts this session no longer"] {
+        assert!(warnings[0].contains(said), "{said}: {warnings:?}");
+    }
+}
+
+#[test]
 fn what_an_engine_declines_the_default_engine_does() {
     let declined = || json!({"ok": false, "compacted": false, "reason": "too early"});
     let nothing = || json!({"ok": true, "compacted": false, "reason": "small enough"});

@@ -9,7 +9,7 @@ use ctx_core::{
     AssembleRequest, Assembled, CompactRequest, CompactResult, Compacted, ContextEngine,
     EngineInfo, IngestRequest, IngestResult, Result,
 };
-use ctx_engine_registry::carrier::Fault;
+use ctx_engine_registry::carrier::{Answered, Fault};
 use ctx_engine_registry::foreign::{Channel, Open, Supervised, Terms};
 use ctx_engine_sdk::protocol::{self, ErrorKind};
 use ctx_engine_sdk::{Carry, Driver, Engine};
@@ -99,13 +99,13 @@ impl Channel for Scripted {
         verb: &str,
         params: Vec<u8>,
         _: Duration,
-    ) -> std::result::Result<Vec<u8>, Fault> {
+    ) -> std::result::Result<Answered, Fault> {
         assert!(!self.is_lost(), "a lost engine was called");
         let params: Value = serde_json::from_slice(&params).expect("JSON");
         let does = (self.stage.behaviour.lock().unwrap())(verb, &params);
         self.stage.calls.lock().unwrap().push((verb.to_owned(), params));
         match does {
-            Does::Answers(answer) => Ok(answer.to_string().into_bytes()),
+            Does::Answers(answer) => Ok(answer.to_string().into_bytes().into()),
             Does::Fails(fault) => Err(fault),
             Does::Works => std::future::pending().await,
             Does::Dies(fault) => {
@@ -220,7 +220,7 @@ impl<E: Engine> Channel for Driven<E> {
         verb: &str,
         params: Vec<u8>,
         _: Duration,
-    ) -> std::result::Result<Vec<u8>, Fault> {
+    ) -> std::result::Result<Answered, Fault> {
         self.seen.bytes.lock().unwrap().push(params.len());
         let params: Value = serde_json::from_slice(&params).expect("JSON");
         let call = json!({"id": 1, "verb": verb, "params": params}).to_string();
@@ -231,7 +231,7 @@ impl<E: Engine> Channel for Driven<E> {
         match (answer.ok, answer.error) {
             (Some(ok), _) => {
                 *self.seen.last_answer.lock().unwrap() = ok.clone();
-                Ok(ok.to_string().into_bytes())
+                Ok(ok.to_string().into_bytes().into())
             }
             (None, error) => Err(Fault::Refused(error.expect("one of both"))),
         }

@@ -52,6 +52,7 @@ fn an_engine_that_works_serves_and_is_known_by_what_it_says_of_itself() {
         json!({
             "id": "scripted", "carrier": "process", "version": "1.2.3", "state": "ok",
             "strikes": 0, "lease": "notAsked", "restarts": 0,
+            "answered": 1, "failures": 0, "failing": false, "standIn": "legacy",
         })
     );
     assert!(engine.take_warnings().is_empty());
@@ -335,6 +336,50 @@ fn an_estimate_that_is_off_is_told_once_and_the_answer_is_carried_out() {
     }
     let warnings = engine.take_warnings();
     assert!(warnings.len() == 1 && warnings[0].contains("its estimate is off"), "{warnings:?}");
+}
+
+#[test]
+fn an_estimate_that_is_off_is_told_once_where_the_answer_is_not_carried_out_as_well() {
+    let stage = always("process", || Does::Answers(json!({"estimatedTokens": 1})));
+    let engine = stage.supervised(Terms::default());
+    let mut long = short_session(16_000);
+    for at in 0..40 {
+        crate::say(&mut long, &format!("long{at}"), Role::User, &"many words ".repeat(300));
+    }
+    for turn in 0..2 {
+        let session_id = "s".into();
+        let request = AssembleRequest { session_id, view: long, turn: crate::turn(7) };
+        long = now(engine.assemble(request)).expect("the turn completes").into_view();
+        let reason = long.manifest().engine.and_then(|note| note.reason).expect("a reason");
+        assert!(reason.starts_with("over-budget"), "{reason}");
+        let warnings = engine.take_warnings();
+        assert_eq!(warnings.len(), 1 - turn, "{warnings:?}");
+        let told = |warning: &String| warning.contains("its estimate is off: it takes them for 1");
+        assert!(warnings.iter().all(told), "{warnings:?}");
+    }
+}
+
+#[test]
+fn health_says_whether_the_last_of_each_call_failed() {
+    let mut bad = vec![false, true, true];
+    let stage = always("dylib", move || match bad.pop() {
+        Some(true) => Does::Fails(refused(Kind::Failed)),
+        _ => Does::Answers(json!({"drop": ["u1"]})),
+    });
+    let engine = stage.supervised(Terms::default());
+    let health = || engine.health().unwrap();
+    assert_eq!((health().answered, health().failing), (0, false), "it was not asked yet");
+    for (answered, failures, failing) in [(0, 1, true), (0, 2, true), (1, 2, false)] {
+        served(&engine);
+        let health = health();
+        assert_eq!((health.answered, health.failures), (answered, failures));
+        assert_eq!(health.failing, failing);
+    }
+    let strict = stage.supervised(strict());
+    assert_eq!(
+        (health().stand_in.as_deref(), strict.health().unwrap().stand_in),
+        (Some("legacy"), None)
+    );
 }
 
 #[test]

@@ -6,12 +6,15 @@
 //! functions. Fields that a side does not know are ignored, on both sides, so that either may be
 //! newer.
 //!
+//! A side that does not know yet what came to it reads its [`Head`].
+//!
 //! Verbs are written `snake_case`, fields `camelCase`. Every size is in tokens as the host counts
 //! them, every time in milliseconds.
 
 mod assemble;
 mod compact;
 mod error;
+mod head;
 mod hello;
 mod lifecycle;
 mod message;
@@ -19,11 +22,11 @@ mod services;
 mod session;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 pub use assemble::{Assemble, Assembled, Insertion, Outgoing, Plan, Replacement};
 pub use compact::{Compact, CompactResult, Compacted, IdentifierPolicy, Trigger};
 pub use error::{Error, ErrorKind, Result};
+pub use head::Head;
 pub use hello::{Contract, Hello, HostInfo, Info};
 pub use lifecycle::{
     Bootstrap, Bootstrapped, CommitTurn, Committed, Done, Ingest, Ingested, OfSession,
@@ -155,40 +158,6 @@ pub struct Reply<T> {
 pub struct Cancel {
     /// The call.
     pub cancel: u64,
-}
-
-/// What an engine reads from its pipe: a call, a reply, or a cancel.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Incoming {
-    /// The call, or the host call replied to.
-    pub id: u64,
-    /// A call's verb.
-    pub verb: Option<String>,
-    /// A call's parameters.
-    pub params: Option<Box<RawValue>>,
-    /// A reply.
-    pub reply: Option<Box<RawValue>>,
-    /// A refusal of a host call.
-    pub error: Option<Error>,
-    /// A cancelled call.
-    pub cancel: Option<u64>,
-}
-
-/// What a host reads from an engine's pipe: an answer, or a host call.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Outcoming {
-    /// The call answered, or the host call made.
-    pub id: u64,
-    /// An answer.
-    pub ok: Option<Box<RawValue>>,
-    /// A refusal.
-    pub error: Option<Error>,
-    /// A host call's service.
-    pub host: Option<String>,
-    /// A host call's parameters.
-    pub params: Option<Box<RawValue>>,
 }
 
 fn absent<T>() -> Option<T> {

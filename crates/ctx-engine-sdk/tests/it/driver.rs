@@ -36,6 +36,9 @@ fn whatever_is_asked_there_is_an_answer_that_says_why() {
             r#"{"id":5,"verb":"assemble","params":{"update":{"rows":1,"added":[{"id":"a","message":{"role":"user","blocks":[{"type":"text","text":"panic"}]}}]}}}"#,
             "panic",
         ),
+        (true, r#"{"id":5,"verb":"assemble","params":{"update":"#, "badRequest"),
+        (true, r#"{"id":5,"verb":"dispose","params":{"#, "badRequest"),
+        (true, r#"{"id":5,"verb":"assemble","params":{},"params":{}}"#, "badRequest"),
         (true, r#"{"id":5,"verb":"hello","params":{"protocol":"2.0"}}"#, "protocol"),
         (
             true,

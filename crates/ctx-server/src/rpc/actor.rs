@@ -53,7 +53,7 @@ pub(super) async fn run(
     };
     while let Some(call) = calls.recv().await {
         if call.method == Method::Close {
-            let result = close(&session, &call).await;
+            let result = close(&mut session, &call).await;
             // From here on the id is free: whoever waits for this answer may open it again.
             calls.close();
             answers.give(call.id.as_deref(), result).await;
@@ -63,7 +63,7 @@ pub(super) async fn run(
         answers.give(call.id.as_deref(), result).await;
     }
     // Nobody is left to be told that it failed.
-    let _ = guarded(dispose(&session)).await;
+    let _ = guarded(dispose(&mut session)).await;
 }
 
 async fn refuse_the_rest(id: &str, mut calls: mpsc::Receiver<Call>, answers: &Answers) {
@@ -86,12 +86,14 @@ async fn open_with(host: &Host, id: String, call: &Call) -> Result<(Session, Str
     Ok((session, message::json(&opened)?))
 }
 
-async fn close(session: &Session, call: &Call) -> Result<String, Failure> {
+async fn close(session: &mut Session, call: &Call) -> Result<String, Failure> {
     let params::OfSession { .. } = call.params()?;
     guarded(dispose(session)).await
 }
 
-async fn dispose(session: &Session) -> Result<String, Failure> {
+async fn dispose(session: &mut Session) -> Result<String, Failure> {
+    // Calls that no request depends on may have failed since the last one.
+    session.watch();
     session.engine.dispose().await?;
     message::json(&json!({ "closed": true }))
 }

@@ -4,14 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctx_core::{
-    BootstrapRequest, CounterKind, Error, ErrorKind, Projection, Result, Services, Tokens,
+    BootstrapRequest, CounterKind, Error, ErrorKind, Projection, Result, Services, Store, Tokens,
 };
 use ctx_dialect::json::string;
 use ctx_engine_registry::{Config, Selection};
-use ctx_runtime::{Asked, Wanted, summary_models};
+use ctx_runtime::{Asked, EngineWatch, Wanted, summary_models};
 use ctx_session::blobs::FileBlobs;
 use ctx_session::key::FileId;
 use ctx_session::log::RandomIds;
+use ctx_session::values::{FileStore, PassingStore};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -82,7 +83,13 @@ pub(super) async fn open(host: &Host, id: String, given: Open<'_>) -> Result<(Se
         Some(agent) => FileId::new(agent.clone())?,
         None => FileId::main(),
     };
+    // What nobody can ask for again is kept nowhere.
+    let store: Arc<dyn Store> = match given.session_id {
+        Some(_) => Arc::new(FileStore::at(host.home.store_dir(&agent))),
+        None => Arc::<PassingStore>::default(),
+    };
     let services = Services {
+        store: Some(store),
         blobs: Some(Arc::new(FileBlobs::at(host.home.tool_results_dir(&agent)))),
         summary_models: writers.map(|writers| writers.models),
         ..Services::default()
@@ -101,6 +108,8 @@ pub(super) async fn open(host: &Host, id: String, given: Open<'_>) -> Result<(Se
         recorded.forms.into_iter().map(|form| (form.key.clone(), form)).collect();
     let session = Session {
         id,
+        watch: EngineWatch::new(&host.home),
+        untold: None,
         engine,
         ledger: resolved.ledger(),
         resolved,

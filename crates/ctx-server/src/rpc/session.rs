@@ -8,7 +8,7 @@ use ctx_core::{
     IngestRequest, NodeState, Projection, ProjectionKey, Result, SubagentSpawn, Timestamp,
     TokenLedger, Tokens, TurnContext,
 };
-use ctx_runtime::Resolved;
+use ctx_runtime::{EngineWatch, Resolved};
 use serde::Serialize;
 
 use super::dialect::Dialect;
@@ -23,6 +23,9 @@ const LAYER: &str = "compaction";
 pub(super) struct Session {
     pub(super) id: String,
     pub(super) engine: Arc<dyn ContextEngine>,
+    pub(super) watch: EngineWatch,
+    /// What went wrong in watching it.
+    pub(super) untold: Option<String>,
     pub(super) resolved: Resolved,
     pub(super) format: Dialect,
     pub(super) history: History,
@@ -243,6 +246,21 @@ impl Session {
             compactions: self.compactions,
             summary_id: self.in_force.as_ref().and_then(|c| c.summary_id()).cloned(),
         })
+    }
+
+    /// Remembers for other programs how the engine fared, which was just asked for something. That
+    /// this cannot be remembered is no more than worth a word.
+    pub(super) fn watch(&mut self) {
+        if let Err(error) = self.watch.note(&*self.engine, clock()) {
+            self.untold = Some(format!("how the engine fared is not remembered: {error}"));
+        }
+    }
+
+    /// What a person should be told, each thing once.
+    pub(super) fn warnings(&mut self) -> Vec<String> {
+        let mut warnings = self.engine.take_warnings();
+        warnings.extend(self.untold.take());
+        warnings
     }
 
     /// How the engine fares. One that is built in cannot fail apart from its host.

@@ -64,7 +64,9 @@ impl Session {
         let turn = self.turn(given.now);
         let now = turn.now;
         let request = AssembleRequest { session_id: self.id.clone(), view, turn };
-        let assembled = self.engine.assemble(request).await?;
+        let assembled = self.engine.assemble(request).await;
+        self.watch();
+        let assembled = assembled?;
         let mut view = assembled.into_view();
         let addition = view.system_addition().map(str::to_owned);
         let compactions = self.note(&mut view);
@@ -92,7 +94,7 @@ impl Session {
                 edits,
                 compactions,
                 engine: self.engine_state(),
-                warnings: self.engine.take_warnings(),
+                warnings: self.warnings(),
             })
         });
         self.view = Some(view);
@@ -131,11 +133,13 @@ impl Session {
         request.attempt = given.attempt.unwrap_or(request.attempt).max(1);
         request.max_attempts =
             given.max_attempts.unwrap_or(request.max_attempts).max(request.attempt);
-        let result = self.engine.compact(request).await?;
+        let result = self.engine.compact(request).await;
+        self.watch();
+        let result = result?;
         self.take_in(&result)?;
         let in_force = self.in_force.as_ref().filter(|_| result.compacted);
         let summary_id = in_force.and_then(|in_force| in_force.summary_id()).cloned();
-        let warnings = self.engine.take_warnings();
+        let warnings = self.warnings();
         Ok(Compaction { result, summary_id, engine: self.engine_state(), warnings })
     }
 }

@@ -94,7 +94,7 @@ impl Plugin {
     /// Gives this configuration to the engine.
     #[must_use]
     pub fn with_config(mut self, config: serde_json::Value) -> Self {
-        self.settings.config = config;
+        self.settings.config = config.into();
         self
     }
 
@@ -138,7 +138,10 @@ impl Plugin {
         settings.on_failure = Some(OnFailure::Strict);
         settings.compaction = CompactionBy::Engine;
         settings.deadlines_ms.compact = settings.deadlines_ms.compact.min(COMPACT_MS);
-        let config = json!({ "plugins": { "engines": { (&*self.id): settings } } });
+        let mut row = json!(settings);
+        // Written out it would be without its secrets.
+        row["config"] = settings.config.expose().clone();
+        let config = json!({ "plugins": { "engines": { (&*self.id): row } } });
         let config = Config::from_value(config)?;
         let layers = Registry::collect()?.layers().to_vec();
         let registry = Registry::from_parts(layers, [STAND_IN])?.with_search(self.search.clone());

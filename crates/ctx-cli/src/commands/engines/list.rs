@@ -4,9 +4,11 @@ use std::process::ExitCode;
 
 use ctx_engine_registry::find::{Outcome, Step};
 use ctx_engine_registry::{EngineEntry, EngineState, Registry, SelectFor, Selection};
+use ctx_session::engine_health::EngineTrouble;
 use serde::Serialize;
 
 use crate::args::{Engines, Global};
+use crate::faring;
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::setup;
 use crate::words::shortened;
@@ -16,7 +18,7 @@ const REASON_CHARS: usize = 400;
 
 #[derive(Serialize)]
 struct Report {
-    engines: Vec<EngineEntry>,
+    engines: Vec<Listed>,
     /// The engine of agents and models that name none, and what selects it.
     selected: Selection,
     /// Engines of single agents and models, by the key that names them.
@@ -24,6 +26,27 @@ struct Report {
     layers: Vec<LayerEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<Vec<Step>>,
+}
+
+/// An engine, and what went wrong with it when it was last asked.
+#[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    entry: EngineEntry,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trouble: Option<EngineTrouble>,
+}
+
+impl Listed {
+    fn new(mut entry: EngineEntry, trouble: Option<EngineTrouble>) -> Self {
+        let is_sound = entry.state == EngineState::Ok && entry.sha256.is_some();
+        let trouble = trouble.filter(|trouble| is_sound && trouble.is_of(&entry.sha256));
+        if let Some(trouble) = &trouble {
+            entry.state = EngineState::Degraded;
+            entry.reason = Some(trouble.last_error.message.clone());
+        }
+        Self { entry, trouble }
+    }
 }
 
 #[derive(Serialize)]
@@ -53,7 +76,13 @@ pub(super) fn run(global: &Global, args: &Engines, out: &Out) -> anyhow::Result<
     let named = ctx_engine_registry::engines_named(&config)?.into_iter().skip(1);
     let named = named.map(|(key, engine)| Named { key, engine }).collect();
     let trace = args.trace.then(|| trace(&registry, &selected.id));
-    let engines = registry.engine_list(&config)?;
+    let mut troubles = faring::troubles(out);
+    let engines = registry.engine_list(&config)?.into_iter();
+    let engines = engines.map(|entry| {
+        let trouble = troubles.remove(&entry.id);
+        Listed::new(entry, trouble)
+    });
+    let engines = engines.collect();
     let report = Report { engines, selected, named, layers, trace };
     if args.json {
         out.json(&report)?;
@@ -79,10 +108,11 @@ fn names(step: &Step, id: &str) -> bool {
 
 fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
     out.line(format!("{BOLD}Engines{BOLD:#}"))?;
-    let rows = report.engines.iter().map(|e| {
+    let rows = report.engines.iter().map(|Listed { entry: e, .. }| {
         let mark = if e.selected { "*" } else { " " };
         let state = match e.state {
             EngineState::Ok => Cell::styled("ok", GREEN),
+            EngineState::Degraded => Cell::styled("degraded", YELLOW),
             EngineState::Refused => Cell::styled("refused", RED),
         };
         Vec::<Cell>::from([
@@ -102,13 +132,17 @@ fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
         let (key, engine) = (shortened(key, 120), shortened(engine, 80));
         out.line(format!("{DIM}selected: {engine}, by {key}{DIM:#}"))?;
     }
-    if !report.engines.iter().any(|engine| engine.selected) {
+    if !report.engines.iter().any(|engine| engine.entry.selected) {
         out.warn(format!("the selected engine '{}' is not there", selection.id));
     }
-    for engine in &report.engines {
-        if let Some(reason) = &engine.reason {
-            let hint = engine.hint.as_deref().unwrap_or_default();
-            out.warn(format!("{} is refused: {reason}; {hint}", engine.id));
+    for Listed { entry, trouble } in &report.engines {
+        match (trouble, &entry.reason) {
+            (Some(trouble), _) => out.warn(format!("{} {}", entry.id, faring::said(trouble))),
+            (None, Some(reason)) => {
+                let hint = entry.hint.as_deref().unwrap_or_default();
+                out.warn(format!("{} is refused: {reason}; {hint}", entry.id));
+            }
+            (None, None) => {}
         }
     }
     if let Some(steps) = &report.trace {

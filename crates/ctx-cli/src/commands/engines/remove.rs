@@ -9,6 +9,7 @@ use ctx_engine_registry::{EngineName, Registry};
 use super::place::Engines;
 use crate::args::{Global, RemoveEngine};
 use crate::failure::misuse;
+use crate::faring;
 use crate::out::{GREEN, Out};
 use crate::setup;
 use crate::words::harmless;
@@ -26,6 +27,7 @@ pub(super) fn run(global: &Global, args: &RemoveEngine, out: &Out) -> anyhow::Re
         out.ask(&format!("remove '{name}', which is {} and all in it?", place.display()))?;
     }
     engines.remove(name)?;
+    faring::forget(name);
     // A configuration that cannot be read is no reason to keep an engine.
     let named = setup::config(global).and_then(|c| Ok(ctx_engine_registry::engines_named(&c)?));
     for (key, _) in named.unwrap_or_default().iter().filter(|(_, id)| id == name) {

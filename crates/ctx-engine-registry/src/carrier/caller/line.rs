@@ -8,9 +8,9 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::carrier::wait::Cancelled;
-use crate::carrier::{Canceller, Fault, Offer};
+use crate::carrier::{Answered, Canceller, Fault, Offer};
 
-type Reply = oneshot::Sender<Result<Vec<u8>, Fault>>;
+type Reply = oneshot::Sender<Result<Answered, Fault>>;
 
 /// A call that waits for its turn.
 pub(super) struct Job {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use ctx_core::{Error, ErrorKind, Result};
 use tokio::sync::oneshot;
 
-use super::{Carrier, Fault, Offer, envelope};
+use super::{Answered, Carrier, Fault, Offer, envelope};
 use line::{Job, Line, Task};
 
 /// No deadline is further away, so that clocks do not overflow.
@@ -65,7 +65,7 @@ impl Caller {
         Ok(caller)
     }
 
-    /// Calls a verb with parameters that are JSON, and returns the JSON of what was answered.
+    /// Calls a verb with parameters that are JSON, and returns what was answered.
     ///
     /// The deadline bounds the engine's work, and before that the waiting for other calls.
     ///
@@ -78,7 +78,7 @@ impl Caller {
         params: &[u8],
         deadline: Duration,
         services: Arc<Offer>,
-    ) -> Result<Vec<u8>, Fault> {
+    ) -> Result<Answered, Fault> {
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         let deadline = deadline.min(FOREVER);
         let (reply, replied) = oneshot::channel();

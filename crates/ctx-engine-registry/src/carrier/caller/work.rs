@@ -7,7 +7,7 @@ use std::time::Instant;
 use ctx_core::Result;
 
 use super::line::{AtWork, Line, Next, Task};
-use crate::carrier::{Canceller, Carrier, Fault, Request};
+use crate::carrier::{Answered, Canceller, Carrier, Fault, Request};
 
 /// Opens the engine and works until the line is closed or the engine is lost.
 pub(super) fn run(line: &Line, open: impl FnOnce() -> Result<Box<dyn Carrier>>) {
@@ -22,9 +22,10 @@ pub(super) fn run(line: &Line, open: impl FnOnce() -> Result<Box<dyn Carrier>>) 
             let Some(carrier) = &mut carrier else {
                 return Err(Fault::Lost { why: "it was never opened".into() });
             };
-            let _entered = task.runtime.as_ref().map(tokio::runtime::Handle::enter);
-            let mut services = |call: &[u8]| task.services.answer(call, &task.cancelled);
-            carrier.call(Request { id: task.id, json: &task.json }, &mut services)
+            let Task { id, json, services, runtime, cancelled } = task;
+            let _entered = runtime.as_ref().map(tokio::runtime::Handle::enter);
+            let mut answering = |call: &[u8]| services.answer(call, &cancelled);
+            carrier.call(Request { id, json }, &mut answering)
         });
         // No panic is expected: those of engines and of services are caught where they are called.
         let result = catch_unwind(worked).unwrap_or_else(|_| {
@@ -86,7 +87,7 @@ fn begin(line: &Line, canceller: Arc<dyn Canceller>) -> Result<(), Fault> {
 }
 
 /// Passes on what became of the call at work. Whether there will be another.
-fn finish(line: &Line, result: Result<Vec<u8>, Fault>, is_usable: bool) -> bool {
+fn finish(line: &Line, result: Result<Answered, Fault>, is_usable: bool) -> bool {
     let mut state = line.lock();
     let Some(mut work) = state.at_work.take() else { return false };
     // An answer that is late is thrown away, but shows that the engine gives up when it is told to.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ctx_core::Result;
 
-use super::{Answering, Canceller, Carrier, Fault, MAX_ANSWER_BYTES, Request, envelope};
+use super::{Answered, Answering, Canceller, Carrier, Fault, MAX_ANSWER_BYTES, Request};
 use library::{Instance, Outcome};
 
 /// An engine in a library that runs within the host's own process.
@@ -45,10 +45,10 @@ impl Dylib {
     /// Calls the engine. The answer's bytes are as it gave them.
     pub(super) fn answer(
         &mut self,
-        request: Request<'_>,
+        request: &Request,
         services: &mut Answering<'_>,
     ) -> Result<Vec<u8>, Fault> {
-        match self.instance.call(request.id, request.json, services, self.max_answer_bytes) {
+        match self.instance.call(request.id, &request.json, services, self.max_answer_bytes) {
             Outcome::Answer(answer) => Ok(answer),
             Outcome::TooLarge => Err(Fault::TooLarge { limit: self.max_answer_bytes }),
             Outcome::Misused => Err(Fault::garbage("the library says that it was misused", &[])),
@@ -73,13 +73,9 @@ impl Dylib {
 }
 
 impl Carrier for Dylib {
-    fn call(
-        &mut self,
-        request: Request<'_>,
-        services: &mut Answering<'_>,
-    ) -> Result<Vec<u8>, Fault> {
-        let answer = self.answer(request, services)?;
-        envelope::answer(request.id, answer)
+    fn call(&mut self, request: Request, services: &mut Answering<'_>) -> Result<Answered, Fault> {
+        let answer = self.answer(&request, services)?;
+        Answered::to(request.id, answer)
     }
 
     fn is_usable(&self) -> bool {

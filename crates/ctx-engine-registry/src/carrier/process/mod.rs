@@ -10,8 +10,7 @@ use std::sync::Arc;
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_engine_sdk::protocol::Cancel;
 
-use super::envelope::{self, Message, Said};
-use super::{Answering, Canceller, Carrier, Fault, Request};
+use super::{Answered, Answering, Canceller, Carrier, Fault, Request, envelope};
 use child::Group;
 use pipes::{Heard, Input, Output, Stderr};
 pub use program::Program;
@@ -65,7 +64,7 @@ impl Process {
     }
 
     /// Listens until the call is answered.
-    fn listen(&mut self, id: u64, services: &mut Answering<'_>) -> Result<Vec<u8>, Fault> {
+    fn listen(&mut self, id: u64, services: &mut Answering<'_>) -> Result<Answered, Fault> {
         loop {
             let line = match self.output.hear() {
                 Heard::Line(line) if line.trim_ascii().is_empty() => continue,
@@ -76,21 +75,19 @@ impl Process {
                 }
                 Heard::End => return Err(self.crashed()),
             };
-            match Message::read(&line)?.is() {
-                Said::HostCall => {
-                    let reply = envelope::line(services(&line));
-                    if self.child.input.unread() > MAX_UNREAD.saturating_mul(self.max_answer_bytes)
-                    {
-                        self.end();
-                        let why = "it asks its host for more and more, and reads no replies";
-                        return Err(Fault::garbage(why, &[]));
-                    }
-                    self.child.input.send(reply);
+            let head = envelope::head(&line)?;
+            if head.host.is_some() {
+                let reply = envelope::line(services(&line));
+                if self.child.input.unread() > MAX_UNREAD.saturating_mul(self.max_answer_bytes) {
+                    self.end();
+                    let why = "it asks its host for more and more, and reads no replies";
+                    return Err(Fault::garbage(why, &[]));
                 }
-                // Of a call before, that went wrong by a line that was none.
-                Said::Answer(earlier) if earlier != 0 && earlier < id => {}
-                Said::Answer(_) => return envelope::answer(id, line),
+                self.child.input.send(reply);
+            } else if head.id == 0 || head.id >= id {
+                return Answered::to(id, line);
             }
+            // Else it is of a call before, that went wrong by a line that was none.
         }
     }
 
@@ -110,15 +107,11 @@ impl Process {
 }
 
 impl Carrier for Process {
-    fn call(
-        &mut self,
-        request: Request<'_>,
-        services: &mut Answering<'_>,
-    ) -> Result<Vec<u8>, Fault> {
+    fn call(&mut self, request: Request, services: &mut Answering<'_>) -> Result<Answered, Fault> {
         if !self.is_usable {
             return Err(Fault::Lost { why: "its process has ended".into() });
         }
-        self.child.input.send(envelope::line(request.json.to_vec()));
+        self.child.input.send(envelope::line(request.json));
         self.listen(request.id, services)
     }
 

@@ -33,6 +33,20 @@ fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
     })
 }
 
+/// How much a pipe should hold: a long session in one piece, so that neither side waits for the other
+/// in the middle of it.
+#[cfg(target_os = "linux")]
+const PIPE: usize = 1 << 20;
+
+/// Makes a pipe larger, if the system lets us: it works as well without.
+#[cfg(target_os = "linux")]
+fn enlarge(pipe: &impl std::os::fd::AsFd) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn enlarge<T>(_: &T) {}
+
 /// The stdin of a process. Sending does not wait for it to read.
 pub(super) struct Input {
     lines: Mutex<Option<Sender<Vec<u8>>>>,
@@ -41,6 +55,7 @@ pub(super) struct Input {
 
 impl Input {
     pub(super) fn write(mut stdin: ChildStdin) -> Result<Self> {
+        enlarge(&stdin);
         let (sender, lines) = channel::<Vec<u8>>();
         let unread = Arc::<AtomicUsize>::default();
         let written = unread.clone();
@@ -104,6 +119,7 @@ impl Killed {
 
 impl Output {
     pub(super) fn listen(stdout: ChildStdout, limit: usize) -> Result<(Self, Killed)> {
+        enlarge(&stdout);
         let (wanted, wanting) = channel();
         let (sender, heard) = channel();
         let killed = Killed(Mutex::new(sender.clone()));

@@ -1,0 +1,74 @@
+//! How an engine fared in a command, and what is remembered of earlier ones.
+
+use ctx_core::{ContextEngine, ErrorKind, Timestamp};
+use ctx_engine_registry::Registry;
+use ctx_runtime::{EngineWatch, parting_warnings};
+use ctx_session::engine_health::{EngineHealthFile, EngineTrouble, EngineTroubles};
+use ctx_session::paths::Home;
+
+use crate::out::Out;
+use crate::words::{shortened, thousands};
+
+/// Longer reasons are cut.
+const REASON_CHARS: usize = 300;
+
+/// Tells what a person should know of an engine that was asked, and remembers how it fared. That
+/// this cannot be remembered is no failure of the command.
+pub(crate) fn tell(engine: &dyn ContextEngine, out: &Out) {
+    for warning in parting_warnings(engine) {
+        out.warn(warning);
+    }
+    let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+    let noted = Home::from_env().and_then(|home| EngineWatch::new(&home).note(engine, now));
+    if let Err(error) = noted {
+        out.note(format!("how the engine fared is not remembered: {error}"));
+    }
+}
+
+/// What is remembered of engines that failed. A file that cannot be read is worth a warning.
+pub(crate) fn troubles(out: &Out) -> EngineTroubles {
+    let read = Home::from_env().and_then(|home| EngineHealthFile::of(&home).read());
+    read.unwrap_or_else(|error| {
+        let hint = error.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
+        out.warn(format!("{error}{hint}"));
+        EngineTroubles::new()
+    })
+}
+
+/// The trouble with the engine of that id, if it is the one that is installed now.
+pub(crate) fn trouble_with(id: &str, out: &Out) -> ctx_core::Result<Option<EngineTrouble>> {
+    let Some(trouble) = troubles(out).remove(id) else { return Ok(None) };
+    let registry = Registry::collect()?;
+    if registry.engines().any(|engine| engine.id == id) {
+        return Ok(None);
+    }
+    let found = match registry.find_engine(id) {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let sha256 = found.manifest.file().ok().map(|file| file.sha256.clone());
+    Ok(Some(trouble).filter(|trouble| trouble.is_of(&sha256)))
+}
+
+/// Forgets an engine that is gone. A trace of it does no harm.
+pub(crate) fn forget(id: &str) {
+    drop(Home::from_env().and_then(|home| EngineHealthFile::of(&home).forget(id)));
+}
+
+/// What is said of an engine in trouble, in one line.
+pub(crate) fn said(trouble: &EngineTrouble) -> String {
+    let error = &trouble.last_error;
+    let at = jiff::Timestamp::from_millisecond(trouble.at.0).ok();
+    let at = at.map_or_else(|| "?".to_owned(), |t| t.strftime("%Y-%m-%d %H:%M UTC").to_string());
+    let times = match trouble.strikes {
+        0 | 1 => String::new(),
+        n => format!(", {} times since it last worked", thousands(n)),
+    };
+    let instead = match &trouble.served_by {
+        Some(id) => format!("; '{}' served", shortened(id, REASON_CHARS)),
+        None => String::new(),
+    };
+    let (reason, verb) = (shortened(&error.message, REASON_CHARS), shortened(&error.verb, 40));
+    format!("failed at {at}: {reason} (in '{verb}'{times}){instead}")
+}

@@ -1,0 +1,192 @@
+//! How an engine fares, told to people now and remembered for later.
+
+use ctx_core::{ContextEngine, EngineHealth, Result, Timestamp};
+use ctx_session::engine_health::EngineHealthFile;
+use ctx_session::paths::Home;
+
+/// Watches one engine, and keeps the [file](EngineHealthFile) in which other programs see how it
+/// fared. While all is well nothing is written.
+#[derive(Clone, Debug)]
+pub struct EngineWatch {
+    file: EngineHealthFile,
+    /// Failures of this engine that the file knows of.
+    noted: u64,
+    /// Whether the file is known to say nothing of it.
+    is_clear: bool,
+}
+
+impl EngineWatch {
+    /// Over an engine that was not asked for anything yet.
+    #[must_use]
+    pub fn new(home: &Home) -> Self {
+        Self { file: EngineHealthFile::of(home), noted: 0, is_clear: false }
+    }
+
+    /// Notes how the engine fares. One that is built in cannot fail apart from its host, and is not
+    /// noted; nor is one that was not asked for a request or a compaction since it failed.
+    ///
+    /// # Errors
+    ///
+    /// As [`EngineHealthFile::failed`]. The work itself is none the worse for it.
+    pub fn note(&mut self, engine: &dyn ContextEngine, now: Timestamp) -> Result<()> {
+        let Some(health) = engine.health() else { return Ok(()) };
+        if health.failing {
+            let news = health.failures.saturating_sub(self.noted);
+            if news > 0 {
+                self.noted = health.failures;
+                self.is_clear = false;
+                self.file.failed(&health, news, now)?;
+            }
+        } else if health.answered > 0 && !self.is_clear {
+            self.noted = health.failures;
+            self.is_clear = true;
+            self.file.forget(&health.id)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a person who asked for one thing should be told of the engine: its own warnings, and where
+/// none of them tells what went wrong last, that as well. Other than a host that goes on, nobody is
+/// there any more when the engine is given up.
+#[must_use]
+pub fn parting_warnings(engine: &dyn ContextEngine) -> Vec<String> {
+    let mut warnings = engine.take_warnings();
+    if let Some(health) = engine.health().filter(|health| health.failing) {
+        warnings.extend(untold(&health, &warnings));
+    }
+    warnings
+}
+
+fn untold(health: &EngineHealth, told: &[String]) -> Option<String> {
+    let (error, stand_in) = (health.last_error.as_ref()?, health.stand_in.as_deref()?);
+    if told.iter().any(|warning| warning.contains(&error.message)) {
+        return None;
+    }
+    let (id, verb, message) = (&health.id, &error.verb, &error.message);
+    Some(format!("the context engine '{id}' failed: {message} (in '{verb}'); '{stand_in}' served"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use ctx_core::{
+        AssembleRequest, Assembled, CompactRequest, CompactResult, EngineFailure, EngineInfo,
+        EngineState, IngestRequest, IngestResult, LeaseState,
+    };
+
+    use super::*;
+
+    /// An engine that does nothing but fare as it is told.
+    struct Faring {
+        info: EngineInfo,
+        health: Mutex<EngineHealth>,
+        warnings: Mutex<Vec<String>>,
+    }
+
+    impl Faring {
+        fn new() -> Self {
+            let info = EngineInfo {
+                id: "demo".into(),
+                name: "Demo".into(),
+                version: "1".into(),
+                owns_compaction: false,
+            };
+            let health = EngineHealth {
+                id: "demo".into(),
+                carrier: "process".into(),
+                version: "1".into(),
+                sha256: None,
+                state: EngineState::Ok,
+                strikes: 0,
+                lease: LeaseState::NotAsked,
+                last_error: None,
+                restarts: 0,
+                answered: 0,
+                failures: 0,
+                failing: false,
+                stand_in: Some("legacy".into()),
+            };
+            Self { info, health: Mutex::new(health), warnings: Mutex::default() }
+        }
+
+        fn fares(&self, answered: u64, failures: u64, failing: bool) {
+            let mut health = self.health.lock().unwrap();
+            (health.answered, health.failures, health.failing) = (answered, failures, failing);
+            health.last_error = Some(EngineFailure {
+                verb: "assemble".into(),
+                name: "crashed".into(),
+                message: "it crashed".into(),
+                at: Timestamp(1),
+            });
+        }
+    }
+
+    #[async_trait]
+    impl ContextEngine for Faring {
+        fn info(&self) -> &EngineInfo {
+            &self.info
+        }
+        async fn ingest(&self, _: IngestRequest) -> Result<IngestResult> {
+            Ok(IngestResult::default())
+        }
+        async fn assemble(&self, request: AssembleRequest) -> Result<Assembled> {
+            Ok(Assembled { view: request.view, system_prompt_addition: None })
+        }
+        async fn compact(&self, _: CompactRequest) -> Result<CompactResult> {
+            Ok(CompactResult::nothing("no"))
+        }
+        fn health(&self) -> Option<EngineHealth> {
+            Some(self.health.lock().unwrap().clone())
+        }
+        fn take_warnings(&self) -> Vec<String> {
+            std::mem::take(&mut self.warnings.lock().unwrap())
+        }
+    }
+
+    #[test]
+    fn failures_are_noted_once_and_forgotten_when_the_engine_works() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::at(dir.path().join("home"));
+        let file = EngineHealthFile::of(&home);
+        let strikes = || file.read().unwrap().get("demo").map(|trouble| trouble.strikes);
+        let engine = Faring::new();
+        let mut watch = EngineWatch::new(&home);
+        watch.note(&engine, Timestamp(1)).unwrap();
+        assert!(!home.root().exists(), "it was not asked");
+        for (fares, expected) in [
+            ((0, 2, true), Some(2)),
+            ((0, 2, true), Some(2)),
+            ((4, 3, true), Some(3)),
+            ((5, 3, false), None),
+            ((6, 4, true), Some(1)),
+        ] {
+            engine.fares(fares.0, fares.1, fares.2);
+            watch.note(&engine, Timestamp(2)).unwrap();
+            assert_eq!(strikes(), expected, "{fares:?}");
+        }
+        // The next program knows nothing of what this one noted.
+        let mut next = EngineWatch::new(&home);
+        engine.fares(0, 0, false);
+        next.note(&engine, Timestamp(3)).unwrap();
+        assert_eq!(strikes(), Some(1), "it was not asked in this one");
+        engine.fares(0, 1, true);
+        next.note(&engine, Timestamp(3)).unwrap();
+        assert_eq!(strikes(), Some(2));
+    }
+
+    #[test]
+    fn what_went_wrong_last_is_told_once() {
+        let engine = Faring::new();
+        assert!(parting_warnings(&engine).is_empty());
+        engine.fares(0, 1, true);
+        let warnings = parting_warnings(&engine);
+        assert!(warnings.len() == 1 && warnings[0].contains("it crashed (in 'assemble')"));
+        *engine.warnings.lock().unwrap() = vec!["given up: it crashed".into()];
+        assert_eq!(parting_warnings(&engine), ["given up: it crashed"]);
+        engine.health.lock().unwrap().stand_in = None;
+        assert!(parting_warnings(&engine).is_empty(), "the error says it");
+    }
+}

@@ -1,0 +1,340 @@
+//! What is remembered of engines that failed, from one program to the next.
+//!
+//! An engine is started anew by each program, so what went wrong in one is forgotten in the next.
+//! This file is for people to look at, not for programs to decide by: an engine that is named in it
+//! is asked like any other.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{ErrorKind as IoKind, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ctx_core::{EngineFailure, EngineHealth, Error, ErrorKind, LeaseState, Result, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::disk;
+use crate::lock::FileLock;
+use crate::paths::Home;
+
+/// The version of the file.
+const VERSION: u32 = 1;
+
+/// No file of ours is larger, in bytes.
+const MAX_BYTES: u64 = 256 * 1024;
+
+/// Of more engines, those that failed longest ago are forgotten.
+const MAX_ENGINES: usize = 64;
+
+/// Longer reasons and versions are cut, in characters.
+const MAX_CHARS: usize = 400;
+
+/// How long another writer is waited for.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// An engine that failed when it was last asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EngineTrouble {
+    /// Its version, as far as that was known.
+    pub version: String,
+    /// The hash of its file. Another file is another engine, and not in trouble.
+    #[serde(default)]
+    pub sha256: Option<String>,
+    /// How it was carried.
+    pub carrier: String,
+    /// How often it failed since it last did what it was asked, in all programs.
+    pub strikes: u64,
+    /// Who compacted.
+    pub lease: LeaseState,
+    /// What went wrong last.
+    pub last_error: EngineFailure,
+    /// Who served in its place; nobody where failures are errors.
+    pub served_by: Option<String>,
+    /// When it was noted, by the clock of the host. The turn may be of a recorded session.
+    pub at: Timestamp,
+}
+
+/// The engines that failed when they were last asked, by id.
+pub type EngineTroubles = BTreeMap<String, EngineTrouble>;
+
+/// The file, as it is written.
+#[derive(Serialize, Deserialize)]
+struct Remembered {
+    version: u32,
+    engines: EngineTroubles,
+}
+
+/// What of the file tells whether it is to be read at all.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+/// `engines/health.json`: the engines that failed when they were last asked.
+#[derive(Clone, Debug)]
+pub struct EngineHealthFile {
+    path: PathBuf,
+}
+
+impl EngineHealthFile {
+    /// The file of that home. It need not be there.
+    #[must_use]
+    pub fn of(home: &Home) -> Self {
+        Self { path: home.engine_health_file() }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads it. One that is not there names nobody.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Corrupt`] if it is torn or none of ours, [`ErrorKind::UnknownFormat`] if a newer
+    /// ctx wrote it, [`ErrorKind::Io`] if it cannot be read. No reason to give up any work.
+    pub fn read(&self) -> Result<EngineTroubles> {
+        let failed = |e| disk::io_error("cannot read what is remembered of engines", &self.path, e);
+        let metadata = match std::fs::metadata(&self.path) {
+            Ok(metadata) => metadata,
+            Err(e) if e.kind() == IoKind::NotFound => return Ok(EngineTroubles::new()),
+            Err(e) => return Err(failed(e)),
+        };
+        // Opening what is no file may wait for ever.
+        if !metadata.is_file() {
+            return Err(self.wrong(ErrorKind::Io, "what should be a file of ctx is none"));
+        }
+        let mut bytes = Vec::new();
+        let file = File::open(&self.path).map_err(failed)?;
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+        let ours = (bytes.len() as u64 <= MAX_BYTES).then_some(bytes);
+        let version = |bytes: &Vec<u8>| serde_json::from_slice::<Versioned>(bytes).ok();
+        match ours.as_ref().and_then(version) {
+            Some(Versioned { version }) if version > VERSION => {
+                let what = "what is remembered of engines was written by a newer ctx";
+                Err(self.wrong(ErrorKind::UnknownFormat, what))
+            }
+            _ => ours
+                .and_then(|bytes| serde_json::from_slice::<Remembered>(&bytes).ok())
+                .map(|remembered| remembered.engines)
+                .ok_or_else(|| {
+                    let what = "what is remembered of engines is damaged";
+                    self.wrong(ErrorKind::Corrupt, what)
+                }),
+        }
+    }
+
+    /// Remembers that an engine failed `times` more.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written, another program holds it for long, or a newer ctx wrote it.
+    /// One that is damaged is replaced.
+    pub fn failed(&self, health: &EngineHealth, times: u64, at: Timestamp) -> Result<()> {
+        let Some(error) = &health.last_error else { return Ok(()) };
+        self.change(|engines| {
+            let before = engines.get(&health.id).filter(|known| known.is_of(&health.sha256));
+            let trouble = EngineTrouble {
+                version: cut(&health.version),
+                sha256: health.sha256.clone(),
+                carrier: health.carrier.to_string(),
+                strikes: before.map_or(0, |known| known.strikes).saturating_add(times),
+                lease: health.lease,
+                last_error: EngineFailure { message: cut(&error.message), ..error.clone() },
+                served_by: health.stand_in.as_ref().map(ToString::to_string),
+                at,
+            };
+            engines.insert(health.id.clone(), trouble);
+            while engines.len() > MAX_ENGINES {
+                let oldest = engines.iter().min_by_key(|(_, trouble)| trouble.at);
+                let Some(oldest) = oldest.map(|(id, _)| id.clone()) else { break };
+                engines.remove(&oldest);
+            }
+        })
+    }
+
+    /// Forgets what went wrong with an engine: it works, or is gone. Where nothing is remembered of
+    /// it, nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// As [`EngineHealthFile::failed`]. One that is damaged says nothing of any engine and stays.
+    pub fn forget(&self, id: &str) -> Result<()> {
+        match self.read() {
+            Ok(engines) if engines.contains_key(id) => self.change(|engines| {
+                engines.remove(id);
+            }),
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn change(&self, edit: impl FnOnce(&mut EngineTroubles)) -> Result<()> {
+        disk::create_private_dir(disk::parent(&self.path))?;
+        let _lock = FileLock::exclusive_within(&self.path, PATIENCE)?;
+        let mut engines = match self.read() {
+            Ok(engines) => engines,
+            Err(error) if error.kind() == ErrorKind::Corrupt => EngineTroubles::new(),
+            Err(error) => return Err(error),
+        };
+        edit(&mut engines);
+        let bytes = serde_json::to_vec_pretty(&Remembered { version: VERSION, engines });
+        let bytes = bytes.map_err(|e| {
+            self.wrong(ErrorKind::Io, "what is to be remembered of engines cannot be written")
+                .source(e)
+        })?;
+        disk::replace(&self.path, &bytes)
+    }
+
+    fn wrong(&self, kind: ErrorKind, what: &'static str) -> Error {
+        Error::new(kind, what)
+            .with("path", self.path.display())
+            .hint("remove it: it only says which engines failed, and is written anew")
+    }
+}
+
+impl EngineTrouble {
+    /// Whether it is of the engine whose file has that hash.
+    #[must_use]
+    pub fn is_of(&self, sha256: &Option<String>) -> bool {
+        self.sha256 == *sha256
+    }
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(MAX_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use ctx_core::EngineState;
+
+    use super::*;
+
+    fn health(id: &str, sha256: &str) -> EngineHealth {
+        EngineHealth {
+            id: id.into(),
+            carrier: Cow::Borrowed("process"),
+            version: "1.0.0".into(),
+            sha256: Some(sha256.into()),
+            state: EngineState::Ok,
+            strikes: 1,
+            lease: LeaseState::NotAsked,
+            last_error: Some(EngineFailure {
+                verb: "assemble".into(),
+                name: "crashed".into(),
+                message: "x".repeat(10_000),
+                at: Timestamp(1),
+            }),
+            restarts: 0,
+            answered: 0,
+            failures: 1,
+            failing: true,
+            stand_in: Some("legacy".into()),
+        }
+    }
+
+    fn file() -> (EngineHealthFile, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        (EngineHealthFile::of(&Home::at(dir.path().join("home"))), dir)
+    }
+
+    #[test]
+    fn failures_add_up_until_the_engine_works_or_is_another() {
+        let (file, _dir) = file();
+        file.forget("demo").unwrap();
+        assert!(!file.path().exists(), "nothing is written where nothing is to be said");
+        file.failed(&health("demo", "aa"), 2, Timestamp(10)).unwrap();
+        file.failed(&health("demo", "aa"), 1, Timestamp(20)).unwrap();
+        file.failed(&health("other", "cc"), 1, Timestamp(20)).unwrap();
+        let demo = file.read().unwrap()["demo"].clone();
+        assert_eq!(
+            (demo.strikes, demo.at, demo.served_by.as_deref()),
+            (3, Timestamp(20), Some("legacy"))
+        );
+        assert!(demo.is_of(&Some("aa".into())) && !demo.is_of(&Some("bb".into())));
+        assert_eq!(demo.last_error.message.len(), MAX_CHARS);
+        file.failed(&health("demo", "bb"), 1, Timestamp(30)).unwrap();
+        assert_eq!(file.read().unwrap()["demo"].strikes, 1, "another file begins anew");
+        file.forget("demo").unwrap();
+        assert_eq!(file.read().unwrap().keys().collect::<Vec<_>>(), ["other"]);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = file.path().metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_damaged_is_an_error_to_read_and_replaced_by_what_is_new() {
+        let (file, _dir) = file();
+        file.failed(&health("demo", "aa"), 1, Timestamp(1)).unwrap();
+        let whole = std::fs::read(file.path()).unwrap();
+        let huge = vec![b' '; MAX_BYTES as usize + 1];
+        for damaged in [&whole[..whole.len() / 2], b"", b"null", b"{\"version\":1}", b"\xff", &huge]
+        {
+            std::fs::write(file.path(), damaged).unwrap();
+            let error = file.read().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            assert!(error.hint_text().is_some() && error.to_string().contains("health.json"));
+            file.forget("demo").unwrap();
+            file.failed(&health("demo", "aa"), 1, Timestamp(1)).unwrap();
+            assert_eq!(file.read().unwrap()["demo"].strikes, 1);
+        }
+    }
+
+    #[test]
+    fn what_a_newer_program_wrote_stays_as_it_is() {
+        let (file, _dir) = file();
+        std::fs::create_dir_all(file.path().parent().unwrap()).unwrap();
+        let newer = r#"{"version":2,"who":"knows"}"#;
+        std::fs::write(file.path(), newer).unwrap();
+        for refused in [
+            file.read().map(drop),
+            file.failed(&health("demo", "aa"), 1, Timestamp(1)),
+            file.forget("demo"),
+        ] {
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::UnknownFormat);
+        }
+        assert_eq!(std::fs::read_to_string(file.path()).unwrap(), newer);
+        std::fs::remove_file(file.path()).unwrap();
+        std::fs::create_dir(file.path()).unwrap();
+        assert_eq!(file.read().unwrap_err().kind(), ErrorKind::Io, "a folder is no file");
+        assert!(file.failed(&health("demo", "aa"), 1, Timestamp(1)).is_err());
+    }
+
+    #[test]
+    fn writers_at_once_lose_nothing_and_the_file_stays_small() {
+        let (file, _dir) = file();
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let file = &file;
+                scope.spawn(move || {
+                    for round in 0..10 {
+                        let id = format!("engine-{writer}");
+                        while let Err(error) = file.failed(&health(&id, "aa"), 1, Timestamp(round))
+                        {
+                            assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
+                        }
+                    }
+                });
+            }
+        });
+        let engines = file.read().unwrap();
+        assert!(engines.len() == 4 && engines.values().all(|trouble| trouble.strikes == 10));
+        for n in 0..MAX_ENGINES {
+            file.failed(&health(&format!("more-{n}"), "aa"), 1, Timestamp(100)).unwrap();
+        }
+        let engines = file.read().unwrap();
+        assert_eq!(engines.len(), MAX_ENGINES);
+        assert!(engines.contains_key("more-0") && !engines.contains_key("engine-0"));
+        assert!(file.path().metadata().unwrap().len() < MAX_BYTES);
+    }
+}

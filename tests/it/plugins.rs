@@ -1,0 +1,47 @@
+//! The plugins of this workspace, built once a run. The tests of ctx-cli include this file.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// Where they lie, each in a folder of its name: what `CTX_ENGINE_PATH` takes.
+pub(crate) fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let mut command = cargo();
+        command.args(["run", "--quiet", "--package", "xtask", "--", "plugins"]);
+        if !has("cc") {
+            command.args(["--skip", "c-minimal"]);
+        }
+        let output = command.stderr(Stdio::inherit()).output().expect("cargo runs");
+        assert!(output.status.success(), "the plugins are not built");
+        let said = String::from_utf8(output.stdout).expect("the folder is text");
+        PathBuf::from(said.trim_end())
+    })
+}
+
+/// Cargo, in the workspace.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// The workspace.
+pub(crate) fn root() -> &'static Path {
+    let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    folders
+        .find(|folder| folder.join("Cargo.lock").exists())
+        .expect("the workspace has a lock file")
+}
+
+/// Whether a program is there that a test needs. CI has to have it.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+pub(crate) fn has(program: &str) -> bool {
+    let is_there = Command::new(program).arg("--version").output().is_ok();
+    assert!(is_there || std::env::var_os("CI").is_none(), "a test in CI needs {program}");
+    if !is_there {
+        eprintln!("skipped: there is no {program}");
+    }
+    is_there
+}
