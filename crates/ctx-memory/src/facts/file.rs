@@ -43,13 +43,22 @@ pub(super) struct KnowledgeFile {
     foreign: Vec<String>,
 }
 
-/// The right to write.
+/// The right to write; there is no file to lock where nothing is kept.
 #[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "held, not used")] File);
+pub(super) struct Lock(#[expect(dead_code, reason = "held, not used")] Option<File>);
 
 impl KnowledgeFile {
     pub(super) fn new(path: PathBuf) -> Self {
         Self { path, read_to: 0, tail: Vec::new(), lines: 0, damaged: 0, foreign: Vec::new() }
+    }
+
+    /// One that keeps nothing: what is known is in memory alone.
+    pub(super) fn nowhere() -> Self {
+        Self::new(PathBuf::new())
+    }
+
+    pub(super) fn is_kept(&self) -> bool {
+        !self.path.as_os_str().is_empty()
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -68,6 +77,9 @@ impl KnowledgeFile {
 
     /// Takes the lock, waiting a little while another has it.
     pub(super) fn lock(&self) -> Result<Lock> {
+        if !self.is_kept() {
+            return Ok(Lock(None));
+        }
         if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             create_folder(folder)?;
         }
@@ -77,7 +89,7 @@ impl KnowledgeFile {
         let begin = Instant::now();
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Lock(file)),
+                Ok(()) => return Ok(Lock(Some(file))),
                 Err(TryLockError::Error(e)) => {
                     return Err(io_error("cannot lock the facts", &self.path, e));
                 }
@@ -99,6 +111,9 @@ impl KnowledgeFile {
 
     /// Reads what was written since the last time; everything, where the file is another.
     pub(super) fn read(&mut self) -> Result<News> {
+        if !self.is_kept() {
+            return Ok(News::default());
+        }
         let file = match File::open(&self.path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -177,6 +192,9 @@ impl KnowledgeFile {
     /// Appends facts, and returns when they are on the disk. The file must have been read under the
     /// same lock.
     pub(super) fn append(&mut self, _lock: &Lock, facts: &[Fact]) -> Result<()> {
+        if !self.is_kept() {
+            return Ok(());
+        }
         let mut text = Vec::new();
         let mut last = 0;
         for fact in facts {
@@ -217,6 +235,9 @@ impl KnowledgeFile {
         facts: impl Iterator<Item = &'a Fact>,
         keep: impl Fn(&str) -> bool,
     ) -> Result<()> {
+        if !self.is_kept() {
+            return Ok(());
+        }
         let mut foreign = self.foreign.clone();
         foreign.retain(|line| keep(line));
         let mut text = Vec::new();

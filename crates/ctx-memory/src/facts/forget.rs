@@ -42,12 +42,14 @@ impl FactStore {
             return Err(Error::new(ErrorKind::InvalidInput, "the text to forget is empty")
                 .hint("name the text; to forget all of a session, name the session"));
         }
-        if !self.file.path().exists() {
+        if self.file.is_kept() && !self.file.path().exists() {
             self.refresh()?;
             return Ok(Vec::new());
         }
         let lock = self.file.lock()?;
-        self.file.sweep(&lock);
+        if self.file.is_kept() {
+            self.file.sweep(&lock);
+        }
         self.refresh()?;
         let wanted = wanted(what);
         let (gone, mut kept): (Vec<Fact>, Vec<Fact>) =

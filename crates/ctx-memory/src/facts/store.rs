@@ -79,19 +79,29 @@ impl FactStore {
     ///
     /// Where the file is there and cannot be read.
     pub fn open(path: impl Into<PathBuf>, scope: Scope) -> Result<Self> {
-        let mut store = Self {
-            file: KnowledgeFile::new(path.into()),
+        let mut store = Self::of(KnowledgeFile::new(path.into()), scope);
+        store.refresh()?;
+        Ok(store)
+    }
+
+    /// Facts without a file, for replays and tests.
+    #[must_use]
+    pub fn in_memory(scope: Scope) -> Self {
+        Self::of(KnowledgeFile::nowhere(), scope)
+    }
+
+    fn of(file: KnowledgeFile, scope: Scope) -> Self {
+        Self {
+            file,
             scope,
             facts: Vec::new(),
             readings: Vec::new(),
             places: HashMap::new(),
             index: Index::default(),
-        };
-        store.refresh()?;
-        Ok(store)
+        }
     }
 
-    /// Where the facts are.
+    /// Where the facts are; empty where they are in memory alone.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.file.path()

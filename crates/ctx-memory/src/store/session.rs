@@ -10,7 +10,7 @@ use ctx_core::{
 
 use super::Memory;
 use crate::archive::SegmentMaker;
-use crate::facts::{FactQuery, FactStore};
+use crate::facts::{Candidate, FactQuery, FactStore, Rules, Said};
 use crate::search::fit;
 use crate::{Hit, Query, Segment, SegmentId};
 
@@ -40,6 +40,7 @@ struct Shared {
     session: String,
     maker: SegmentMaker,
     facts: Option<Arc<Mutex<FactStore>>>,
+    rules: Option<Rules>,
     cross_session: bool,
     queue: Mutex<Queue>,
     /// Held by whoever works on the queue, so that messages stay in their order.
@@ -62,6 +63,7 @@ impl SessionMemory {
                 session: session.into(),
                 maker,
                 facts: None,
+                rules: None,
                 cross_session: false,
                 queue: Mutex::default(),
                 working: Mutex::default(),
@@ -73,6 +75,12 @@ impl SessionMemory {
     #[must_use]
     pub fn with_facts(self, facts: Arc<Mutex<FactStore>>) -> Self {
         self.with(|shared| shared.facts = Some(facts))
+    }
+
+    /// With facts found by rules in what is archived.
+    #[must_use]
+    pub fn with_rules(self, rules: Rules) -> Self {
+        self.with(|shared| shared.rules = Some(rules))
     }
 
     /// Whether it recalls what was said in other sessions of the agent. Default: no.
@@ -146,11 +154,12 @@ impl Shared {
     fn work(&self, until: Until) {
         let _working = self.working.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.memory.settings().now();
+        let mut learned = Vec::new();
         loop {
             let entry = {
                 let mut queue = self.queue();
                 if until == Until::Room && queue.entries.len() <= QUEUE / 2 {
-                    return;
+                    break;
                 }
                 let Some(entry) = queue.entries.pop_front() else {
                     queue.has_worker = false;
@@ -158,20 +167,39 @@ impl Shared {
                 };
                 entry
             };
-            if let Err(error) = self.take_in(&entry, now) {
-                self.memory.inner.warn(format!("a message is not archived: {error}"));
+            match self.take_in(&entry, now) {
+                Ok(candidates) => learned.extend(candidates),
+                Err(error) => {
+                    self.memory.inner.warn(format!("a message is not archived: {error}"));
+                }
             }
+        }
+        self.learn(learned);
+        if until == Until::Room {
+            return;
         }
         if let Err(error) = self.memory.flush() {
             self.memory.inner.warn(format!("the archive is kept in memory for now: {error}"));
         }
     }
 
-    fn take_in(&self, entry: &Entry, now: Timestamp) -> Result<()> {
-        if let Some(segment) = self.maker.of_entry(entry, now)? {
-            self.memory.add(&[segment])?;
+    /// Archives a message, and gives the facts in it, where it is new.
+    fn take_in(&self, entry: &Entry, now: Timestamp) -> Result<Vec<Candidate>> {
+        let Some(segment) = self.maker.of_entry(entry, now)? else { return Ok(Vec::new()) };
+        let facts = self.rules.as_ref().map(|rules| {
+            let id = segment.id.to_string();
+            rules.find(&[Said::of(&segment, &id)])
+        });
+        let added = self.memory.add(&[segment])?;
+        Ok(facts.filter(|_| added > 0).unwrap_or_default())
+    }
+
+    fn learn(&self, candidates: Vec<Candidate>) {
+        let Some(facts) = self.facts.as_ref().filter(|_| !candidates.is_empty()) else { return };
+        let mut facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = facts.learn(candidates) {
+            self.memory.inner.warn(format!("facts were not learned: {error}"));
         }
-        Ok(())
     }
 
     async fn recall(&self, request: RecallRequest) -> Result<Recollection> {
