@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ctx_core::{BlobStore, Store};
+use ctx_core::{BlobStore, Entry, MemoryStore, Store};
+use ctx_runtime::MemoryAt;
 use ctx_session::Transcript;
 use ctx_session::blobs::{FileBlobs, MemoryBlobs};
 use ctx_session::key::FileId;
@@ -11,18 +12,25 @@ use ctx_session::paths::Home;
 use ctx_session::values::{FileStore, PassingStore};
 
 use crate::args::Fit;
+use crate::out::Out;
 use crate::selection;
+use crate::setup;
 
 /// Where large texts and an engine's values go.
 pub(crate) struct Keeping {
     pub(crate) blobs: Arc<dyn BlobStore>,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) memory: MemoryAt,
 }
 
 impl Keeping {
     /// Nothing is there before, and nothing stays: for trials over recorded sessions.
     pub(crate) fn nothing() -> Self {
-        Self { blobs: Arc::<MemoryBlobs>::default(), store: Arc::<PassingStore>::default() }
+        Self {
+            blobs: Arc::<MemoryBlobs>::default(),
+            store: Arc::<PassingStore>::default(),
+            memory: MemoryAt::Nowhere,
+        }
     }
 
     /// What an engine kept of this session is there; what it does now stays where `lasts`. Without
@@ -31,16 +39,31 @@ impl Keeping {
         let home = Home::from_env();
         let (Ok(home), Some(_)) = (home, &transcript.header().id) else { return Self::nothing() };
         let agent = selection::agent(fit, session).and_then(|agent| FileId::new(agent).ok());
-        let store = home.store_dir(&agent.unwrap_or_else(FileId::main));
-        let store: Arc<dyn Store> = Arc::new(FileStore::at(store));
+        let agent = agent.unwrap_or_else(FileId::main);
+        let store: Arc<dyn Store> = Arc::new(FileStore::at(home.store_dir(&agent)));
+        let memory = home.memory_dir(&agent);
         match lasts {
-            true => Self { store, ..Self::nothing() },
-            false => Self { store: Arc::new(PassingStore::over(store)), ..Self::nothing() },
+            true => Self { store, memory: MemoryAt::Folder(memory), ..Self::nothing() },
+            false => Self {
+                store: Arc::new(PassingStore::over(store)),
+                memory: MemoryAt::ReadOnly(memory),
+                ..Self::nothing()
+            },
         }
     }
 
     /// The same, with large texts in files.
     pub(crate) fn with_files(self, home: &Home) -> Self {
         Self { blobs: Arc::new(FileBlobs::at(home.tool_results_dir(&FileId::main()))), ..self }
+    }
+}
+
+/// Archives what left the context, where the session has a memory, and waits until it is on disk. A
+/// memory that fails costs a warning: the messages are in the transcript still.
+pub(crate) fn archive(memory: Option<&dyn MemoryStore>, leaving: &[Arc<Entry>], out: &Out) {
+    let Some(memory) = memory else { return };
+    let archived = memory.archive(leaving).map_err(Into::into);
+    if let Err(error) = archived.and_then(|()| setup::block_on(memory.flush())) {
+        out.warn(format!("what left the context was not archived: {error}"));
     }
 }

@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ctx_core::{ContextEngine, Entry, Error, ErrorKind, Profile, Services, TokenLedger, Tokens};
+use ctx_core::{
+    ContextEngine, Entry, Error, ErrorKind, MemoryStore, Profile, Services, TokenLedger, Tokens,
+};
 use ctx_engine_registry::{BuildContext, Config, Registry};
 use ctx_eval::{SessionReport, StatusSetup};
 use ctx_model::Prices;
-use ctx_runtime::{Asked, Resolved, Wanted};
+use ctx_runtime::{Asked, Resolved, Wanted, memory_session};
 use ctx_session::Transcript;
 use ctx_session::engine_health::EngineTrouble;
+use ctx_session::key::FileId;
 use ctx_session::paths::{Home, of_home};
 
 use crate::args::{Fit, Global};
@@ -30,6 +33,8 @@ pub(crate) struct Fitted {
     pub(crate) prices: Option<Prices>,
     /// The model that is to write summaries.
     pub(crate) writer: Option<String>,
+    /// The session's long-term memory, where it has one.
+    pub(crate) memory: Option<Arc<dyn MemoryStore>>,
 }
 
 /// The configuration named by `--config`, or the one in the home folder, or the defaults.
@@ -174,9 +179,17 @@ pub(crate) fn fit(
     let summary_models = models::summary_models(&resolved.config, fit, out)?;
     let chain = summary_models.as_ref().map(|models| models.chain.as_slice());
     let writer = chain.and_then(|chain| Some(chain.first()?.name().to_owned()));
-    let Keeping { blobs, store } = keeping;
-    let services =
-        Services { blobs: Some(blobs), store: Some(store), summary_models, ..Services::default() };
+    let Keeping { blobs, store, memory } = keeping;
+    let agent = selection::agent(fit, session).unwrap_or_else(|| FileId::main().to_string());
+    let name = memory_session(transcript.header().id.as_deref(), session);
+    let memory = resolved.memory(&memory, &agent, &name, |warning| out.warn(warning))?;
+    let services = Services {
+        blobs: Some(blobs),
+        store: Some(store),
+        memory: memory.clone(),
+        summary_models,
+        ..Services::default()
+    };
     Ok(Fitted {
         ledger: resolved.ledger(),
         engine: resolved.engine(&services)?,
@@ -184,6 +197,7 @@ pub(crate) fn fit(
         model: resolved.model,
         prices: resolved.prices,
         writer,
+        memory,
     })
 }
 

@@ -7,6 +7,9 @@
 /// Layer 3, for those who compact or audit by themselves.
 #[cfg(feature = "compaction")]
 pub use ctx_compaction as compaction;
+/// Long-term memory, for those who archive and search by themselves.
+#[cfg(feature = "memory")]
+pub use ctx_memory as memory;
 #[cfg(feature = "pruning")]
 use ctx_pruning as _;
 #[cfg(feature = "tool-guard")]
@@ -23,8 +26,12 @@ pub const LINKED: &[&str] = &[
     "tool-guard",
     #[cfg(feature = "pruning")]
     "pruning",
+    #[cfg(feature = "memory")]
+    "memory",
     #[cfg(feature = "compaction")]
     "compaction",
     #[cfg(feature = "compaction")]
     "hard-prune",
+    #[cfg(feature = "memory")]
+    "memory-archive",
 ];

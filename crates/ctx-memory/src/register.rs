@@ -41,9 +41,28 @@ fn build_archive(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
     Ok(parts.map(|(_, memory)| Box::new(Archive::new(memory)) as Box<dyn Layer>))
 }
 
-fn build_engine(context: &BuildContext<'_>) -> Result<Arc<dyn ContextEngine>> {
+impl Config {
+    /// The section in force for an engine: for [`ENGINE`] that of the profile `memory-context`,
+    /// switched on.
+    ///
+    /// # Errors
+    ///
+    /// As [`ctx_engine_registry::Config::section`].
+    pub fn for_engine(config: &ctx_engine_registry::Config, engine: &str) -> Result<Self> {
+        match engine {
+            ENGINE => switched_on(config)?.section(),
+            _ => config.section(),
+        }
+    }
+}
+
+fn switched_on(config: &ctx_engine_registry::Config) -> Result<ctx_engine_registry::Config> {
     let on = json!({ "agents": { "defaults": { "memoryContext": { "enabled": true } } } });
-    let config = context.config.clone().with_profile(Profile::MemoryContext).overlaid(on)?;
+    config.clone().with_profile(Profile::MemoryContext).overlaid(on)
+}
+
+fn build_engine(context: &BuildContext<'_>) -> Result<Arc<dyn ContextEngine>> {
+    let config = switched_on(context.config)?;
     let layers = context.registry.build_layers(&BuildContext { config: &config, ..*context })?;
     Ok(Arc::new(LayeredEngine::new(ENGINE, "Memory engine", layers)))
 }

@@ -12,10 +12,12 @@
 
 #![forbid(unsafe_code)]
 
+mod memory;
 mod setup;
 mod watch;
 mod writers;
 
+pub use memory::{AgentMemory, MemoryAt, memory_session};
 pub use setup::{Asked, Resolved, Wanted};
 pub use watch::{EngineWatch, parting_warnings};
 pub use writers::{Writers, configured_writer, summary_models};

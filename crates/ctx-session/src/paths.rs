@@ -113,6 +113,12 @@ impl Home {
         self.agent_dir(agent).join("tool-results")
     }
 
+    /// `agents/<agent>/memory/context`: what the agent's long-term memory keeps.
+    #[must_use]
+    pub fn memory_dir(&self, agent: &FileId) -> PathBuf {
+        self.agent_dir(agent).join("memory").join("context")
+    }
+
     /// Where what engines keep of an agent's sessions is, a folder for each engine below
     /// `engines`.
     #[must_use]

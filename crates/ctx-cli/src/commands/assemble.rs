@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ctx_compaction::Details;
 use ctx_core::{
     AssembleRequest, Error, ErrorKind, IdSource, Manifest, NodeState, RawJson, SequentialIds,
-    Timestamp, TurnContext,
+    Timestamp, Tokens, TurnContext,
 };
 use ctx_session::Transcript;
 use ctx_session::compactions::store_compaction;
@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use crate::args::{Assemble, Global, Shape};
 use crate::failure::misuse;
 use crate::faring;
-use crate::keeping::Keeping;
+use crate::keeping::{Keeping, archive};
 use crate::named::{ID_CHARS, ShortIds, find_entry};
 use crate::out::{BOLD, Cell, DIM, Out, table};
 use crate::receipt;
@@ -73,6 +73,9 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
         }
     }
     if args.record {
+        let left = view.left_out().iter().filter(|node| node.source_tokens() > Tokens::ZERO);
+        let left: Vec<_> = left.map(|node| node.entry().clone()).collect();
+        archive(fitted.memory.as_deref(), &left, out);
         for compacted in &compactions {
             let id = store_compaction(&home, &args.session, leaf.as_ref(), compacted, now)?;
             out.note(format!("compaction stored as {}", shortened(&id, ID_CHARS)));

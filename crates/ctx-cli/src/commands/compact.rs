@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use ctx_compaction::Details;
 use ctx_core::{
-    CompactRequest, CompactResult, Compacted, CompactionTrigger, ContextView, EntryId, Error,
-    ErrorKind, IdentifierPolicy, SequentialIds, SummaryInstructions, Timestamp, Tokens,
-    TurnContext,
+    CompactRequest, CompactResult, Compacted, CompactionTrigger, ContextView, Entry, EntryId,
+    Error, ErrorKind, IdentifierPolicy, MemoryStore, SequentialIds, SummaryInstructions, Timestamp,
+    Tokens, TurnContext,
 };
 use ctx_session::Transcript;
 use ctx_session::compactions::{rewrite_compacted, store_compaction};
@@ -20,11 +20,11 @@ use serde::Serialize;
 use crate::args::{Compact, Global};
 use crate::failure::misuse;
 use crate::faring;
-use crate::keeping::Keeping;
+use crate::keeping::{Keeping, archive};
 use crate::named::{ID_CHARS, ShortIds};
 use crate::out::{BOLD, Out};
 use crate::receipt;
-use crate::setup;
+use crate::setup::{self, Fitted};
 use crate::words::{harmless, harmless_lines, shortened, thousands};
 
 /// The result, and what became of it.
@@ -66,7 +66,10 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
             stored => break (planned, stored?),
         }
     };
-    let Planned { transcript, result, before, writer, .. } = planned;
+    let Planned { transcript, result, before, writer, memory, taken, .. } = planned;
+    if entry_id.is_some() {
+        archive(memory.as_deref(), &taken, out);
+    }
     let details = details(&result);
     let receipt = details.as_ref().map(|details| &details.receipt);
     let fell_back = receipt.and_then(|r| receipt::fell_back(r, writer.as_deref()));
@@ -103,6 +106,9 @@ struct Planned {
     before: Tokens,
     /// The model that was to write the summary.
     writer: Option<String>,
+    /// Where what it takes out is archived.
+    memory: Option<Arc<dyn MemoryStore>>,
+    taken: Vec<Arc<Entry>>,
     result: CompactResult,
 }
 
@@ -152,7 +158,9 @@ impl Planned {
         waiting.finish_and_clear();
         faring::tell(&*fitted.engine, out);
         let result = result?;
-        Ok(Self { transcript, leaf, now, before, writer: fitted.writer, result })
+        let taken = taken_out(&context.entries, &result);
+        let Fitted { writer, memory, .. } = fitted;
+        Ok(Self { transcript, leaf, now, before, writer, memory, taken, result })
     }
 
     /// Stores it, if there is anything to store and that is wanted.
@@ -162,6 +170,13 @@ impl Planned {
         };
         store_compaction(home, &args.session, self.leaf.as_ref(), compacted, self.now).map(Some)
     }
+}
+
+/// The entries that a compaction takes out of the context.
+fn taken_out(entries: &[Arc<Entry>], result: &CompactResult) -> Vec<Arc<Entry>> {
+    let Some(compacted) = &result.result else { return Vec::new() };
+    let before = |entry: &&Arc<Entry>| *entry.id() != compacted.first_kept_entry_id;
+    entries.iter().take_while(before).cloned().collect()
 }
 
 /// Writes the session anew from its newest compaction, if it has one that was not yet.
