@@ -43,7 +43,7 @@ pub use recall::{Block, MIN_QUERY_CHARS, RECALLED_TAG, build, is_recalled, query
 pub use redact::{Redacted, Redactor};
 pub use search::{Cosines, Fusion, Hit, Parts, Query, SearchIndex, SearchSettings, diversify};
 pub use segment::{Metadata, Segment, SegmentId};
-pub use store::{Memory, SessionMemory, Settings, Stats, Vectors};
+pub use store::{Memory, SessionMemory, Settings, Stats, VectorModel, Vectors};
 pub use trim::{TrimReason, TrimRow, plan_trim};
 
 #[cfg(feature = "register")]

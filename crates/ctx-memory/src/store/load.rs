@@ -159,7 +159,9 @@ impl Inner {
             _ if self.settings.weight() <= 0.0 => return,
             Vectors::None => return,
             Vectors::Hash => Embedding::new("hash", HashEmbedder.vector("").len()),
-            Vectors::Model(embedder) => Embedding::new(embedder.name(), embedder.dimensions()),
+            Vectors::Model(model) => {
+                Embedding::new(model.embedder.name(), model.embedder.dimensions())
+            }
         };
         match VectorFile::open(folder.join("vectors.bin"), embedding) {
             Ok(mut file) => {

@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use ctx_core::Result;
 
 pub use session::SessionMemory;
-pub use settings::{Settings, Vectors};
+pub use settings::{Settings, VectorModel, Vectors};
 pub use stats::Stats;
 
 use self::indexer::Indexer;
