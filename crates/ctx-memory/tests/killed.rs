@@ -82,7 +82,9 @@ fn work(dir: &Path, seed: u64, work: Work) -> ! {
     let mut segments = Segments::open(archive(dir), limits(work), NOW).unwrap();
     let mut vectors = vectors(dir);
     say("ready");
-    for round in 0.. {
+    let mut round = 0;
+    loop {
+        round += 1;
         let names: Vec<String> =
             (0..1 + random.below(12)).map(|nth| format!("{seed}-{round}-{nth}")).collect();
         let ids: Vec<_> = names
@@ -107,7 +109,6 @@ fn work(dir: &Path, seed: u64, work: Work) -> ! {
             say(&format!("forgot {}", names[0]));
         }
     }
-    std::process::exit(0)
 }
 
 fn spawn(test: &str, dir: &Path, seed: u64) -> Child {
