@@ -37,6 +37,8 @@ mod trim;
 pub mod vectors;
 
 pub use config::{Config, EmbeddingModel, Placement, RecallSettings};
+#[cfg(feature = "transformer")]
+pub use embed::TransformerEmbedder;
 pub use embed::{HashEmbedder, cosine, embedded_text};
 pub use layer::{Archive, Recall};
 pub use recall::{Block, MIN_QUERY_CHARS, RECALLED_TAG, build, is_recalled, query_of};
