@@ -12,6 +12,7 @@ mod convert;
 mod detect;
 mod disk;
 mod entry;
+pub mod erase;
 mod format;
 pub mod group_commit;
 mod header;
