@@ -8,13 +8,15 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use criterion::{Criterion, criterion_group, criterion_main};
-use ctx_core::{Embedder, Result, Role, Timestamp};
+use ctx_core::{Embedder, Result, Role, Timer, Timestamp};
 use ctx_memory::archive::Limits;
 use ctx_memory::{
-    HashEmbedder, Memory, Metadata, Query, SearchSettings, Segment, SegmentId, Settings, Vectors,
+    HashEmbedder, Memory, Metadata, Query, SearchSettings, Segment, SegmentId, Settings,
+    VectorModel, Vectors,
 };
 use futures_util::FutureExt;
 
@@ -112,6 +114,20 @@ impl Embedder for Topics {
     }
 }
 
+/// No deadline ever passes.
+struct Forever;
+
+#[async_trait]
+impl Timer for Forever {
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    async fn sleep(&self, _: Duration) {
+        std::future::pending::<()>().await;
+    }
+}
+
 fn settings(vectors: Vectors, weight: f32) -> Settings {
     let mut settings = Settings::default();
     settings.limits = Limits { max_segments: usize::MAX, eviction_days: 0 };
@@ -142,7 +158,7 @@ fn store(c: &mut Criterion) {
     let count = std::env::var("CTX_BENCH_SEGMENTS").ok().and_then(|n| n.parse().ok());
     let count: usize = count.unwrap_or(20_000);
     let folder = tempfile::tempdir().expect("a folder");
-    let model = Vectors::Model(Arc::new(Topics));
+    let model = Vectors::Model(VectorModel::new(Arc::new(Topics), Arc::new(Forever)));
     let memory = filled(folder.path(), settings(model.clone(), 0.5), count);
     let stats = memory.stats().expect("it can be read");
     let text: usize = (0..count.min(1_000)).map(|n| segment(n).content.len()).sum();

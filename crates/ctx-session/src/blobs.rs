@@ -38,6 +38,42 @@ impl FileBlobs {
         std::fs::read_to_string(&path).map_err(|e| disk::io_error("cannot read the blob", &path, e))
     }
 
+    /// The names of all blobs.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] if the folder is there and cannot be listed.
+    pub fn names(&self) -> Result<Vec<String>> {
+        let failed = |e| disk::io_error("cannot list the blobs", &self.dir, e);
+        let listing = match std::fs::read_dir(&self.dir) {
+            Ok(listing) => listing,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(failed(e)),
+        };
+        let mut names = Vec::new();
+        for file in listing {
+            let name = file.map_err(failed)?.file_name();
+            let name = name.to_str().and_then(|name| name.strip_suffix(".txt"));
+            names.extend(name.map(str::to_owned));
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Takes a blob away, durably. Says whether it was there.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] for what is no name, [`ErrorKind::Io`].
+    pub fn remove(&self, name: &str) -> Result<bool> {
+        let path = self.path(name)?;
+        match std::fs::remove_file(&path) {
+            Ok(()) => disk::sync_dir(&self.dir).map(|()| true),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(disk::io_error("cannot remove the blob", &path, e)),
+        }
+    }
+
     fn path(&self, name: &str) -> Result<PathBuf> {
         let name = FileId::new(name).map_err(|e| e.with("blob", name.escape_debug()))?;
         Ok(self.dir.join(format!("{name}.txt")))

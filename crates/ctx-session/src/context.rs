@@ -235,6 +235,9 @@ impl Transcript {
     /// Says whether it came with a system prompt of its own.
     fn push_summary(&self, index: usize, out: &mut Vec<Arc<Entry>>) -> Result<bool> {
         let Some(entry) = self.entries.get(index) else { return Ok(false) };
+        if entry.audience == Audience::Nobody {
+            return Ok(false);
+        }
         if self.push_replacement(index, 0, out)? {
             return Ok(false);
         }

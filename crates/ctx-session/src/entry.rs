@@ -126,6 +126,8 @@ pub(crate) enum Audience {
     Synthetic,
     /// Shown to people only: a note, or an error of the provider.
     People,
+    /// Forgotten: the file holds it, and nobody is to see it.
+    Nobody,
 }
 
 /// What some kinds of entry say, as far as rebuilding a context needs it.

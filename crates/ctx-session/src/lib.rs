@@ -13,6 +13,7 @@ mod detect;
 mod disk;
 pub mod engine_health;
 mod entry;
+pub mod erase;
 mod format;
 pub mod group_commit;
 mod header;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::json::{Fresh, Object, array, identifier, quote};
 
-use crate::entry::{Detail, TreeEntry};
+use crate::entry::{Audience, Detail, TreeEntry};
 use crate::format::Format;
 use crate::load::{Recipe, place_in};
 use crate::log::{self, PI_VERSION};
@@ -122,6 +122,11 @@ impl Transcript {
             edits.set("id", quote(&entry.id));
         }
         self.retarget(entry, &object, &mut edits);
+        if entry.audience == Audience::Nobody && entry.is_compaction() {
+            // The summary was forgotten; that there is one still counts.
+            edits.set("summary", quote(""));
+            edits.set("details", "null".to_owned());
+        }
         if migrate {
             self.migrate(entry, &object, &mut edits);
         }

@@ -7,7 +7,7 @@ use ctx_core::{EntryId, Result};
 use ctx_dialect::json::{Fresh, Object, quote};
 
 use crate::compactions::MARK;
-use crate::entry::{Detail, EntryKind, TreeEntry};
+use crate::entry::{Audience, Detail, EntryKind, TreeEntry};
 use crate::left_out::LeftOut;
 use crate::log::{OURS, PI_VERSION, is_header_of_ours};
 use crate::projections::read_kept;
@@ -46,7 +46,7 @@ impl Transcript {
     }
 
     /// Moves the leaf to the entry at `leaf`, if the last entry does not leave it there.
-    fn settle_leaf<W: Write + ?Sized>(
+    pub(crate) fn settle_leaf<W: Write + ?Sized>(
         &self,
         leaf: Option<usize>,
         last: Option<&TreeEntry>,
@@ -111,15 +111,17 @@ impl Transcript {
     }
 }
 
-/// Whether an entry beside the file says nothing that is in force or may come to be: the compaction
-/// of a file that was rewritten since, and what undoes it.
+/// Whether an entry says nothing that is in force or may come to be: what was forgotten; and beside
+/// the file the compaction of one that was rewritten since, and what undoes it.
 fn means_nothing(entry: &TreeEntry, instead: &HashMap<usize, Option<usize>>) -> bool {
-    entry.is_overlay()
+    let forgotten = entry.audience == Audience::Nobody && !entry.is_compaction();
+    let outdated = entry.is_overlay()
         && match entry.detail.as_deref() {
             None => entry.kind == EntryKind::Compaction,
             Some(Detail::Undo { target }) => {
                 target.is_none_or(|target| instead.contains_key(&(target as usize)))
             }
             Some(_) => false,
-        }
+        };
+    forgotten || outdated
 }

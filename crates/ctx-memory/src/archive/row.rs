@@ -8,8 +8,10 @@ use ctx_core::{Role, Timestamp};
 use foldhash::fast::RandomState;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 
 use crate::SegmentId;
+use crate::search::asks;
 
 /// Where a segment is, and what is asked of it before anybody reads it.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +24,9 @@ pub(super) struct Row {
     pub(super) session: u32,
     pub(super) tokens: u32,
     pub(super) role: u16,
+    /// Its speaker, by number, or [`NAMELESS`].
+    pub(super) name: u16,
+    pub(super) asks: bool,
     /// False once it was evicted; its line is still there.
     pub(super) live: bool,
 }
@@ -39,6 +44,10 @@ pub struct RowRef<'a> {
     pub timestamp: Timestamp,
     /// Who said it.
     pub role: &'a Role,
+    /// The speaker's name, where there are names.
+    pub name: Option<&'a str>,
+    /// Whether it asks something.
+    pub asks: bool,
     /// Its size in tokens.
     pub tokens: u32,
 }
@@ -49,7 +58,11 @@ pub(super) struct Names {
     sessions: Vec<Arc<str>>,
     ordinals: HashMap<Arc<str>, u32, RandomState>,
     roles: Vec<Role>,
+    speakers: Vec<Arc<str>>,
 }
+
+/// A speaker without a name, or one of too many.
+const NAMELESS: u16 = u16::MAX;
 
 /// What is read of a line when the archive is opened. The text is passed over.
 #[derive(Deserialize)]
@@ -61,11 +74,14 @@ pub(super) struct Head<'a> {
     timestamp: Timestamp,
     role: Role,
     tokens: u32,
+    #[serde(borrow, default)]
+    name: Option<Cow<'a, str>>,
+    // Not unescaped: whether it asks something can be seen as it is.
+    #[serde(borrow)]
+    content: &'a RawValue,
     // What a whole segment has as well: without it, it could not be read later.
     #[expect(dead_code, reason = "it must be there")]
     agent_id: IgnoredAny,
-    #[expect(dead_code, reason = "it must be there")]
-    content: IgnoredAny,
 }
 
 impl Names {
@@ -79,6 +95,8 @@ impl Names {
             session: self.session(&head.session_id)?,
             tokens: head.tokens,
             role: self.role(&head.role)?,
+            name: head.name.as_deref().map_or(NAMELESS, |name| self.speaker(name)),
+            asks: asks(head.content.get()),
             live: true,
         })
     }
@@ -90,6 +108,8 @@ impl Names {
             session_ordinal: row.session,
             timestamp: row.timestamp,
             role: self.roles.get(usize::from(row.role))?,
+            name: self.speakers.get(usize::from(row.name)).map(|name| &**name),
+            asks: row.asks,
             tokens: row.tokens,
         })
     }
@@ -103,6 +123,19 @@ impl Names {
         self.sessions.push(name.clone());
         self.ordinals.insert(name, ordinal);
         Some(ordinal)
+    }
+
+    fn speaker(&mut self, name: &str) -> u16 {
+        let known = self.speakers.iter().position(|known| **known == *name);
+        // As with roles: a few people talk to an agent, and with hundreds, names say little.
+        let number = known.unwrap_or(self.speakers.len());
+        if number >= 256 {
+            return NAMELESS;
+        }
+        if known.is_none() {
+            self.speakers.push(name.into());
+        }
+        u16::try_from(number).unwrap_or(NAMELESS)
     }
 
     fn role(&mut self, role: &Role) -> Option<u16> {

@@ -1,10 +1,14 @@
-//! Vectors of texts: what is embedded, and what makes vectors without a model.
+//! Vectors of texts: what is embedded, and what makes vectors on this machine.
 
 mod hash;
 mod text;
+#[cfg(feature = "transformer")]
+mod transformer;
 
 pub use hash::HashEmbedder;
 pub use text::embedded_text;
+#[cfg(feature = "transformer")]
+pub use transformer::TransformerEmbedder;
 
 /// The cosine of the angle between two vectors, -1 to 1. NaN where it means nothing: the lengths
 /// differ, or one is zero or holds a number that is none.

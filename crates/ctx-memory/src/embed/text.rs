@@ -3,15 +3,27 @@
 use crate::Segment;
 use crate::search::head;
 
+/// Turns before it are embedded with a segment while they have at most so many bytes together. A model
+/// reads the first 256 tokens or so: of a short turn there must be some left, and what is long is clear
+/// without.
+const CONTEXT_BYTES: usize = 500;
+
 /// The text to embed for the last of `turns`: its day, then up to `before` turns of its session that
-/// precede it, then itself, each after its speaker. What is said in a conversation is often clear only
+/// precede it, if they are short, then itself, each after its speaker. What is said in a conversation is often clear only
 /// with what was said before it.
 #[must_use]
 pub fn embedded_text(turns: &[Segment], before: u8) -> String {
     let Some(last) = turns.last() else { return String::new() };
-    let first = turns.len() - 1 - usize::from(before).min(turns.len() - 1);
+    let mut room = CONTEXT_BYTES;
+    let is_context = |turn: &&Segment| {
+        let fits = turn.session_id == last.session_id && turn.content.len() <= room;
+        room = room.saturating_sub(turn.content.len());
+        fits
+    };
+    let earlier = turns.iter().rev().skip(1).take(usize::from(before)).take_while(is_context);
+    let first = turns.len() - 1 - earlier.count();
     let mut text = String::new();
-    for turn in turns[first..].iter().filter(|turn| turn.session_id == last.session_id) {
+    for turn in &turns[first..] {
         let (day, speaker) = head(turn);
         if text.is_empty()
             && let Some(day) = day
@@ -23,4 +35,46 @@ pub fn embedded_text(turns: &[Segment], before: u8) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_core::{Role, Timestamp};
+
+    use super::*;
+    use crate::{Metadata, SegmentId};
+
+    fn turns(said: &[(&str, &str)]) -> Vec<Segment> {
+        let turn = |(session, content): &(&str, &str)| Segment {
+            id: SegmentId::of(session, &Role::User, content),
+            agent_id: "main".into(),
+            session_id: (*session).into(),
+            timestamp: Timestamp(1_683_504_000_000),
+            role: Role::User,
+            name: Some("Ann".into()),
+            content: (*content).into(),
+            tokens: 1,
+            metadata: Metadata::default(),
+            entry_id: None,
+        };
+        said.iter().map(turn).collect()
+    }
+
+    #[test]
+    fn a_turn_is_embedded_with_its_day_and_with_what_was_said_before() {
+        let turns = turns(&[("s", "one"), ("s", "two"), ("s", "three")]);
+        assert_eq!(embedded_text(&turns, 1), "8 May 2023 Ann: two Ann: three");
+        assert_eq!(embedded_text(&turns[..1], 9), "8 May 2023 Ann: one");
+        assert_eq!(embedded_text(&turns, 0), "8 May 2023 Ann: three");
+        assert_eq!(embedded_text(&[], 2), "");
+    }
+
+    #[test]
+    fn another_session_and_a_long_message_are_no_context() {
+        let other = turns(&[("s", "one"), ("t", "two")]);
+        assert_eq!(embedded_text(&other, 2), "8 May 2023 Ann: two");
+        let long = "x".repeat(CONTEXT_BYTES + 1);
+        let behind = turns(&[("s", "one"), ("s", &long), ("s", "three")]);
+        assert_eq!(embedded_text(&behind, 2), "8 May 2023 Ann: three");
+    }
 }

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ctx_core::{Error, ErrorKind, Result};
-use half::slice::HalfFloatSliceExt;
 use usearch::{Index, IndexOptions, MetricKind, ScalarKind};
 
 use super::Rows;
-use super::rows::{Direction, product};
+use super::halves::float;
+use super::rows::Direction;
 
 /// A graph that finds less of the ten nearest than this is not used.
 pub(crate) const LEAST_FOUND: f64 = 0.95;
@@ -69,7 +69,7 @@ impl Graph {
                 }
                 let Some(vector) = rows.vector(slot) else { break };
                 index
-                    .add(slot as u64, &in_bytes(vector.iter().map(|x| x.to_f32())))
+                    .add(slot as u64, &in_bytes(vector.iter().map(|x| float(*x))))
                     .map_err(failed)?;
             }
             Ok(())
@@ -116,15 +116,15 @@ impl Graph {
         let (mut found, mut wanted) = (0usize, 0usize);
         for slot in (0..rows.len()).step_by(step).take(TRIED) {
             let Some(query) = rows.vector(slot).and_then(|vector| {
-                Direction::of(&vector.iter().map(|x| x.to_f32()).collect::<Vec<_>>())
+                Direction::of(&vector.iter().map(|x| float(*x)).collect::<Vec<_>>())
             }) else {
                 continue;
             };
             let Some((count, least)) = nearest(rows, slot, &query) else { continue };
-            let mut floats = vec![0f32; rows.dimensions()];
             let near = self.near(&query).unwrap_or_default();
             let cosines = near.into_iter().filter(|near| *near != slot);
-            let cosines = cosines.filter_map(|near| cosine(rows, near, &query, &mut floats));
+            let cosines =
+                cosines.filter_map(|near| rows.vector(near).map(|near| query.cosine(near)));
             wanted += count;
             // Of those that are alike, any will do.
             found += cosines.filter(|cosine| *cosine >= least - ALIKE).take(count).count();
@@ -136,10 +136,9 @@ impl Graph {
 /// How many vectors are nearest to one of them, [`NEAREST`] where there are so many, and the cosine
 /// of the last of these. `None` where there is no other.
 fn nearest(rows: &Rows, but: usize, query: &Direction) -> Option<(usize, f32)> {
-    let mut floats = vec![0f32; rows.dimensions()];
     let mut best: Vec<f32> = Vec::with_capacity(NEAREST + 1);
     for slot in (0..rows.len()).filter(|slot| *slot != but) {
-        let cosine = cosine(rows, slot, query, &mut floats)?;
+        let cosine = query.cosine(rows.vector(slot)?);
         if best.len() < NEAREST || best.last().is_some_and(|last| cosine > *last) {
             let at = best.partition_point(|other| *other >= cosine);
             best.insert(at, cosine);
@@ -147,11 +146,6 @@ fn nearest(rows: &Rows, but: usize, query: &Direction) -> Option<(usize, f32)> {
         }
     }
     Some((best.len(), *best.last()?))
-}
-
-fn cosine(rows: &Rows, slot: usize, query: &Direction, floats: &mut [f32]) -> Option<f32> {
-    rows.vector(slot)?.convert_to_f32_slice(floats);
-    Some(product(floats, query.as_slice()))
 }
 
 /// A vector in bytes: its largest number becomes 127. Its length changes, which a cosine does not see.
@@ -205,7 +199,7 @@ mod tests {
             panic!("it finds too little");
         };
         assert_eq!(graph.size(), 2_000);
-        let query: Vec<f32> = rows.vector(700).unwrap().iter().map(|x| x.to_f32()).collect();
+        let query: Vec<f32> = rows.vector(700).unwrap().iter().map(|x| float(*x)).collect();
         assert!(graph.near(&Direction::of(&query).unwrap()).unwrap().contains(&700));
     }
 

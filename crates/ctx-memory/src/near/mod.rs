@@ -6,6 +6,7 @@
 //! used: one that finds less than `LEAST_FOUND` of what is nearest is not.
 
 mod graph;
+mod halves;
 mod rows;
 
 pub(crate) use graph::{Built, Graph};

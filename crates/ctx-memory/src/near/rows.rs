@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use half::f16;
-use half::slice::HalfFloatSliceExt;
+use super::halves::{half, product, scaled};
 
 /// No vector.
 const NONE: u32 = u32::MAX;
@@ -16,30 +15,49 @@ const BLOCK: usize = 1_024;
 pub(crate) struct Rows {
     dimensions: usize,
     /// Vectors one after the other, [`BLOCK`] at a time.
-    blocks: Vec<Arc<Vec<f16>>>,
+    blocks: Vec<Arc<Vec<u16>>>,
     /// By vector: its row.
     rows: Vec<u32>,
     /// By row: its vector.
     slots: Vec<u32>,
 }
 
-/// A vector that is compared with others: 1 long.
+/// A vector that is compared with others: 1 long, and as [`product`] takes it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Direction(Vec<f32>);
+pub(crate) struct Direction {
+    vector: Vec<f32>,
+    scaled: Vec<f32>,
+}
 
 impl Direction {
     /// The direction of a vector; `None` where it has none: it is all zeros, or holds a number that
     /// is none.
     pub(crate) fn of(vector: &[f32]) -> Option<Self> {
-        let squares: f64 = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
-        let length = squares.sqrt();
-        (length.is_normal())
-            .then(|| Self(vector.iter().map(|x| (f64::from(*x) / length) as f32).collect()))
+        let vector: Vec<f32> = unit(vector)?.collect();
+        let scaled = vector.iter().map(|x| scaled(*x)).collect();
+        Some(Self { vector, scaled })
     }
 
     pub(crate) fn as_slice(&self) -> &[f32] {
-        &self.0
+        &self.vector
     }
+
+    /// The cosine to a vector of halves.
+    pub(super) fn cosine(&self, halves: &[u16]) -> f32 {
+        product(halves, &self.scaled)
+    }
+}
+
+/// A vector made 1 long; `None` where it has no direction.
+fn unit(vector: &[f32]) -> Option<impl Iterator<Item = f32>> {
+    let mut squares = [0f64; 8];
+    for part in vector.chunks(8) {
+        for (sum, x) in squares.iter_mut().zip(part) {
+            *sum += f64::from(*x) * f64::from(*x);
+        }
+    }
+    let length = squares.iter().sum::<f64>().sqrt();
+    length.is_normal().then(|| vector.iter().map(move |x| (f64::from(*x) / length) as f32))
 }
 
 impl Rows {
@@ -69,15 +87,15 @@ impl Rows {
     /// Gives a row its vector. One that it has already stays, and one of another length or without
     /// a direction is refused.
     pub(crate) fn add(&mut self, row: u32, vector: &[f32]) -> bool {
-        let direction = Direction::of(vector).filter(|_| vector.len() == self.dimensions);
-        let Some(direction) = direction.filter(|_| !self.has(row) && row != NONE) else {
+        if vector.len() != self.dimensions || self.has(row) || row == NONE {
             return false;
-        };
+        }
+        let Some(vector) = unit(vector) else { return false };
         if self.rows.len().is_multiple_of(BLOCK) {
             self.blocks.push(Arc::new(Vec::with_capacity(BLOCK * self.dimensions)));
         }
         if let Some(block) = self.blocks.last_mut() {
-            Arc::make_mut(block).extend(direction.0.iter().map(|x| f16::from_f32(*x)));
+            Arc::make_mut(block).extend(vector.map(half));
         }
         if self.slots.len() <= row as usize {
             self.slots.resize(row as usize + 1, NONE);
@@ -93,17 +111,14 @@ impl Rows {
     }
 
     /// A vector, by its place.
-    pub(crate) fn vector(&self, slot: usize) -> Option<&[f16]> {
+    pub(crate) fn vector(&self, slot: usize) -> Option<&[u16]> {
         let start = (slot % BLOCK) * self.dimensions;
         self.blocks.get(slot / BLOCK)?.get(start..start + self.dimensions)
     }
 
     /// Sets the cosines of the rows with the vectors from `first` on.
     pub(crate) fn all_from(&self, first: usize, query: &Direction, cosines: &mut [f32]) {
-        let mut floats = vec![0f32; self.dimensions];
-        for slot in first..self.rows.len() {
-            self.set(slot, query, &mut floats, cosines);
-        }
+        (first..self.rows.len()).for_each(|slot| self.set(slot, query, cosines));
     }
 
     /// Sets the cosines of some rows.
@@ -113,33 +128,16 @@ impl Rows {
         query: &Direction,
         cosines: &mut [f32],
     ) {
-        let mut floats = vec![0f32; self.dimensions];
-        for slot in rows.into_iter().filter_map(|row| self.slot(row)) {
-            self.set(slot, query, &mut floats, cosines);
-        }
+        let slots = rows.into_iter().filter_map(|row| self.slot(row));
+        slots.for_each(|slot| self.set(slot, query, cosines));
     }
 
-    fn set(&self, slot: usize, query: &Direction, floats: &mut [f32], cosines: &mut [f32]) {
+    fn set(&self, slot: usize, query: &Direction, cosines: &mut [f32]) {
         let (Some(vector), Some(&row)) = (self.vector(slot), self.rows.get(slot)) else { return };
         if let Some(cosine) = cosines.get_mut(row as usize) {
-            vector.convert_to_f32_slice(floats);
-            *cosine = product(floats, query.as_slice());
+            *cosine = query.cosine(vector);
         }
     }
-}
-
-/// The sum of products, in an order that a compiler can do several at a time of.
-pub(super) fn product(one: &[f32], two: &[f32]) -> f32 {
-    const LANES: usize = 16;
-    let mut sums = [0f32; LANES];
-    let (ones, twos) = (one.chunks_exact(LANES), two.chunks_exact(LANES));
-    let rest = ones.remainder().iter().zip(twos.remainder()).map(|(a, b)| a * b).sum::<f32>();
-    for (a, b) in ones.zip(twos) {
-        for lane in 0..LANES {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    sums.iter().sum::<f32>() + rest
 }
 
 #[cfg(test)]

@@ -67,6 +67,7 @@ pub(super) fn is_secret(kind: Kind, text: &str, value: &Value, table: &Table) ->
                         && is_chosen(found, value.form)))
         }
         Kind::Secret => !is_wordy(found) && !is_measure(found),
+        Kind::Key => found.len() >= 20 && spaces == 0 && is_random(found) && !is_path(found),
         Kind::Weak => {
             found.len() >= 20
                 && spaces == 0
@@ -92,7 +93,10 @@ fn is_chosen(found: &str, form: Form) -> bool {
             !code && !is_path(found) && (digits || is_special(found) || found.len() >= 6 && letters)
         }
         Form::Bare => {
-            !is_path(found) && ((digits && letters && !is_wordy(found)) || is_special(found))
+            !is_path(found)
+                && (is_special(found)
+                    || is_random(found)
+                    || (digits && letters && !is_wordy(found)))
         }
     }
 }

@@ -17,7 +17,9 @@ pub(super) enum Kind {
     Phrase,
     /// It is what a program made.
     Secret,
-    /// It may be one, if it looks so: `key`, `auth`.
+    /// A key of something: a secret if it looks random.
+    Key,
+    /// It may be one, if it looks so and like no digest: `key`, `auth`.
     Weak,
 }
 
@@ -26,7 +28,7 @@ impl Kind {
     pub(super) fn marker(self) -> &'static str {
         match self {
             Self::Password | Self::Phrase => "password",
-            Self::Secret | Self::Weak => "secret",
+            Self::Secret | Self::Key | Self::Weak => "secret",
         }
     }
 }
@@ -123,7 +125,11 @@ impl Words {
             return Some(Kind::Password);
         }
         if last == "key" {
-            return Some(if is(&self.key_of, before) { Kind::Secret } else { Kind::Weak });
+            return Some(match before {
+                "" => Kind::Weak,
+                before if is(&self.key_of, before) => Kind::Secret,
+                _ => Kind::Key,
+            });
         }
         if ends(&self.secret, last) {
             return Some(Kind::Secret);

@@ -23,7 +23,7 @@ const BEFORE: usize = 120;
 
 /// How base64 begins of files that are often inlined: PNG, JPEG, GIF, WebP, SVG, PDF, icons,
 /// fonts, gzip, zip, WebAssembly, executables; and of what is public of SSH and X.509.
-const CONTENT_STARTS: [&str; 20] = [
+const CONTENT_STARTS: [&str; 21] = [
     "iVBORw0KGgo",
     "/9j/",
     "R0lGOD",
@@ -42,6 +42,7 @@ const CONTENT_STARTS: [&str; 20] = [
     "AAAAC3NzaC1",
     "AAAAE2VjZHNh",
     "MII",
+    "MFkw",
     "LS0tLS1CRUdJTiBDRVJU",
     "f0VMR",
 ];
@@ -113,6 +114,10 @@ fn is_secret(text: &str, start: usize, word: &str, table: &Table) -> bool {
         || bare.len() > LONGEST
         || CONTENT_STARTS.iter().any(|s| word.starts_with(s))
     {
+        return false;
+    }
+    // The names of functions in a binary.
+    if bare.starts_with("ZN") && word.starts_with('_') {
         return false;
     }
     let mixed = is_mixed(bare);

@@ -126,6 +126,9 @@ impl Redactor {
                     if let Some(name) = key::read(text, &hit, &self.table.words) {
                         named = name.end;
                         if let Some(value) = value::read(text, &name) {
+                            if value.is_run() {
+                                named = value.end;
+                            }
                             match name.kind {
                                 Some(kind) if judge::is_secret(kind, text, &value, &self.table) => {
                                     spans.secret(value.range(), By::Name, kind.marker());

@@ -11,6 +11,9 @@ use super::span::floor;
 /// The longest value that is read.
 const LONGEST: usize = 4096;
 
+/// A longer word without quotes is looked at once, whatever names stand in it.
+const LONGEST_RUN: usize = 256;
+
 /// How many blanks may stand on each side of a separator.
 const BLANKS: usize = 40;
 
@@ -40,6 +43,12 @@ pub(super) enum Form {
 }
 
 impl Value {
+    /// Whether names in it are to be passed over: in one long word they are chance, and each would
+    /// be read to its end.
+    pub(super) fn is_run(&self) -> bool {
+        !matches!(self.form, Form::Quoted | Form::Argument) && self.end - self.start > LONGEST_RUN
+    }
+
     pub(super) fn range(&self) -> Range<usize> {
         self.start..self.end
     }
@@ -170,7 +179,7 @@ static NAMED_VALUE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static DEFAULT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r"^\s{0,4}\{\s{0,40}(?:(?:description|type|sensitive)[^\n]{0,120}\s{1,40}){0,3}",
-        r"default[ \t]{0,20}=[ \t]{0,4}"
+        r"(?:default|value)[ \t]{0,20}=[ \t]{0,4}"
     ))
     .ok()
 });

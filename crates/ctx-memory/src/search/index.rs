@@ -7,11 +7,12 @@ use ctx_core::Timestamp;
 use super::fuse::{fuse, min_max, to_best};
 use super::head::lexical_head;
 use super::query::terms_of;
-use super::spread::spread;
+use super::speaker::{Said, Speakers};
+use super::spread::{share_best, spread};
 use super::turns::Turns;
 use super::{Hit, Parts, Query, SearchSettings};
-use crate::Segment;
 use crate::lexical::{Bm25, Delta, Postings, score};
+use crate::{Segment, SegmentId};
 
 /// Ranks segments. Rows are numbered from 0 in the order in which they are added, which is that of
 /// the archive.
@@ -19,6 +20,7 @@ use crate::lexical::{Bm25, Delta, Postings, score};
 pub struct SearchIndex {
     pub(super) settings: SearchSettings,
     pub(super) turns: Turns,
+    speakers: Speakers,
     /// What is on disk, then what is on its way there, then what is new.
     pub(super) stored: Option<Stored>,
     pub(super) frozen: Vec<Delta>,
@@ -46,9 +48,22 @@ impl SearchIndex {
     /// Adds a segment, and gives its row. It is found at once. Within a session, segments come in
     /// the order in which they were said.
     pub fn add(&mut self, segment: &Segment) -> u32 {
-        let row = self.turns.add(segment.id, &segment.session_id, segment.timestamp);
+        let said = Said::of(segment);
+        let row = self.add_row(segment.id, &segment.session_id, segment.timestamp, said);
         self.delta.add(row, &lexical_head(segment), &segment.content);
         row
+    }
+
+    /// A row whose words are, or will be, in an index that is stored.
+    pub(crate) fn add_row(
+        &mut self,
+        id: SegmentId,
+        session: &str,
+        time: Timestamp,
+        said: Said<'_>,
+    ) -> u32 {
+        self.speakers.add(said);
+        self.turns.add(id, session, time, said.asks)
     }
 
     /// How many rows there are.
@@ -83,14 +98,15 @@ impl SearchIndex {
         let settings = &self.settings;
         let mut bm25 = vec![0.0; self.len()];
         let constants = Bm25 { k1: settings.k1, b: settings.b };
-        score(&terms_of(query.text), &self.sources(), constants, &mut bm25);
+        let terms = terms_of(query.text);
+        score(&terms, &self.sources(), constants, &mut bm25);
         self.empty(&mut bm25, 0.0);
         let mut lexical = spread(&bm25, &self.turns, settings.spread);
         self.empty(&mut lexical, 0.0);
+        share_best(&mut lexical, &self.turns, settings.session_share);
+        let sessions = self.turns.sessions();
         let only = query.session.map(|id| self.turns.session(id));
-        let is_in = |row: usize| {
-            only.is_none_or(|(sessions, wanted)| wanted.is_some_and(|id| sessions[row] == id))
-        };
+        let is_in = |row: usize| only.is_none_or(|id| id == Some(sessions[row]));
         if only.is_some() {
             keep(&mut lexical, is_in, 0.0);
         }
@@ -108,6 +124,8 @@ impl SearchIndex {
             total = fuse(settings.fusion, &lexical, &vector, weight);
         }
         let total = if vectors.is_some() { &mut total } else { &mut lexical.clone() };
+        let speaker = self.speakers.weights(&terms, settings);
+        total.iter_mut().zip(&speaker).for_each(|(score, weight)| *score *= weight);
         let decay = |row: usize| self.decay(row, query.now);
         if settings.hourly_decay < 1.0 {
             total.iter_mut().enumerate().for_each(|(row, score)| *score *= decay(row));
@@ -118,6 +136,7 @@ impl SearchIndex {
             lexical: lexical[row],
             cosine: cosines.get(row).copied().unwrap_or_default(),
             vector: vector.get(row).copied().unwrap_or_default(),
+            speaker: speaker[row],
             decay: decay(row),
         };
         let hit = |row: u32| {

@@ -2,8 +2,6 @@
 
 use foldhash::{HashMap, HashSet, HashSetExt};
 
-use ctx_core::Timestamp;
-
 use super::SearchIndex;
 use super::head::lexical_head;
 use super::index::Stored;
@@ -13,11 +11,6 @@ use crate::text::Terms;
 use crate::{Segment, SegmentId};
 
 impl SearchIndex {
-    /// A row whose words are, or will be, in an index that is stored.
-    pub(crate) fn add_row(&mut self, id: SegmentId, session: &str, time: Timestamp) -> u32 {
-        self.turns.add(id, session, time)
-    }
-
     /// Adds the words of a row that has none yet.
     pub(crate) fn add_words(&mut self, row: u32, segment: &Segment) {
         self.delta.add(row, &lexical_head(segment), &segment.content);
@@ -161,7 +154,7 @@ pub(crate) fn fit(needs: &[Need], segment: &Segment) -> f32 {
 mod tests {
     use std::sync::Arc;
 
-    use ctx_core::Role;
+    use ctx_core::{Role, Timestamp};
 
     use super::*;
     use crate::{Metadata, Query, SearchSettings};
@@ -187,7 +180,11 @@ mod tests {
     }
 
     fn index() -> (SearchIndex, Vec<Segment>) {
-        let mut index = SearchIndex::new(SearchSettings { spread: 0.0, ..Default::default() });
+        let mut index = SearchIndex::new(SearchSettings {
+            spread: 0.0,
+            session_share: 0.0,
+            ..Default::default()
+        });
         let segments: Vec<_> = ["red apple", "green apple tree", "a tree in the garden"]
             .iter()
             .zip(0..)

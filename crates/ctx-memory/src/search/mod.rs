@@ -6,6 +6,7 @@ mod index;
 mod live;
 pub(crate) mod query;
 mod settings;
+mod speaker;
 mod spread;
 mod turns;
 mod variety;
@@ -19,6 +20,7 @@ pub(crate) use head::{head, lexical_head};
 pub use index::{Cosines, SearchIndex};
 pub(crate) use live::fit;
 pub use settings::{Fusion, SearchSettings};
+pub(crate) use speaker::{Said, asks};
 pub use variety::diversify;
 
 /// A question to the archive.
@@ -52,12 +54,14 @@ pub struct Hit {
 pub struct Parts {
     /// BM25, as it is.
     pub bm25: f32,
-    /// BM25 after its neighbours gave to it, against the best of all: 0 to 1.
+    /// BM25 with what its neighbours and its session gave to it, against the best of all: 0 to 1.
     pub lexical: f32,
     /// Cosine to the query, 0 without vectors.
     pub cosine: f32,
     /// The cosine against those of all: 0 to 1.
     pub vector: f32,
+    /// What it counts by who said it: 0 to 1.
+    pub speaker: f32,
     /// What age left of it: 0 to 1, 1 without decay.
     pub decay: f32,
 }

@@ -33,10 +33,23 @@ pub struct SearchSettings {
     /// BM25's b, 0 to 1. Default: 0.4; documents want 0.75, turns of a conversation less.
     #[schemars(range(min = 0, max = 1))]
     pub b: f32,
-    /// How much of its lexical score a turn gives to the ones before and after it, 0 to 1.
-    /// Default: 0.4.
+    /// How much of its lexical score a turn gives to those around it, 0 to 1: this share to the turn
+    /// before it, one and a half times as much to the turn after it where it asks something, half as
+    /// much where it does not, and a quarter to the ones two away. Default: 0.4.
     #[schemars(range(min = 0, max = 1))]
     pub spread: f32,
+    /// How much of the best lexical score in its session goes to every other match there, 0 to 1.
+    /// Default: 0.3.
+    #[schemars(range(min = 0, max = 1))]
+    pub session_share: f32,
+    /// What a message counts that is not the user's, against one that is, 0 to 1: what people ask for
+    /// later is mostly what they said themselves. Default: 0.67.
+    #[schemars(range(min = 0, max = 1))]
+    pub reply_weight: f32,
+    /// Where a query names somebody who speaks in the archive, what the others say counts so much, 0 to
+    /// 1. Default: 0.83.
+    #[schemars(range(min = 0, max = 1))]
+    pub other_speakers: f32,
     /// This many turns before a segment are embedded with it. Default: 2.
     pub embed_context: u8,
     /// What an hour leaves of a score, 0 to 1; 1 is no decay. Default: 1.
@@ -62,6 +75,9 @@ impl SearchSettings {
                 k1: 1.2,
                 b: 0.75,
                 spread: 0.0,
+                session_share: 0.0,
+                reply_weight: 1.0,
+                other_speakers: 1.0,
                 embed_context: 0,
                 hourly_decay: 0.995,
                 ..Self::default()
@@ -80,6 +96,9 @@ impl Default for SearchSettings {
             k1: 1.2,
             b: 0.4,
             spread: 0.4,
+            session_share: 0.3,
+            reply_weight: 0.67,
+            other_speakers: 0.83,
             embed_context: 2,
             hourly_decay: 1.0,
             mmr_lambda: 1.0,

@@ -1,8 +1,11 @@
 //! Vectors by a model, made when there is time.
 
-use ctx_core::{Embedder, Error, ErrorKind, Result};
+use std::time::Duration;
 
-use super::{Memory, Vectors};
+use ctx_core::{Error, ErrorKind, Result};
+use futures_util::future::{Either, select};
+
+use super::{Memory, VectorModel, Vectors};
 use crate::near::Rows;
 use crate::{Segment, SegmentId, embedded_text};
 
@@ -16,9 +19,9 @@ impl Memory {
     ///
     /// Where the model fails, or answers with what is no vector of its own. Search without one.
     pub async fn vector_of(&self, query: &str) -> Result<Option<Vec<f32>>> {
-        let Some(embedder) = self.model() else { return Ok(None) };
-        let made = embedder.embed(&[query.to_owned()]).await?;
-        Ok(checked(embedder, 1, made)?.into_iter().next())
+        let Some(model) = self.model() else { return Ok(None) };
+        let made = made(model, &[query.to_owned()], model.query_deadline).await?;
+        Ok(made.into_iter().next())
     }
 
     /// Gives a vector to the segments that have none, where a model makes them, and says to how
@@ -29,7 +32,7 @@ impl Memory {
     ///
     /// Where the model fails, or the archive cannot be read.
     pub async fn embed(&self) -> Result<usize> {
-        let Some(embedder) = self.model() else { return Ok(0) };
+        let Some(model) = self.model() else { return Ok(0) };
         self.inner.ensure_open()?;
         let (mut made, mut next) = (0, 0);
         loop {
@@ -41,17 +44,16 @@ impl Memory {
             }
             next = after;
             let texts = self.texts(&ids)?;
-            let vectors = embedder.embed(&texts).await;
-            let vectors = checked(embedder, texts.len(), vectors?)?;
-            made += self.keep(&ids, &vectors, embedder.dimensions());
+            let vectors = self::made(model, &texts, model.batch_deadline).await?;
+            made += self.keep(&ids, &vectors, model.embedder.dimensions());
             self.inner.flush_vectors();
         }
     }
 
     /// The model, where its vectors count.
-    fn model(&self) -> Option<&dyn Embedder> {
+    fn model(&self) -> Option<&VectorModel> {
         match &self.inner.settings.vectors {
-            Vectors::Model(embedder) if self.inner.settings.weight() > 0.0 => Some(&**embedder),
+            Vectors::Model(model) if self.inner.settings.weight() > 0.0 => Some(model),
             _ => None,
         }
     }
@@ -110,17 +112,29 @@ impl Memory {
     }
 }
 
-/// The vectors that a model made, if they are as many, as long and as sound as they should be.
-fn checked(embedder: &dyn Embedder, wanted: usize, made: Vec<Vec<f32>>) -> Result<Vec<Vec<f32>>> {
+/// The vectors of texts, if they are there in time, and as many, as long and as sound as they should
+/// be.
+async fn made(model: &VectorModel, texts: &[String], within: Duration) -> Result<Vec<Vec<f32>>> {
+    let embedder = &*model.embedder;
+    let made = match select(embedder.embed(texts), model.timer.sleep(within)).await {
+        Either::Left((made, _)) => made?,
+        Either::Right(_) => {
+            return Err(Error::new(ErrorKind::Timeout, "the model took too long to make vectors")
+                .with("model", embedder.name())
+                .with("waited", format!("{} s", within.as_secs_f32()))
+                .retryable()
+                .hint("words alone decide now; check the server"));
+        }
+    };
     let length = embedder.dimensions();
     let is_sound =
         |vector: &Vec<f32>| vector.len() == length && vector.iter().all(|x| x.is_finite());
-    if made.len() == wanted && made.iter().all(is_sound) {
+    if made.len() == texts.len() && made.iter().all(is_sound) {
         return Ok(made);
     }
     Err(Error::new(ErrorKind::Upstream, "the model's vectors cannot be used")
         .with("model", embedder.name())
-        .with("vectors", format!("{} of {wanted}", made.len()))
+        .with("vectors", format!("{} of {}", made.len(), texts.len()))
         .with("dimensions", length)
         .hint("check that `embeddingSource` names a model for embeddings; words alone decide now"))
 }

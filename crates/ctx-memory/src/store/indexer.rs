@@ -35,6 +35,15 @@ pub(super) struct Indexer {
     weak: usize,
 }
 
+/// How much is to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Much {
+    /// Everything.
+    All,
+    /// Batches that are worth a commit.
+    Batches,
+}
+
 /// What is to be written.
 struct Work {
     ids: Vec<SegmentId>,
@@ -111,7 +120,7 @@ impl Indexer {
 
     /// Writes everything that is not in the index. One that is gone or damaged is made anew; one
     /// that cannot be written is done without, and told of.
-    pub(super) fn run(&mut self, inner: &Inner) -> Result<()> {
+    pub(super) fn run(&mut self, inner: &Inner, much: Much) -> Result<()> {
         if self.folder.is_none() {
             return self.build_graph(inner);
         }
@@ -126,7 +135,10 @@ impl Indexer {
             self.rebuild(inner)?;
             self.reload(inner)?;
         }
-        while let Some(work) = self.next(inner) {
+        // Else each message that is added meanwhile would be a commit of its own.
+        while (much == Much::All || inner.has_batch())
+            && let Some(work) = self.next(inner)
+        {
             match self.write(inner, &work) {
                 Ok(Written::Committed) => self.publish(inner, &work)?,
                 // Another process writes. What is new stays in memory until next time.

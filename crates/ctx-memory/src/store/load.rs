@@ -13,6 +13,7 @@ use super::source::Source;
 use super::{Inner, Vectors};
 use crate::archive::{Changes, Segments};
 use crate::near::Rows;
+use crate::search::Said;
 use crate::vectors::{Embedding, VectorFile};
 use crate::{HashEmbedder, Segment, SegmentId, embedded_text};
 
@@ -56,8 +57,8 @@ impl Inner {
             (live.numbering + 1, live.pending.clone())
         };
         let mut live = Live::new(self.settings.search.clone(), numbering);
-        source.each_row(|id, session, time| {
-            let row = live.index.add_row(id, session, time);
+        source.each_row(|id, session, time, said| {
+            let row = live.index.add_row(id, session, time, said);
             live.add(id, row);
         });
         let stored = indexer.open(self, &live);
@@ -109,9 +110,10 @@ impl Inner {
             .then(|| HashEmbedder.vector(&embedded_text(std::slice::from_ref(segment), 0)));
         // Split here, so that no search waits for a long text.
         let long = segment.content.len() > LONG;
+        let said = Said::of(segment);
         {
             let mut live = self.live_mut();
-            let row = live.index.add_row(segment.id, &segment.session_id, segment.timestamp);
+            let row = live.index.add_row(segment.id, &segment.session_id, segment.timestamp, said);
             live.add(segment.id, row);
             if is_pending && self.folder.is_some() {
                 live.pending.insert(segment.id, segment.clone());
@@ -159,7 +161,9 @@ impl Inner {
             _ if self.settings.weight() <= 0.0 => return,
             Vectors::None => return,
             Vectors::Hash => Embedding::new("hash", HashEmbedder.vector("").len()),
-            Vectors::Model(embedder) => Embedding::new(embedder.name(), embedder.dimensions()),
+            Vectors::Model(model) => {
+                Embedding::new(model.embedder.name(), model.embedder.dimensions())
+            }
         };
         match VectorFile::open(folder.join("vectors.bin"), embedding) {
             Ok(mut file) => {

@@ -32,10 +32,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use ctx_core::Result;
 
 pub use session::SessionMemory;
-pub use settings::{Settings, Vectors};
+pub use settings::{Settings, VectorModel, Vectors};
 pub use stats::Stats;
 
-use self::indexer::Indexer;
+use self::indexer::{Indexer, Much};
 use self::live::Live;
 use self::source::{Held, Source};
 use crate::layer::Warnings;
@@ -256,7 +256,7 @@ impl Memory {
     /// Where the archive cannot be read.
     pub fn settle(&self) -> Result<()> {
         self.inner.ensure_open()?;
-        self.inner.indexer().run(&self.inner)
+        self.inner.indexer().run(&self.inner, Much::All)
     }
 
     /// What did not work and was done without; each is said once.
@@ -274,7 +274,7 @@ impl Memory {
         let worker = self.clone();
         let started =
             std::thread::Builder::new().name("ctx-memory-index".into()).spawn(move || {
-                let done = worker.inner.indexer().run(&worker.inner);
+                let done = worker.inner.indexer().run(&worker.inner, Much::Batches);
                 worker.inner.is_indexing.store(false, Ordering::Release);
                 if let Err(error) = done {
                     worker.inner.warn(format!("the lexical index was not written: {error}"));
@@ -318,9 +318,13 @@ impl Inner {
     }
 
     fn wants_indexing(&self) -> bool {
+        self.has_batch() || self.live().wants_graph()
+    }
+
+    /// Whether there is enough to be written for a commit to be worth while.
+    fn has_batch(&self) -> bool {
         let live = self.live();
-        let to_store = live.index.fresh() >= BATCH || !live.wordless.is_empty();
-        (to_store && self.folder.is_some()) || live.wants_graph()
+        self.folder.is_some() && (live.index.fresh() >= BATCH || !live.wordless.is_empty())
     }
 
     /// Puts another state of things in the place of the present one.

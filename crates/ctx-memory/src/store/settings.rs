@@ -1,8 +1,9 @@
 //! How a store behaves.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use ctx_core::{Embedder, Timestamp};
+use ctx_core::{Embedder, Timer, Timestamp};
 
 use crate::archive::Limits;
 use crate::{Config, SearchSettings};
@@ -17,7 +18,29 @@ pub enum Vectors {
     Hash,
     /// A model. A segment is found by its words until [`Memory::embed`](super::Memory::embed) gave it
     /// its vector.
-    Model(Arc<dyn Embedder>),
+    Model(VectorModel),
+}
+
+/// A model that makes vectors, and the clock that bounds how long it is waited for.
+#[derive(Clone)]
+pub struct VectorModel {
+    /// The model.
+    pub embedder: Arc<dyn Embedder>,
+    /// The clock.
+    pub timer: Arc<dyn Timer>,
+    /// A query goes without its vector after this time. Default: 2 s.
+    pub query_deadline: Duration,
+    /// A batch of segments is given up after this time. Default: 60 s.
+    pub batch_deadline: Duration,
+}
+
+impl VectorModel {
+    /// A model with the default deadlines.
+    #[must_use]
+    pub fn new(embedder: Arc<dyn Embedder>, timer: Arc<dyn Timer>) -> Self {
+        let (query_deadline, batch_deadline) = (Duration::from_secs(2), Duration::from_secs(60));
+        Self { embedder, timer, query_deadline, batch_deadline }
+    }
 }
 
 /// How a store behaves. The defaults are those of [`Config`].
@@ -35,17 +58,17 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The settings of a configuration. `embedder` is that of the host, if it has one; what the
+    /// The settings of a configuration. `model` is that of the host, if it has one; what the
     /// configuration calls `hash` needs none.
     #[must_use]
-    pub fn of(config: &Config, embedder: Option<Arc<dyn Embedder>>) -> Self {
+    pub fn of(config: &Config, model: Option<VectorModel>) -> Self {
         let limits = Limits {
             max_segments: config.max_segments as usize,
             eviction_days: config.eviction_days,
         };
-        let vectors = match (config.embedding_model, embedder) {
+        let vectors = match (config.embedding_model, model) {
             (crate::EmbeddingModel::Hash, _) | (_, None) => Vectors::Hash,
-            (_, Some(embedder)) => Vectors::Model(embedder),
+            (_, Some(model)) => Vectors::Model(model),
         };
         Self { search: config.search.clone(), limits, vectors, ..Self::default() }
     }
@@ -84,7 +107,7 @@ impl std::fmt::Debug for Settings {
         let vectors = match &self.vectors {
             Vectors::None => "none",
             Vectors::Hash => "hash",
-            Vectors::Model(embedder) => embedder.name(),
+            Vectors::Model(model) => model.embedder.name(),
         };
         f.debug_struct("Settings")
             .field("search", &self.search)

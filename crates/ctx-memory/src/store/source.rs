@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
-use ctx_core::{Result, Timestamp};
+use ctx_core::{Result, Role, Timestamp};
 use foldhash::{HashMap, HashMapExt};
 
 use crate::archive::{Changes, Segments};
 use crate::recall::is_recalled;
+use crate::search::Said;
 use crate::{Segment, SegmentId};
 
 /// The truth that everything else in a store is derived from.
@@ -115,15 +116,18 @@ impl Source {
         }
     }
 
-    /// Each segment's id, session and time, in their order.
-    pub(super) fn each_row(&self, mut each: impl FnMut(SegmentId, &str, Timestamp)) {
+    /// Each segment's id, session and time, and how it is said, in their order.
+    pub(super) fn each_row(&self, mut each: impl FnMut(SegmentId, &str, Timestamp, Said<'_>)) {
         match self {
-            Self::Disk(segments) => {
-                segments.rows().for_each(|row| each(row.id, row.session, row.timestamp));
-            }
-            Self::Held(held) => {
-                held.segments.iter().flatten().for_each(|s| each(s.id, &s.session_id, s.timestamp));
-            }
+            Self::Disk(segments) => segments.rows().for_each(|row| {
+                let by_user = *row.role == Role::User;
+                let said = Said { by_user, asks: row.asks, name: row.name };
+                each(row.id, row.session, row.timestamp, said);
+            }),
+            Self::Held(held) => held.segments.iter().flatten().for_each(|segment| {
+                let said = Said::of(segment);
+                each(segment.id, &segment.session_id, segment.timestamp, said);
+            }),
         }
     }
 }

@@ -25,7 +25,7 @@ impl Ids {
             needed.extend(match &line.says {
                 Says::Compaction { first_kept, .. } => first_kept.as_deref(),
                 Says::Undo { target } | Says::Edit { target } => Some(&**target),
-                Says::Nothing => None,
+                Says::Forgets(_) | Says::Nothing => None,
             });
         }
         let mut own = HashMap::with_capacity(needed.len());

@@ -7,6 +7,7 @@ use ctx_dialect::json::Object;
 
 use crate::builder::short;
 use crate::entry::EntryKind;
+use crate::erase::{FORGOTTEN_TYPE, Forgotten, forgotten_of};
 use crate::lines::{Line, Lines};
 use crate::log::UNDO_TYPE;
 use crate::overlay::check_header;
@@ -32,6 +33,7 @@ pub(super) enum Says {
     Compaction { first_kept: Option<EntryId>, hash: Option<ContentHash> },
     Undo { target: EntryId },
     Edit { target: EntryId },
+    Forgets(Vec<Forgotten>),
     Nothing,
 }
 
@@ -93,6 +95,9 @@ fn read(line: Line<'_>) -> Result<Option<OverlayLine>, String> {
         }
         EntryKind::Custom if custom.as_deref() == Some(UNDO_TYPE) => {
             Says::Undo { target: target(&object.object("data").unwrap_or_default())? }
+        }
+        EntryKind::Custom if custom.as_deref() == Some(FORGOTTEN_TYPE) => {
+            Says::Forgets(forgotten_of(&object))
         }
         EntryKind::ContextEdit => Says::Edit { target: target(&object)? },
         EntryKind::Custom => Says::Nothing,

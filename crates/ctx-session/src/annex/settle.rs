@@ -28,6 +28,7 @@ pub(super) fn settle(
         hashes: HashMap::new(),
     };
     let mut details = Vec::with_capacity(says.len());
+    let mut forgotten = Vec::new();
     for (index, line, says) in says {
         let detail = match says {
             Says::Compaction { first_kept, hash } => {
@@ -35,6 +36,10 @@ pub(super) fn settle(
             }
             Says::Undo { target } => check.undo(index, line, &target, problems),
             Says::Edit { target } => Some(Detail::Edit { target: check.before(index, &target) }),
+            Says::Forgets(entries) => {
+                forgotten.extend(entries);
+                None
+            }
             Says::Nothing => None,
         };
         details.push((index, detail));
@@ -44,6 +49,8 @@ pub(super) fn settle(
             entry.detail = detail.map(Box::new);
         }
     }
+    // Last: a compaction may keep from what was forgotten.
+    transcript.forget(&forgotten);
 }
 
 struct Check<'t> {

@@ -42,12 +42,28 @@ pub(super) fn archive(path: &Path, archived: &Path) -> Result<()> {
     disk::sync_dir(disk::parent(path))
 }
 
+/// The files beside the session that hold it as it was before it was rewritten, oldest first.
+pub(crate) fn archives_of(path: &Path) -> Vec<PathBuf> {
+    let own = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let Ok(folder) = std::fs::read_dir(disk::parent(path)) else { return Vec::new() };
+    let mut found = Vec::new();
+    for file in folder.flatten() {
+        let name = file.file_name();
+        let suffix = name.as_encoded_bytes().strip_prefix(own);
+        let suffix = suffix.and_then(|suffix| std::str::from_utf8(suffix).ok());
+        let n = suffix.and_then(|suffix| suffix.strip_prefix(SUFFIX)?.parse::<u32>().ok());
+        found.extend(n.map(|n| (n, file.path())));
+    }
+    found.sort_unstable();
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
 /// Takes away what rewrites left that came to no end: new files that were not put in place, and
 /// archives that hold nothing but what the session still begins with. The caller holds the lock of
 /// the session, so that none of it is in use.
 ///
 /// Nothing depends on it: what cannot be taken away stays.
-pub(super) fn clear_stale(path: &Path) {
+pub(crate) fn clear_stale(path: &Path) {
     let Some(own) = path.file_name() else { return };
     let Ok(folder) = std::fs::read_dir(disk::parent(path)) else { return };
     for file in folder.flatten() {

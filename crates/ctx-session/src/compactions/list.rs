@@ -179,7 +179,10 @@ impl Transcript {
     fn stored_compaction(&self, entry: &TreeEntry) -> Result<StoredCompaction> {
         let text = self.text(entry)?;
         let object = Object::parse(&text).unwrap_or_default();
-        let message = Part::of(entry).parse(self.source_of(entry), &text)?;
+        let summary = match entry.recipe {
+            Recipe::Nothing => String::new(),
+            _ => Part::of(entry).parse(self.source_of(entry), &text)?.plain_text(),
+        };
         let tokens = |key| object.count(key).map(Tokens::saturating_from);
         let tokens_before = match entry.recipe {
             Recipe::AnthropicSummary => self.tokens_at_boundary(entry)?,
@@ -188,7 +191,7 @@ impl Transcript {
         Ok(StoredCompaction {
             id: entry.id.clone(),
             timestamp: entry.timestamp,
-            summary: message.plain_text(),
+            summary,
             first_kept_entry_id: None,
             tokens_before,
             tokens_after: tokens("tokensAfter"),

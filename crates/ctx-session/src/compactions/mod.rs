@@ -45,6 +45,7 @@ mod rewrite;
 mod store;
 mod undo;
 
+pub(crate) use archive::{archives_of, clear_stale};
 pub(crate) use body::{CompactionBody, MARK, Mark};
 pub use list::{CompactedBy, Covered, StoredCompaction};
 pub(crate) use place::is_foreign;

@@ -7,6 +7,7 @@ mod back;
 mod branches;
 mod convert;
 mod damage;
+mod erase;
 mod formats;
 mod forms;
 mod house;

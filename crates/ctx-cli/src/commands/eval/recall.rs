@@ -1,5 +1,6 @@
 //! `ctx eval recall`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use ctx_core::{Counter, CounterKind, Embedder, Error, ErrorKind};
@@ -18,9 +19,11 @@ pub(super) fn run(_global: &Global, args: &EvalRecall, out: &Out) -> anyhow::Res
     let settings = SearchSettings::default();
     let (embedder, default_weight): (Box<dyn Embedder>, f32) = match &args.embedder {
         EmbedWith::Hash => (Box::new(HashEmbedder), settings.hash_weight),
-        EmbedWith::Transformer(_) | EmbedWith::Http => {
-            let error = Error::new(ErrorKind::Capability, "this build makes vectors by hash only");
-            return Err(misuse(error.hint("leave --embedder out")));
+        EmbedWith::Transformer(folder) => (transformer(folder)?, settings.vector_weight),
+        EmbedWith::Http => {
+            let error =
+                Error::new(ErrorKind::Capability, "vectors of a server are not measured yet");
+            return Err(misuse(error.hint("take hash or transformer:DIR")));
         }
     };
     let weight = args.weight.unwrap_or(default_weight);
@@ -49,6 +52,17 @@ pub(super) fn run(_global: &Global, args: &EvalRecall, out: &Out) -> anyhow::Res
         print(&report, out)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(feature = "transformer")]
+fn transformer(folder: &Path) -> anyhow::Result<Box<dyn Embedder>> {
+    Ok(Box::new(ctx_memory::TransformerEmbedder::open(folder)?))
+}
+
+#[cfg(not(feature = "transformer"))]
+fn transformer(_folder: &Path) -> anyhow::Result<Box<dyn Embedder>> {
+    let error = Error::new(ErrorKind::Capability, "this build cannot run an embedding model");
+    Err(misuse(error.hint("build with `cargo build -p ctx-cli --features transformer`")))
 }
 
 fn print(report: &RecallReport, out: &Out) -> anyhow::Result<()> {

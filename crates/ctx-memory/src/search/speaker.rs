@@ -1,0 +1,121 @@
+//! Who said it, and what that counts.
+
+use foldhash::{HashMap, HashSet};
+
+use ctx_core::Role;
+
+use super::SearchSettings;
+use crate::Segment;
+use crate::lexical::QueryTerm;
+use crate::text::{TermKind, Terms};
+
+/// Speakers without a name.
+const NAMELESS: u32 = 0;
+
+/// What counts of a segment beside its words and its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said<'a> {
+    /// Whether the user says it.
+    pub(crate) by_user: bool,
+    /// Whether it asks something.
+    pub(crate) asks: bool,
+    /// The speaker's name, where there are names.
+    pub(crate) name: Option<&'a str>,
+}
+
+impl<'a> Said<'a> {
+    pub(crate) fn of(segment: &'a Segment) -> Self {
+        Self {
+            by_user: segment.role == Role::User,
+            asks: asks(&segment.content),
+            name: segment.name.as_deref(),
+        }
+    }
+}
+
+/// Whether a text asks something.
+pub(crate) fn asks(text: &str) -> bool {
+    text.contains(['?', '？'])
+}
+
+/// Who says what, by row.
+#[derive(Debug, Default)]
+pub(crate) struct Speakers {
+    /// Of each row: its speaker, by number, and whether it is the user.
+    rows: Vec<(u32, bool)>,
+    numbers: HashMap<Box<str>, u32>,
+    /// Which speakers have a word in their name.
+    by_word: HashMap<Box<str>, Vec<u32>>,
+    scanner: Terms,
+}
+
+impl Speakers {
+    pub(crate) fn add(&mut self, said: Said<'_>) {
+        let speaker = said.name.map_or(NAMELESS, |name| self.number(name));
+        self.rows.push((speaker, said.by_user));
+    }
+
+    fn number(&mut self, name: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        let number = self.numbers.len() as u32 + 1;
+        self.numbers.insert(name.into(), number);
+        let by_word = &mut self.by_word;
+        self.scanner.each(name, |term| {
+            if term.kind == TermKind::Word {
+                by_word.entry(term.text.into()).or_default().push(number);
+            }
+        });
+        number
+    }
+
+    /// What each row counts, 0 to 1, for a query of these terms.
+    pub(crate) fn weights(&self, query: &[QueryTerm], settings: &SearchSettings) -> Vec<f32> {
+        let known = query.iter().filter_map(|term| self.by_word.get(term.text.as_str()));
+        let named: HashSet<u32> = known.flatten().copied().collect();
+        let (reply, other) = (share(settings.reply_weight), share(settings.other_speakers));
+        let weight = |&(speaker, is_user): &(u32, bool)| {
+            let is_other = !named.is_empty() && !named.contains(&speaker);
+            (if is_user { 1.0 } else { reply }) * (if is_other { other } else { 1.0 })
+        };
+        self.rows.iter().map(weight).collect()
+    }
+}
+
+fn share(value: f32) -> f32 {
+    if value.is_nan() { 1.0 } else { value.clamp(0.0, 1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::query::terms_of;
+
+    fn weights(query: &str) -> Vec<f32> {
+        let mut speakers = Speakers::default();
+        let said = [
+            (Role::User, Some("Ann Lee")),
+            (Role::User, Some("Bob")),
+            (Role::User, None),
+            (Role::Assistant, None),
+        ];
+        for (role, name) in said {
+            speakers.add(Said { by_user: role == Role::User, asks: false, name });
+        }
+        let settings =
+            SearchSettings { reply_weight: 0.5, other_speakers: 0.8, ..SearchSettings::default() };
+        speakers.weights(&terms_of(query), &settings)
+    }
+
+    #[test]
+    fn what_the_user_said_counts_most() {
+        assert_eq!(weights("which pet"), [1.0, 1.0, 1.0, 0.5]);
+    }
+
+    #[test]
+    fn whoever_is_named_counts_more_than_the_others() {
+        assert_eq!(weights("Which pet does Ann have?"), [1.0, 0.8, 0.8, 0.4]);
+        assert_eq!(weights("Bob's and Lee's pets"), [1.0, 1.0, 0.8, 0.4]);
+    }
+}

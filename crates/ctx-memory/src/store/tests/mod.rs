@@ -1,0 +1,72 @@
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+
+use ctx_core::{
+    Counter, CounterKind, Embedder, Entry, Error, ErrorKind, MemoryStore, Message, RecallRequest,
+    Role, Timestamp,
+};
+use futures_util::FutureExt;
+
+mod models;
+mod sessions;
+mod upkeep;
+
+use super::*;
+use crate::archive::{Limits, SegmentMaker};
+use crate::{Metadata, SearchSettings};
+
+fn segment(session: &str, minute: i64, content: &str) -> Segment {
+    Segment {
+        id: SegmentId::of(session, &Role::User, content),
+        agent_id: "main".into(),
+        session_id: session.into(),
+        timestamp: Timestamp(minute * 60_000),
+        role: Role::User,
+        name: None,
+        content: content.into(),
+        tokens: 1,
+        metadata: Metadata::default(),
+        entry_id: Some(format!("e{minute}")),
+    }
+}
+
+fn some(range: std::ops::Range<i64>) -> Vec<Segment> {
+    let words = ["apple", "brick", "cloud", "dune", "ember"];
+    let text =
+        |n: i64| format!("note {n}: {} and {}", words[n as usize % 5], words[n as usize % 3]);
+    range.map(|n| segment("s", n, &text(n))).collect()
+}
+
+fn settings() -> Settings {
+    let limits = Limits { eviction_days: 0, ..Limits::default() };
+    Settings { limits, ..Settings::default() }
+}
+
+fn memory(folder: &Path) -> Memory {
+    Memory::open(folder, "main", settings())
+}
+
+fn found(memory: &Memory, text: &str) -> Vec<(SegmentId, f32, f32)> {
+    let query = Query { text, session: None, limit: 50, now: Timestamp(0) };
+    let hits = memory.search(&query, None).unwrap();
+    hits.into_iter().map(|hit| (hit.id, hit.score, hit.parts.bm25)).collect()
+}
+
+fn waited<T>(future: impl Future<Output = T>) -> T {
+    future.now_or_never().expect("it waits for nobody")
+}
+
+fn maker(session: &str) -> SegmentMaker {
+    SegmentMaker::new("main", session, Counter::new(CounterKind::Chars3))
+}
+
+fn request(query: &str) -> RecallRequest {
+    RecallRequest {
+        query: query.into(),
+        min_score: 0.7,
+        passages: 5,
+        facts: 5,
+        ..RecallRequest::default()
+    }
+}

@@ -1,0 +1,147 @@
+//! Vectors, and models that fail.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ctx_core::Timer;
+
+use super::*;
+
+/// Answers as it is told, in turn.
+struct Model(AtomicUsize, &'static [Answer]);
+
+#[derive(Clone, Copy)]
+enum Answer {
+    Good,
+    Nan,
+    Short,
+    Few,
+    Down,
+    Never,
+}
+
+#[async_trait]
+impl Embedder for Model {
+    fn name(&self) -> &str {
+        "model"
+    }
+
+    fn dimensions(&self) -> usize {
+        2
+    }
+
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
+        let of = |text: &String| if text.contains("sea") { vec![1.0, 0.0] } else { vec![0.0, 1.0] };
+        let n = self.0.fetch_add(1, Ordering::Relaxed);
+        match self.1[n % self.1.len()] {
+            Answer::Good => Ok(texts.iter().map(of).collect()),
+            Answer::Nan => Ok(texts.iter().map(|_| vec![f32::NAN, 1.0]).collect()),
+            Answer::Short => Ok(texts.iter().map(|_| vec![1.0]).collect()),
+            Answer::Few => Ok(Vec::new()),
+            Answer::Down => Err(Error::new(ErrorKind::Upstream, "no answer")),
+            Answer::Never => std::future::pending().await,
+        }
+    }
+}
+
+/// Every wait is over at once.
+struct Hasty;
+
+#[async_trait]
+impl Timer for Hasty {
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    async fn sleep(&self, _: Duration) {}
+}
+
+fn with_model(answers: &'static [Answer]) -> Settings {
+    let model = Arc::new(Model(AtomicUsize::new(0), answers));
+    let model = VectorModel::new(model, Arc::new(Hasty));
+    Settings { vectors: Vectors::Model(model), ..settings() }
+}
+
+#[test]
+fn a_model_finds_what_shares_no_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = Memory::open(folder.path(), "main", with_model(&[Answer::Good]));
+    let boat = segment("s", 1, "a boat on the sea");
+    memory.add(&some(2..40)).unwrap();
+    memory.add(std::slice::from_ref(&boat)).unwrap();
+    memory.flush().unwrap();
+    let query = Query { text: "ocean", session: None, limit: 3, now: Timestamp(0) };
+    assert!(memory.search(&query, Some(&[1.0, 0.0])).unwrap().is_empty());
+    assert_eq!(waited(memory.embed()).unwrap(), 39);
+    assert_eq!(memory.search(&query, Some(&[1.0, 0.0])).unwrap()[0].id, boat.id);
+    assert_eq!(waited(memory.embed()).unwrap(), 0);
+    // A restart embeds nothing again.
+    let again = Memory::open(folder.path(), "main", with_model(&[Answer::Down]));
+    assert_eq!(again.search(&query, Some(&[1.0, 0.0])).unwrap()[0].id, boat.id);
+    assert!(again.search(&query, Some(&[1.0])).unwrap().is_empty(), "a vector of another model");
+}
+
+#[test]
+fn among_many_vectors_a_graph_finds_what_comparing_with_all_finds() {
+    let memory = Memory::in_memory("main", with_model(&[Answer::Good]));
+    memory.add(&some(0..400)).unwrap();
+    memory.add(&[segment("s", 999, "the sea in winter"), segment("s", 998, "winter")]).unwrap();
+    waited(memory.embed()).unwrap();
+    let query = Query { text: "winter ember 4", session: None, limit: 10, now: Timestamp(0) };
+    let search = || memory.search(&query, Some(&[1.0, 0.1])).unwrap();
+    let exact = search();
+    assert_eq!(memory.stats().unwrap().in_graph, 0);
+    memory.inner.live_mut().exact_up_to = 100;
+    memory.settle().unwrap();
+    assert_eq!(memory.stats().unwrap().in_graph, 402);
+    assert_eq!(search(), exact);
+    // What is newer than the graph is found too.
+    let shore = segment("s", 1_000, "winter ember 4 at the sea");
+    memory.add(std::slice::from_ref(&shore)).unwrap();
+    waited(memory.embed()).unwrap();
+    assert_eq!(search()[0].id, shore.id);
+}
+
+#[test]
+fn searches_go_on_while_much_is_added_stored_and_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = memory(folder.path());
+    let kept = segment("other", 1, "the quince tree");
+    memory.add(std::slice::from_ref(&kept)).unwrap();
+    let segments = some(0..2_500);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for part in segments.chunks(500) {
+                memory.add(part).unwrap();
+                memory.flush().unwrap();
+                memory.forget(&HashSet::from([part[3].id])).unwrap();
+            }
+        });
+        while !writer.is_finished() {
+            assert_eq!(found(&memory, "quince")[0].0, kept.id);
+        }
+    });
+    memory.settle().unwrap();
+    let stats = memory.stats().unwrap();
+    assert_eq!((stats.segments, stats.pending, stats.new_pieces), (2_496, 0, 0));
+    assert!(memory.get(&[segments[3].id]).unwrap()[0].is_none());
+}
+
+#[test]
+fn a_model_that_fails_leaves_words_to_decide_and_is_told_of() {
+    use ErrorKind::{Timeout, Upstream};
+    for (answers, kind) in [
+        (&[Answer::Down], Upstream),
+        (&[Answer::Nan], Upstream),
+        (&[Answer::Short], Upstream),
+        (&[Answer::Few], Upstream),
+        (&[Answer::Never], Timeout),
+    ] {
+        let memory = Memory::in_memory("main", with_model(answers));
+        memory.add(&some(0..10)).unwrap();
+        assert_eq!(waited(memory.embed()).unwrap_err().kind(), kind);
+        let session = SessionMemory::new(memory, "s", maker("s"));
+        let found = waited(session.recall(request("note 4: ember"))).unwrap();
+        assert!(!found.passages.is_empty() && found.warnings.len() == 1, "{found:?}");
+    }
+}

@@ -1,0 +1,71 @@
+//! What layers see.
+
+use super::*;
+
+fn said(session: &SessionMemory, texts: &[&str]) {
+    let entries: Vec<_> = texts
+        .iter()
+        .map(|text| Arc::new(Entry::held(*text, Message::text(Role::User, *text))))
+        .collect();
+    session.archive(&entries).unwrap();
+    waited(session.flush()).unwrap();
+}
+
+const TALK: [&str; 6] = [
+    "let us deploy the billing service on Friday",
+    "the staging database listens on port 5433",
+    "my cat is called Whiskers",
+    "tests of the parser fail since the last merge",
+    "the invoice template needs a new logo",
+    "we should write documentation for the parser",
+];
+
+#[test]
+fn what_left_the_window_comes_back_when_it_is_asked_for_and_not_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = memory(folder.path());
+    let session = SessionMemory::new(memory, "s", maker("s"));
+    said(&session, &TALK);
+    let recalled = |request| waited(session.recall(request)).unwrap();
+    let port = recalled(request("which port does the staging database use?"));
+    assert_eq!(port.passages[0].text, TALK[1]);
+    assert_eq!(port.passages[0].entry.as_deref(), Some(TALK[1]));
+    assert!(port.passages.iter().any(|p| p.text == TALK[2]), "what was said next comes with it");
+    assert!(recalled(request("write a poem about autumn leaves")).passages.is_empty());
+    assert!(recalled(request("")).passages.is_empty());
+    // What the model sees is not brought back.
+    let mut seen = request("which port does the staging database use?");
+    seen.visible = TALK.iter().map(|text| Arc::from(*text)).collect();
+    assert!(recalled(seen).passages.is_empty());
+    assert_eq!(self::memory(folder.path()).stats().unwrap().segments, TALK.len());
+}
+
+#[test]
+fn a_session_recalls_another_only_where_that_is_wanted() {
+    let memory = Memory::in_memory("main", settings());
+    said(&SessionMemory::new(memory.clone(), "a", maker("a")), &TALK);
+    let other = SessionMemory::new(memory, "b", maker("b"));
+    let ask = || request("what is my cat called?");
+    assert!(waited(other.recall(ask())).unwrap().passages.is_empty());
+    let across =
+        SessionMemory::new(other.memory().clone(), "b", maker("b")).with_cross_session(true);
+    assert_eq!(waited(across.recall(ask())).unwrap().passages[0].text, TALK[2]);
+}
+
+#[test]
+fn more_messages_than_the_queue_holds_are_all_archived_in_their_order() {
+    let memory = Memory::in_memory("main", settings());
+    let session = SessionMemory::new(memory.clone(), "s", maker("s"));
+    let texts: Vec<String> = (0..3_000).map(|n| format!("message {n}")).collect();
+    for texts in texts.chunks(7) {
+        let entry = |text: &String| {
+            Arc::new(Entry::held(text.as_str(), Message::text(Role::User, text.as_str())))
+        };
+        session.archive(&texts.iter().map(entry).collect::<Vec<_>>()).unwrap();
+    }
+    waited(session.flush()).unwrap();
+    assert_eq!(memory.stats().unwrap().segments, 3_000);
+    let ids = memory.inner.live().index.ids().to_vec();
+    let first = memory.get(&ids[..2]).unwrap();
+    assert_eq!(first[1].as_ref().map(|s| s.content.as_str()), Some("message 1"));
+}

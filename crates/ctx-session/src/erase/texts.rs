@@ -1,0 +1,205 @@
+//! Texts without what was drawn from messages that go.
+
+use ctx_core::{EntryId, Projection, RawJson};
+use serde_json::Value;
+
+use super::{Cited, Erasing};
+
+/// JSON in a string in JSON: so many levels of it are looked into. Arguments of tools are one.
+const NESTED: usize = 4;
+
+impl Erasing<'_> {
+    pub(super) fn takes(&self, id: &EntryId) -> bool {
+        self.all || self.entries.contains(id)
+    }
+
+    /// A text, line by line, without the lines that were drawn from what goes; and how many went.
+    /// A line that goes on, indented, is one with those that follow. Headings only go with what they
+    /// hold word for word.
+    pub(super) fn lines(&self, cited: &Cited<'_>, text: &str) -> (String, usize) {
+        let (mut kept, mut gone) = (String::with_capacity(text.len()), 0);
+        for item in items(text) {
+            let is_heading = item.trim_start().starts_with('#');
+            let goes = match is_heading {
+                true => (self.holds)(item),
+                false => cited.in_text(item) || (self.derived)(item) || (self.holds)(item),
+            };
+            if goes {
+                gone += item.lines().count();
+            } else {
+                kept.push_str(item);
+            }
+        }
+        if gone > 0 {
+            kept.truncate(kept.trim_end().len());
+        }
+        (kept, gone)
+    }
+
+    /// Takes out of a value what was drawn from what goes: elements of lists, and lines of texts of
+    /// several lines. Says how much that was.
+    pub(super) fn scrub(&self, cited: &Cited<'_>, value: &mut Value) -> usize {
+        match value {
+            Value::Array(items) => {
+                let before = items.len();
+                items.retain(|item| match item {
+                    Value::String(text) => !self.tells(cited, text),
+                    _ => true,
+                });
+                let gone = before - items.len();
+                gone + items.iter_mut().map(|item| self.scrub(cited, item)).sum::<usize>()
+            }
+            Value::Object(fields) => {
+                fields.iter_mut().map(|(_, field)| self.scrub(cited, field)).sum()
+            }
+            Value::String(text) if text.contains('\n') || (self.holds)(text) => {
+                let (kept, gone) = self.lines(cited, text);
+                *text = kept;
+                gone
+            }
+            _ => 0,
+        }
+    }
+
+    fn tells(&self, cited: &Cited<'_>, text: &str) -> bool {
+        cited.in_text(text) || (self.derived)(text) || (self.holds)(text)
+    }
+
+    /// The forms that stay, as JSON, and how many go. One that cannot be read stays as it is, unless
+    /// it holds what goes.
+    pub(super) fn forms(&self, forms: &[RawJson]) -> (Vec<RawJson>, usize) {
+        let stays = |form: &&RawJson| {
+            let takes = |form: Projection| self.takes(&form.key.entry);
+            let of_erased = serde_json::from_str(form.as_str()).is_ok_and(takes);
+            !of_erased && !holds(form.as_str(), self.holds)
+        };
+        let kept: Vec<RawJson> = forms.iter().filter(stays).cloned().collect();
+        let gone = forms.len() - kept.len();
+        (kept, gone)
+    }
+}
+
+/// Fields that say how a transcript is built, not what was said in it.
+const STRUCTURE: [&str; 24] = [
+    "type",
+    "role",
+    "id",
+    "parentId",
+    "timestamp",
+    "uuid",
+    "parentUuid",
+    "sessionId",
+    "version",
+    "api",
+    "provider",
+    "model",
+    "modelId",
+    "stopReason",
+    "stop_reason",
+    "toolCallId",
+    "tool_use_id",
+    "call_id",
+    "customType",
+    "targetId",
+    "fromId",
+    "firstKeptEntryId",
+    "thinkingLevel",
+    "hash",
+];
+
+/// Whether any text in JSON holds what is looked for; what cannot be read is looked through as it is.
+pub(super) fn holds(json: &str, is_it: &dyn Fn(&str) -> bool) -> bool {
+    match serde_json::from_str::<Value>(json) {
+        Ok(value) => any(&value, is_it, NESTED),
+        Err(_) => is_it(json),
+    }
+}
+
+fn any(value: &Value, is_it: &dyn Fn(&str) -> bool, levels: usize) -> bool {
+    match value {
+        Value::String(text) => {
+            is_it(text)
+                || levels > 0
+                    && text.trim_start().starts_with(['{', '['])
+                    && serde_json::from_str(text).is_ok_and(|inner| any(&inner, is_it, levels - 1))
+        }
+        Value::Array(items) => items.iter().any(|item| any(item, is_it, levels)),
+        Value::Object(fields) => {
+            let said = fields.iter().filter(|(key, _)| !STRUCTURE.contains(&key.as_str()));
+            said.into_iter().any(|(_, field)| any(field, is_it, levels))
+        }
+        Value::Null | Value::Bool(_) => false,
+        Value::Number(number) => is_it(&number.to_string()),
+    }
+}
+
+/// The items of a text: lines, each with those that are indented below it. Nothing is lost between
+/// them.
+fn items(text: &str) -> Vec<&str> {
+    let mut items: Vec<(usize, usize)> = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let end = at + line.len();
+        let said = line.trim();
+        let is_bullet = said.starts_with(['-', '*', '•']);
+        let goes_on = line.starts_with([' ', '\t']) && !said.is_empty() && !is_bullet;
+        match items.last_mut().filter(|(from, to)| goes_on && !text[*from..*to].trim().is_empty()) {
+            Some((_, to)) => *to = end,
+            None => items.push((at, end)),
+        }
+        at = end;
+    }
+    items.into_iter().filter_map(|(from, to)| text.get(from..to)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn check(summary: &str, expected: &str) {
+        let entries: HashSet<EntryId> = ["b".into()].into();
+        let (says, holds) = (|t: &str| t.contains("4711"), |t: &str| t.contains("heron"));
+        let erasing = Erasing { entries: &entries, all: false, derived: &says, holds: &holds };
+        let (kept, gone) = erasing.lines(&Cited::of(&entries), summary);
+        assert_eq!(kept, expected, "{summary}");
+        assert_eq!(gone, summary.lines().count() - kept.lines().count());
+    }
+
+    #[test]
+    fn lines_that_cite_or_say_what_goes_go_and_nothing_else() {
+        check("## Ports\n- web is 80 [e:a]\n- db is 99 [e:b]\n", "## Ports\n- web is 80 [e:a]");
+        check("- port\n  4711,\n  it is said\n- more", "- more");
+        check("- a\n  - 4711\n  - b", "- a\n  - b");
+        check("## The heron\n- a", "- a");
+        check("## 4711\n- a", "## 4711\n- a");
+        check("\n\n  a\r\n", "\n\n  a\r\n");
+        check("", "");
+    }
+
+    #[test]
+    fn texts_are_found_however_deep_and_whatever_escapes_they_stand_in() {
+        let is_it = |text: &str| text.contains("red \"heron\"");
+        let plain = serde_json::json!({"a": [{"b": "the red \"heron\""}]}).to_string();
+        let nested = serde_json::json!({ "arguments": plain }).to_string();
+        assert!(holds(&plain, &is_it) && holds(&nested, &is_it));
+        assert!(holds("torn: red \"heron\"", &is_it) && !holds("[1, null, true]", &is_it));
+        let deep = "[".repeat(100_000);
+        assert!(!holds(&deep, &is_it));
+        assert!(!holds(r#"{"role":"user","content":"a"}"#, &|text| text == "user"));
+    }
+
+    #[test]
+    fn notes_lose_what_tells_and_keep_their_shape() {
+        let entries = HashSet::new();
+        let (says, holds) = (|t: &str| t.contains("4711"), |_: &str| false);
+        let erasing = Erasing { entries: &entries, all: false, derived: &says, holds: &holds };
+        let mut value = serde_json::json!({
+            "readFiles": ["src/4711.rs", "a.rs"], "trigger": "4711", "text": "- 4711\n- b"
+        });
+        assert_eq!(erasing.scrub(&Cited::of(&entries), &mut value), 2);
+        let kept = serde_json::json!({"readFiles": ["a.rs"], "trigger": "4711", "text": "- b"});
+        assert_eq!(value, kept);
+    }
+}
