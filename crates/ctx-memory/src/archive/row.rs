@@ -8,10 +8,8 @@ use ctx_core::{Role, Timestamp};
 use foldhash::fast::RandomState;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
 
 use crate::SegmentId;
-use crate::search::asks;
 
 /// Where a segment is, and what is asked of it before anybody reads it.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +24,6 @@ pub(super) struct Row {
     pub(super) role: u16,
     /// Its speaker, by number, or [`NAMELESS`].
     pub(super) name: u16,
-    pub(super) asks: bool,
     /// False once it was evicted; its line is still there.
     pub(super) live: bool,
 }
@@ -46,8 +43,6 @@ pub struct RowRef<'a> {
     pub role: &'a Role,
     /// The speaker's name, where there are names.
     pub name: Option<&'a str>,
-    /// Whether it asks something.
-    pub asks: bool,
     /// Its size in tokens.
     pub tokens: u32,
 }
@@ -76,12 +71,11 @@ pub(super) struct Head<'a> {
     tokens: u32,
     #[serde(borrow, default)]
     name: Option<Cow<'a, str>>,
-    // Not unescaped: whether it asks something can be seen as it is.
-    #[serde(borrow)]
-    content: &'a RawValue,
     // What a whole segment has as well: without it, it could not be read later.
     #[expect(dead_code, reason = "it must be there")]
     agent_id: IgnoredAny,
+    #[expect(dead_code, reason = "it must be there")]
+    content: IgnoredAny,
 }
 
 impl Names {
@@ -96,7 +90,6 @@ impl Names {
             tokens: head.tokens,
             role: self.role(&head.role)?,
             name: head.name.as_deref().map_or(NAMELESS, |name| self.speaker(name)),
-            asks: asks(head.content.get()),
             live: true,
         })
     }
@@ -109,7 +102,6 @@ impl Names {
             timestamp: row.timestamp,
             role: self.roles.get(usize::from(row.role))?,
             name: self.speakers.get(usize::from(row.name)).map(|name| &**name),
-            asks: row.asks,
             tokens: row.tokens,
         })
     }

@@ -63,7 +63,7 @@ impl SearchIndex {
         said: Said<'_>,
     ) -> u32 {
         self.speakers.add(said);
-        self.turns.add(id, session, time, said.asks)
+        self.turns.add(id, session, time)
     }
 
     /// How many rows there are.

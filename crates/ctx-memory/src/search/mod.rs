@@ -20,7 +20,7 @@ pub(crate) use head::{head, lexical_head};
 pub use index::{Cosines, SearchIndex};
 pub(crate) use live::fit;
 pub use settings::{Fusion, SearchSettings};
-pub(crate) use speaker::{Said, asks};
+pub(crate) use speaker::Said;
 pub use variety::diversify;
 
 /// A question to the archive.

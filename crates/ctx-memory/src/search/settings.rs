@@ -33,9 +33,8 @@ pub struct SearchSettings {
     /// BM25's b, 0 to 1. Default: 0.4; documents want 0.75, turns of a conversation less.
     #[schemars(range(min = 0, max = 1))]
     pub b: f32,
-    /// How much of its lexical score a turn gives to those around it, 0 to 1: this share to the turn
-    /// before it, one and a half times as much to the turn after it where it asks something, half as
-    /// much where it does not, and a quarter to the ones two away. Default: 0.4.
+    /// How much of its lexical score a turn gives to the ones before and after it in its session, 0 to
+    /// 1. Default: 0.4.
     #[schemars(range(min = 0, max = 1))]
     pub spread: f32,
     /// How much of the best lexical score in its session goes to every other match there, 0 to 1.
@@ -43,7 +42,7 @@ pub struct SearchSettings {
     #[schemars(range(min = 0, max = 1))]
     pub session_share: f32,
     /// What a message counts that is not the user's, against one that is, 0 to 1: what people ask for
-    /// later is mostly what they said themselves. Default: 0.67.
+    /// later is mostly what they said themselves. Default: 0.6.
     #[schemars(range(min = 0, max = 1))]
     pub reply_weight: f32,
     /// Where a query names somebody who speaks in the archive, what the others say counts so much, 0 to
@@ -97,7 +96,7 @@ impl Default for SearchSettings {
             b: 0.4,
             spread: 0.4,
             session_share: 0.3,
-            reply_weight: 0.67,
+            reply_weight: 0.6,
             other_speakers: 0.83,
             embed_context: 2,
             hourly_decay: 1.0,

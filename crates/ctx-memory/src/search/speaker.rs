@@ -12,30 +12,19 @@ use crate::text::{TermKind, Terms};
 /// Speakers without a name.
 const NAMELESS: u32 = 0;
 
-/// What counts of a segment beside its words and its time.
+/// Who says a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Said<'a> {
     /// Whether the user says it.
     pub(crate) by_user: bool,
-    /// Whether it asks something.
-    pub(crate) asks: bool,
     /// The speaker's name, where there are names.
     pub(crate) name: Option<&'a str>,
 }
 
 impl<'a> Said<'a> {
     pub(crate) fn of(segment: &'a Segment) -> Self {
-        Self {
-            by_user: segment.role == Role::User,
-            asks: asks(&segment.content),
-            name: segment.name.as_deref(),
-        }
+        Self { by_user: segment.role == Role::User, name: segment.name.as_deref() }
     }
-}
-
-/// Whether a text asks something.
-pub(crate) fn asks(text: &str) -> bool {
-    text.contains(['?', '？'])
 }
 
 /// Who says what, by row.
@@ -101,7 +90,7 @@ mod tests {
             (Role::Assistant, None),
         ];
         for (role, name) in said {
-            speakers.add(Said { by_user: role == Role::User, asks: false, name });
+            speakers.add(Said { by_user: role == Role::User, name });
         }
         let settings =
             SearchSettings { reply_weight: 0.5, other_speakers: 0.8, ..SearchSettings::default() };

@@ -18,14 +18,13 @@ pub(crate) struct Turns {
     /// The turns before and after in the same session, or [`NONE`].
     before: Vec<u32>,
     after: Vec<u32>,
-    asks: Vec<bool>,
     session_ids: HashMap<Box<str>, u32>,
     last_of: Vec<u32>,
 }
 
 impl Turns {
     /// Adds a row. Within a session, segments come in the order in which they were said.
-    pub(crate) fn add(&mut self, id: SegmentId, session: &str, time: Timestamp, asks: bool) -> u32 {
+    pub(crate) fn add(&mut self, id: SegmentId, session: &str, time: Timestamp) -> u32 {
         let row = self.ids.len() as u32;
         let session = match self.session_ids.get(session) {
             Some(&session) => session,
@@ -46,7 +45,6 @@ impl Turns {
         self.sessions.push(session);
         self.before.push(last);
         self.after.push(NONE);
-        self.asks.push(asks);
         row
     }
 
@@ -72,19 +70,9 @@ impl Turns {
         [of(&self.before), of(&self.after)]
     }
 
-    /// The turn before a row in its session; past the end where there is none.
-    pub(crate) fn before(&self, row: u32) -> u32 {
-        self.before.get(row as usize).copied().unwrap_or(NONE)
-    }
-
-    /// The turn after a row in its session; past the end where there is none.
-    pub(crate) fn after(&self, row: u32) -> u32 {
-        self.after.get(row as usize).copied().unwrap_or(NONE)
-    }
-
-    /// Whether a row asks something.
-    pub(crate) fn asks(&self, row: u32) -> bool {
-        self.asks.get(row as usize).copied().unwrap_or_default()
+    /// The turns before and after each, in the same session; past the end where there is none.
+    pub(crate) fn neighbours(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.before.iter().copied().zip(self.after.iter().copied())
     }
 
     /// The session of each row, by number, from 0 to [`Self::session_count`].

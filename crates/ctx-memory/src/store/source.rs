@@ -116,12 +116,12 @@ impl Source {
         }
     }
 
-    /// Each segment's id, session and time, and how it is said, in their order.
+    /// Each segment's id, session and time, and who says it, in their order.
     pub(super) fn each_row(&self, mut each: impl FnMut(SegmentId, &str, Timestamp, Said<'_>)) {
         match self {
             Self::Disk(segments) => segments.rows().for_each(|row| {
                 let by_user = *row.role == Role::User;
-                let said = Said { by_user, asks: row.asks, name: row.name };
+                let said = Said { by_user, name: row.name };
                 each(row.id, row.session, row.timestamp, said);
             }),
             Self::Held(held) => held.segments.iter().flatten().for_each(|segment| {
