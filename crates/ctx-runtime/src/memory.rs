@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ctx_core::{Counter, Embedder, Entry, MemoryStore, RecallRequest, Recollection, Result};
+use ctx_core::{Counter, Entry, MemoryStore, RecallRequest, Recollection, Result};
 use ctx_memory::archive::SegmentMaker;
 use ctx_memory::facts::{FactStore, Rules, Scope};
-use ctx_memory::{Config, Memory, SessionMemory, Settings};
+use ctx_memory::{Config, Memory, SessionMemory, Settings, VectorModel};
 
 use crate::Resolved;
 
@@ -48,9 +48,9 @@ impl AgentMemory {
         config: &Config,
         folder: Option<&Path>,
         agent: &str,
-        embedder: Option<Arc<dyn Embedder>>,
+        model: Option<VectorModel>,
     ) -> Self {
-        let settings = Settings::of(config, embedder);
+        let settings = Settings::of(config, model);
         let scope = if config.cross_session { Scope::Agent } else { Scope::Session };
         let mut warnings = Vec::new();
         let (memory, facts) = match folder {
