@@ -17,5 +17,5 @@ mod watch;
 mod writers;
 
 pub use setup::{Asked, Resolved, Wanted};
-pub use watch::{EngineWatch, parting_warnings};
+pub use watch::EngineWatch;
 pub use writers::{Writers, configured_writer, summary_models};

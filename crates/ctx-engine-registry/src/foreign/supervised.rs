@@ -169,7 +169,9 @@ impl Supervised {
         let lost_lease = session_id
             .filter(|_| trouble.is_a_strike())
             .is_some_and(|id| live.leases.failed(id, trouble.is_grave()));
+        let stand_in = self.stand_in();
         let carried = Carried {
+            stand_in: stand_in.as_deref(),
             is_lost: live.is_lost(),
             can_reopen: self.open.can_reopen(),
             lost_lease,

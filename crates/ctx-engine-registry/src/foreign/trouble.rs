@@ -58,9 +58,16 @@ impl Trouble {
     pub(super) fn is_a_strike(&self) -> bool {
         match self {
             Self::Fault(Fault::Busy { .. }) => false,
-            Self::Fault(Fault::Refused(error)) => error.kind != ErrorKind::Cancelled,
-            _ => true,
+            _ => !self.is_cancelled(),
         }
+    }
+
+    /// Whether it was told to stop, and did.
+    pub(super) fn is_cancelled(&self) -> bool {
+        matches!(
+            self,
+            Self::Fault(Fault::Refused(protocol::Error { kind: ErrorKind::Cancelled, .. }))
+        )
     }
 
     /// Whether the engine did not come to an end by itself, or came to a bad one: no call of it can
