@@ -197,9 +197,9 @@ fn print(report: &Report, id: &str, carrier: &str, out: &Out) -> anyhow::Result<
     let (passed, failed) = (report.count("passed"), report.count("failed"));
     let skipped = report.count("skipped");
     let of = counted(report.cases.len(), "case");
-    let style = if failed == 0 { GREEN } else { RED };
+    let style = if failed == 0 { DIM } else { RED };
     out.line(format!(
-        "\n{style}{passed} passed{style:#}, {failed} failed, {skipped} skipped of {of}"
+        "\n{GREEN}{passed} passed{GREEN:#}, {style}{failed} failed{style:#}, {skipped} skipped of {of}"
     ))?;
     Ok(())
 }
