@@ -213,6 +213,11 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Cell {
+    /// Whether a table has no room for all that it says.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.text.chars().count() > CELL_CHARS
+    }
+
     /// How many columns of the terminal it takes.
     pub(crate) fn columns(&self) -> usize {
         shortened(&self.text, CELL_CHARS).chars().count()

@@ -54,6 +54,17 @@ impl Trouble {
         Some(hint).filter(|hint| !hint.is_empty())
     }
 
+    /// Says of a refusal to start that there is a configuration that it may be of.
+    pub(super) fn is_of_config(&mut self, id: &str) {
+        if let Self::Fault(Fault::Refused(error)) = self {
+            let given = format!("it was given what plugins.engines.{id}.config says");
+            error.hint = Some(match error.hint.take() {
+                Some(hint) => format!("{hint} ({given})"),
+                None => format!("{given}: see whether that is what it expects"),
+            });
+        }
+    }
+
     /// Whether the engine is to blame: not where others kept it busy, or where it was told to stop.
     pub(super) fn is_a_strike(&self) -> bool {
         match self {

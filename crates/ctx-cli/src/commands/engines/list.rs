@@ -96,6 +96,14 @@ pub(super) fn run(global: &Global, args: &Engines, out: &Out) -> anyhow::Result<
 /// Where engines are looked for, and then where the selected one was, if that is not there.
 fn trace(registry: &Registry, selected: &str) -> Vec<Step> {
     let mut steps = registry.search().list().trace.steps;
+    for engine in registry.engines() {
+        // What is sound there is not used all the same.
+        for step in steps.iter_mut().filter(|s| s.outcome == Outcome::Found && names(s, engine.id))
+        {
+            step.outcome = Outcome::PassedOver;
+            step.reason = Some(format!("'{}' is built in, which comes first", engine.id));
+        }
+    }
     let linked = registry.engines().any(|engine| engine.id == selected);
     if !linked && !steps.iter().any(|s| s.outcome == Outcome::Found && names(s, selected)) {
         steps.extend(registry.search().find_traced(selected).1.steps);
