@@ -37,7 +37,7 @@ pub(crate) struct Global {
     /// The configuration file [default: ctx.json5 in $CTX_HOME, else in ~/.ctx]
     #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL, display_order = 901)]
     pub(crate) config: Option<PathBuf>,
-    /// Say less: no progress, no notes on stderr
+    /// Say less: no progress, no notes; warnings and errors stay
     #[arg(long, short, global = true, help_heading = GLOBAL, display_order = 900)]
     pub(crate) quiet: bool,
     /// When to use colours

@@ -55,6 +55,11 @@ pub(crate) fn told(error: anyhow::Error) -> Option<anyhow::Error> {
     }
 }
 
+/// Of output whose reader went away: for who has an exit code to give all the same.
+pub(crate) fn unless_unread(told: anyhow::Result<()>) -> anyhow::Result<()> {
+    told.or_else(|error| self::told(error).map_or(Ok(()), Err))
+}
+
 fn unwritten(kind: io::ErrorKind) -> Error {
     let hint = match kind {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

@@ -2,9 +2,10 @@
 
 use ctx_core::{ContextEngine, ErrorKind, Timestamp};
 use ctx_engine_registry::Registry;
-use ctx_runtime::{EngineWatch, parting_warnings};
+use ctx_runtime::EngineWatch;
 use ctx_session::engine_health::{EngineHealthFile, EngineTrouble, EngineTroubles};
 use ctx_session::paths::Home;
+use serde::Serialize;
 
 use crate::out::Out;
 use crate::words::{shortened, thousands};
@@ -12,17 +13,45 @@ use crate::words::{shortened, thousands};
 /// Longer reasons are cut.
 const REASON_CHARS: usize = 300;
 
+/// How an engine fared in one command, for its JSON.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Fared {
+    /// The engine that was selected.
+    engine: String,
+    /// Requests and compactions that it made: 1, or 0 where another engine did.
+    engine_answered: u64,
+    /// How often it failed, whatever it was asked for.
+    engine_failures: u64,
+    /// What a person was told of it.
+    warnings: Vec<String>,
+}
+
+impl Fared {
+    /// How an engine fared that has just been asked for one thing. Tells and remembers it.
+    pub(crate) fn of(engine: &dyn ContextEngine, out: &Out) -> Self {
+        let warnings = tell(engine, out);
+        let health = engine.health();
+        Self {
+            engine: engine.info().id.to_string(),
+            engine_answered: health.as_ref().map_or(1, |health| health.answered),
+            engine_failures: health.map_or(0, |health| health.failures),
+            warnings,
+        }
+    }
+}
+
 /// Tells what a person should know of an engine that was asked, and remembers how it fared. That
 /// this cannot be remembered is no failure of the command.
-pub(crate) fn tell(engine: &dyn ContextEngine, out: &Out) {
-    for warning in parting_warnings(engine) {
-        out.warn(warning);
-    }
+pub(crate) fn tell(engine: &dyn ContextEngine, out: &Out) -> Vec<String> {
+    let warnings = engine.take_warnings();
+    warnings.iter().for_each(|warning| out.warn(warning));
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
     let noted = Home::from_env().and_then(|home| EngineWatch::new(&home).note(engine, now));
     if let Err(error) = noted {
         out.note(format!("how the engine fared is not remembered: {error}"));
     }
+    warnings
 }
 
 /// What is remembered of engines that failed. A file that cannot be read is worth a warning.

@@ -4,6 +4,7 @@
 
 mod args;
 mod commands;
+mod ending;
 mod failure;
 mod faring;
 mod files;
@@ -25,6 +26,7 @@ use out::Out;
 
 fn main() -> ExitCode {
     failure::survive_size_limits();
+    ending::clean_up();
     let (out, ended) = match Cli::try_parse() {
         Ok(cli) => {
             let out = Out::new(&cli.global);

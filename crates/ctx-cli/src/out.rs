@@ -34,7 +34,10 @@ pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
 /// How the command speaks.
 #[derive(Debug, Default)]
 pub(crate) struct Out {
+    /// No progress and no notes.
     quiet: bool,
+    /// No warnings either.
+    silent: bool,
 }
 
 impl Out {
@@ -44,12 +47,12 @@ impl Out {
             When::Always => anstream::ColorChoice::Always.write_global(),
             When::Never => anstream::ColorChoice::Never.write_global(),
         }
-        Self { quiet: global.quiet }
+        Self { quiet: global.quiet, silent: false }
     }
 
     /// Who says nothing but data.
     pub(crate) fn silent() -> Self {
-        Self { quiet: true }
+        Self { quiet: true, silent: true }
     }
 
     /// One line of data.
@@ -89,9 +92,9 @@ impl Out {
         }
     }
 
-    /// Something that may be wrong.
+    /// Something that may be wrong. Who wants to hear less wants to hear this.
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
-        if !self.quiet {
+        if !self.silent {
             eprintln!("{YELLOW}warning:{YELLOW:#} {}", told(text.as_ref(), WARNING));
         }
     }
@@ -210,6 +213,11 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Cell {
+    /// Whether a table has no room for all that it says.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.text.chars().count() > CELL_CHARS
+    }
+
     /// How many columns of the terminal it takes.
     pub(crate) fn columns(&self) -> usize {
         shortened(&self.text, CELL_CHARS).chars().count()

@@ -265,9 +265,13 @@ impl Registry {
         #[cfg(feature = "plugins")]
         let known = known.chain(self.search.list().engines.into_iter().map(|e| e.name.into()));
         let known: Vec<String> = known.collect();
+        let hint = match crate::config::nearest(id, known.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean '{near}'? `ctx engines` lists what there is"),
+            None => "name one of the known ids; `ctx engines` lists what there is".to_owned(),
+        };
         Error::new(ErrorKind::NotFound, format!("no context engine '{id}'"))
             .with("known", known.join(", "))
-            .hint("set plugins.slots.contextEngine, or --engine, to one of the known ids")
+            .hint(hint)
     }
 }
 
@@ -297,6 +301,6 @@ mod tests {
         let error = check("{ plugins: { slots: { contextEngine: 'legcy' } } }").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.to_string().contains("legcy") && error.to_string().contains("legacy"));
-        assert!(error.hint_text().is_some());
+        assert!(error.hint_text().is_some_and(|hint| hint.contains("did you mean 'legacy'?")));
     }
 }

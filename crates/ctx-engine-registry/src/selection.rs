@@ -27,6 +27,9 @@ pub struct Selection {
     pub id: String,
     /// Who named it.
     pub source: SelectedBy,
+    /// The key of the configuration that names it, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
 }
 
 /// Who named an engine. The first of these that names one decides.
@@ -88,25 +91,34 @@ impl fmt::Display for SelectedBy {
 /// # Ok::<(), ctx_core::Error>(())
 /// ```
 pub fn selected_engine(config: &Config, wanted: SelectFor<'_>) -> Result<Selection> {
-    let selected = |id: &str, source| Ok(Selection { id: id.to_owned(), source });
+    let selected = |id: &str, source, key| Ok(Selection { id: id.to_owned(), source, key });
     if let Some(id) = wanted.engine {
-        return selected(id, SelectedBy::Flag);
+        return selected(id, SelectedBy::Flag, None);
     }
     let models: Models = config.section()?;
     let row = wanted.model.and_then(|model| models.find(wanted.provider, model));
-    if let Some(id) = row.and_then(|(_, model)| model.context_engine.as_deref()) {
-        return selected(id, SelectedBy::Model);
+    if let Some((provider, model)) = row
+        && let Some(id) = model.context_engine.as_deref()
+    {
+        let rows = models.providers.get(provider).map_or(&[][..], |provider| &provider.models);
+        let at = rows.iter().position(|other| other.id == model.id).unwrap_or_default();
+        let key = format!("models.providers.{provider}.models[{at}].contextEngine");
+        return selected(id, SelectedBy::Model, Some(key));
     }
     let agents: AgentList = config.section()?;
-    let agent = wanted.agent.and_then(|agent| agents.find(agent));
-    if let Some(id) = agent.and_then(|agent| agent.context_engine.as_deref()) {
-        return selected(id, SelectedBy::Agent);
+    let listed = agents.0.iter().position(|agent| Some(agent.id.as_str()) == wanted.agent);
+    if let Some(at) = listed
+        && let Some(id) = agents.0[at].context_engine.as_deref()
+    {
+        let key = format!("agents.list[{at}].contextEngine");
+        return selected(id, SelectedBy::Agent, Some(key));
     }
     if config.is_explicit("plugins.slots.contextEngine") {
         let slots = config.section::<Plugins>()?.slots;
-        return selected(&slots.context_engine, SelectedBy::Global);
+        let key = "plugins.slots.contextEngine".to_owned();
+        return selected(&slots.context_engine, SelectedBy::Global, Some(key));
     }
-    selected(DEFAULT_ENGINE, SelectedBy::Default)
+    selected(DEFAULT_ENGINE, SelectedBy::Default, None)
 }
 
 /// Every engine that some key of the configuration selects, with what names it.

@@ -95,6 +95,25 @@ struct Run<'a> {
     details: Vec<RequestDetail>,
     tally: Tally,
     totals: Totals,
+    served: Served,
+}
+
+/// Who made the requests.
+#[derive(Default)]
+struct Served {
+    /// Requests that another engine made than the one that was selected.
+    by_others: usize,
+    /// Why it made the first of them.
+    why: Option<String>,
+}
+
+impl Served {
+    fn note(&mut self, view: &ContextView) {
+        if let Some(why) = view.engine_note().and_then(|note| note.reason.as_ref()) {
+            self.by_others += 1;
+            self.why.get_or_insert_with(|| why.clone());
+        }
+    }
 }
 
 /// The same session with nothing ever left out.
@@ -123,6 +142,7 @@ impl<'a> Run<'a> {
             details: Vec::new(),
             tally: Tally::default(),
             totals,
+            served: Served::default(),
         }
     }
 
@@ -148,6 +168,7 @@ impl<'a> Run<'a> {
         };
         let request = AssembleRequest { session_id: self.session.path.clone(), view, turn };
         let mut view = self.setup.engine.assemble(request).await?.into_view();
+        self.served.note(&view);
         let compacted = view.take_compactions();
         let finished = view.finish()?;
         for compacted in compacted {
@@ -263,11 +284,19 @@ impl<'a> Run<'a> {
         }
         let ledger = &self.setup.ledger;
         let layers = self.tally.totals();
+        let health = self.setup.engine.health();
+        let stand_in = health.as_ref().and_then(|health| health.stand_in.as_deref());
+        let by_others = self.served.by_others;
         ReplayReport {
             session: self.session,
             window: ledger.window(),
             reserve: ledger.reserve(),
             engine: self.setup.engine.info().id.to_string(),
+            engine_answered: self.totals.requests.saturating_sub(by_others),
+            engine_failures: health.as_ref().map_or(0, |health| health.failures),
+            stand_in: stand_in.filter(|_| by_others > 0).map(str::to_owned),
+            stand_in_reason: self.served.why,
+            warnings: Vec::new(),
             acted: layers.keys().cloned().collect(),
             layers,
             profile: self.setup.profile,

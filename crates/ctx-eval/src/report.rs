@@ -144,6 +144,16 @@ pub struct ReplayReport {
     pub reserve: Tokens,
     /// The engine that was selected.
     pub engine: String,
+    /// Requests that it made.
+    pub engine_answered: usize,
+    /// How often it failed, whatever it was asked for.
+    pub engine_failures: u64,
+    /// The engine that made the others; null where there are none.
+    pub stand_in: Option<String>,
+    /// Why it made the first of them.
+    pub stand_in_reason: Option<String>,
+    /// What a person should be told of the engine: empty until the host has taken it there.
+    pub warnings: Vec<String>,
     /// The layers that did something.
     pub acted: BTreeSet<String>,
     /// What each of them did.

@@ -19,5 +19,5 @@ mod writers;
 
 pub use memory::{AgentMemory, MemoryAt, memory_session};
 pub use setup::{Asked, Resolved, Wanted};
-pub use watch::{EngineWatch, parting_warnings};
+pub use watch::EngineWatch;
 pub use writers::{Writers, configured_writer, summary_models};

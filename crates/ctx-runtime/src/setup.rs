@@ -207,7 +207,15 @@ impl Resolved {
     ///
     /// [`ErrorKind::NotFound`]; it lists the known ones.
     pub fn check_engine(&self) -> Result<()> {
-        Registry::collect()?.check_engine(&self.engine.id)
+        Registry::collect()?.check_engine(&self.engine.id).map_err(|error| self.named(error))
+    }
+
+    /// An error of the engine, with what names it.
+    fn named(&self, error: Error) -> Error {
+        match &self.engine.key {
+            Some(key) => error.with("key", key),
+            None => error,
+        }
     }
 
     /// What is to be said of a window that is small.
@@ -234,6 +242,7 @@ impl Resolved {
             },
             registry: &registry,
         };
+        registry.check_engine(&self.engine.id).map_err(|error| self.named(error))?;
         registry.build_engine(Some(&self.engine.id), &context)
     }
 }

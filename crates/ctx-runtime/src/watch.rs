@@ -1,6 +1,6 @@
-//! How an engine fares, told to people now and remembered for later.
+//! How an engine fares, remembered for later.
 
-use ctx_core::{ContextEngine, EngineHealth, Result, Timestamp};
+use ctx_core::{ContextEngine, Result, Timestamp};
 use ctx_session::engine_health::EngineHealthFile;
 use ctx_session::paths::Home;
 
@@ -46,35 +46,14 @@ impl EngineWatch {
     }
 }
 
-/// What a person who asked for one thing should be told of the engine: its own warnings, and where
-/// none of them tells what went wrong last, that as well. Other than a host that goes on, nobody is
-/// there any more when the engine is given up.
-#[must_use]
-pub fn parting_warnings(engine: &dyn ContextEngine) -> Vec<String> {
-    let mut warnings = engine.take_warnings();
-    if let Some(health) = engine.health().filter(|health| health.failing) {
-        warnings.extend(untold(&health, &warnings));
-    }
-    warnings
-}
-
-fn untold(health: &EngineHealth, told: &[String]) -> Option<String> {
-    let (error, stand_in) = (health.last_error.as_ref()?, health.stand_in.as_deref()?);
-    if told.iter().any(|warning| warning.contains(&error.message)) {
-        return None;
-    }
-    let (id, verb, message) = (&health.id, &error.verb, &error.message);
-    Some(format!("the context engine '{id}' failed: {message} (in '{verb}'); '{stand_in}' served"))
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
 
     use async_trait::async_trait;
     use ctx_core::{
-        AssembleRequest, Assembled, CompactRequest, CompactResult, EngineFailure, EngineInfo,
-        EngineState, IngestRequest, IngestResult, LeaseState,
+        AssembleRequest, Assembled, CompactRequest, CompactResult, EngineFailure, EngineHealth,
+        EngineInfo, EngineState, IngestRequest, IngestResult, LeaseState,
     };
 
     use super::*;
@@ -83,7 +62,6 @@ mod tests {
     struct Faring {
         info: EngineInfo,
         health: Mutex<EngineHealth>,
-        warnings: Mutex<Vec<String>>,
     }
 
     impl Faring {
@@ -109,7 +87,7 @@ mod tests {
                 failing: false,
                 stand_in: Some("legacy".into()),
             };
-            Self { info, health: Mutex::new(health), warnings: Mutex::default() }
+            Self { info, health: Mutex::new(health) }
         }
 
         fn fares(&self, answered: u64, failures: u64, failing: bool) {
@@ -140,9 +118,6 @@ mod tests {
         }
         fn health(&self) -> Option<EngineHealth> {
             Some(self.health.lock().unwrap().clone())
-        }
-        fn take_warnings(&self) -> Vec<String> {
-            std::mem::take(&mut self.warnings.lock().unwrap())
         }
     }
 
@@ -175,18 +150,5 @@ mod tests {
         engine.fares(0, 1, true);
         next.note(&engine, Timestamp(3)).unwrap();
         assert_eq!(strikes(), Some(2));
-    }
-
-    #[test]
-    fn what_went_wrong_last_is_told_once() {
-        let engine = Faring::new();
-        assert!(parting_warnings(&engine).is_empty());
-        engine.fares(0, 1, true);
-        let warnings = parting_warnings(&engine);
-        assert!(warnings.len() == 1 && warnings[0].contains("it crashed (in 'assemble')"));
-        *engine.warnings.lock().unwrap() = vec!["given up: it crashed".into()];
-        assert_eq!(parting_warnings(&engine), ["given up: it crashed"]);
-        engine.health.lock().unwrap().stand_in = None;
-        assert!(parting_warnings(&engine).is_empty(), "the error says it");
     }
 }

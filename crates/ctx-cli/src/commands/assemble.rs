@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use crate::args::{Assemble, Global, Shape};
 use crate::failure::misuse;
-use crate::faring;
+use crate::faring::Fared;
 use crate::keeping::{Keeping, archive};
 use crate::named::{ID_CHARS, ShortIds, find_entry};
 use crate::out::{BOLD, Cell, DIM, Out, table};
@@ -28,7 +28,8 @@ use crate::words::{counted, shortened, thousands};
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Assembled {
-    engine: String,
+    #[serde(flatten)]
+    fared: Fared,
     /// To be added to the system prompt; counted in the manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     system_prompt_addition: Option<String>,
@@ -62,7 +63,7 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     let session_id = transcript.header().id.clone().unwrap_or_default();
     let request = AssembleRequest { session_id, view, turn };
     let assembled = setup::block_on(fitted.engine.assemble(request));
-    faring::tell(&*fitted.engine, out);
+    let fared = Fared::of(&*fitted.engine, out);
     let mut view = assembled?.into_view();
     view.finish()?;
     let compactions = view.take_compactions();
@@ -87,10 +88,9 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     }
     let manifest = view.manifest();
     if args.json {
-        let engine = fitted.engine.info().id.to_string();
         let system_prompt_addition = view.system_addition().map(str::to_owned);
         let messages = messages(&view, args.to)?;
-        out.json(&Assembled { engine, system_prompt_addition, messages, manifest })?;
+        out.json(&Assembled { fared, system_prompt_addition, messages, manifest })?;
     } else {
         print(&manifest, &ShortIds::of(&transcript), out)?;
     }

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::args::{Compact, Global};
 use crate::failure::misuse;
-use crate::faring;
+use crate::faring::Fared;
 use crate::keeping::{Keeping, archive};
 use crate::named::{ID_CHARS, ShortIds};
 use crate::out::{BOLD, Out};
@@ -33,6 +33,8 @@ use crate::words::{harmless, harmless_lines, shortened, thousands};
 struct Report {
     #[serde(flatten)]
     result: CompactResult,
+    #[serde(flatten)]
+    fared: Fared,
     /// The entry it was stored as; null for a dry run, or where nothing was compacted.
     entry_id: Option<EntryId>,
     dry_run: bool,
@@ -66,7 +68,7 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
             stored => break (planned, stored?),
         }
     };
-    let Planned { transcript, result, before, writer, memory, taken, .. } = planned;
+    let Planned { transcript, result, fared, before, writer, memory, taken, .. } = planned;
     if entry_id.is_some() {
         archive(memory.as_deref(), &taken, out);
     }
@@ -87,12 +89,13 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
         ));
     }
     let archived = if args.rewrite { written_anew(&args.session)? } else { None };
-    let report = Report { result, entry_id, dry_run: args.dry_run, target_reached, archived };
+    let dry_run = args.dry_run;
+    let report = Report { result, fared, entry_id, dry_run, target_reached, archived };
     if args.json {
         out.json(&report)?;
     } else {
-        // What the warning said is not said again, where it was said.
-        let told = fell_back.filter(|_| !global.quiet).unwrap_or_default();
+        // What the warning said is not said again.
+        let told = fell_back.unwrap_or_default();
         print(&report, &transcript, args, &told, out)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -109,6 +112,7 @@ struct Planned {
     /// Where what it takes out is archived.
     memory: Option<Arc<dyn MemoryStore>>,
     taken: Vec<Arc<Entry>>,
+    fared: Fared,
     result: CompactResult,
 }
 
@@ -156,11 +160,11 @@ impl Planned {
         let waiting = out.waiting("compacting");
         let result = setup::block_on(fitted.engine.compact(request));
         waiting.finish_and_clear();
-        faring::tell(&*fitted.engine, out);
+        let fared = Fared::of(&*fitted.engine, out);
         let result = result?;
         let taken = taken_out(&context.entries, &result);
         let Fitted { writer, memory, .. } = fitted;
-        Ok(Self { transcript, leaf, now, before, writer, memory, taken, result })
+        Ok(Self { transcript, leaf, now, before, writer, memory, taken, fared, result })
     }
 
     /// Stores it, if there is anything to store and that is wanted.

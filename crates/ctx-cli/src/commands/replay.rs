@@ -8,10 +8,10 @@ use crate::args::{Global, Replay};
 use crate::faring;
 use crate::files::{Existing, write_beside};
 use crate::keeping::Keeping;
-use crate::out::{Cell, DIM, GREEN, Out, RED, table};
+use crate::out::{Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::receipt;
 use crate::setup;
-use crate::words::{counted, harmless, percent, thousands, usd};
+use crate::words::{counted, harmless, percent, shortened, thousands, usd};
 
 pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
@@ -32,8 +32,8 @@ pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<E
         bar.set_position(done as u64);
     }));
     bar.finish_and_clear();
-    faring::tell(&*replay.engine, out);
-    let report = report?;
+    let warnings = faring::tell(&*replay.engine, out);
+    let report = ReplayReport { warnings, ..report? };
     if report.requests.is_empty() {
         out.warn("the transcript holds no answer of a model, so there is no request to replay");
     }
@@ -74,6 +74,9 @@ fn print(report: &ReplayReport, out: &Out) -> anyhow::Result<()> {
         report.profile,
         report.counter,
     ))?;
+    if let Some(served) = served(report) {
+        out.line(format!("{YELLOW}{served}{YELLOW:#}\n"))?;
+    }
     out.line(comparison(report))?;
     if !report.layers.is_empty() {
         out.line("")?;
@@ -84,6 +87,26 @@ fn print(report: &ReplayReport, out: &Out) -> anyhow::Result<()> {
         out.line(compactions(report))?;
     }
     Ok(())
+}
+
+/// Longer reasons are cut.
+const REASON_CHARS: usize = 300;
+
+/// Who made the requests, where not all are by the engine that was selected.
+fn served(report: &ReplayReport) -> Option<String> {
+    let (all, own) = (report.totals.requests, report.engine_answered);
+    if own >= all {
+        return None;
+    }
+    let why = report.stand_in_reason.as_deref().unwrap_or("no reason given");
+    Some(format!(
+        "engine {}: answered {} of {}, {} the others ({})",
+        harmless(&report.engine),
+        thousands(own as u64),
+        counted(all, "request"),
+        harmless(report.stand_in.as_deref().unwrap_or("another engine")),
+        shortened(why, REASON_CHARS),
+    ))
 }
 
 fn comparison(report: &ReplayReport) -> String {

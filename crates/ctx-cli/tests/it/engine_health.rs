@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{Ran, Room, join, pi_lines, text};
 
 /// An engine of the shell that does as its configuration says: `bad`: it drops what is not there;
+/// `once`: that, in its first answer;
 /// `store`: it adds to the system prompt what it kept last time, and keeps the request's number.
 const DEMO: &str = r#"#!/bin/sh
 mode=good
@@ -19,13 +20,15 @@ while read -r line; do
     *'"verb":"hello"'*)
       case $line in
         *'"mode":"bad"'*) mode=bad ;;
+        *'"mode":"once"'*) mode=once ;;
         *'"mode":"gone"'*) exit 3 ;;
         *'"mode":"store"'*) mode=store ;;
       esac
       ok='{"protocol":"1.0","id":"demo","name":"Demo","version":"0.1.0"}' ;;
     *'"verb":"assemble"'*)
       ok='{}'
-      [ $mode = bad ] && ok='{"drop":["nobody"]}'
+      [ $mode = bad ] || [ $mode = once ] && ok='{"drop":["nobody"]}'
+      [ $mode = once ] && mode=good
       if [ $mode = store ]; then
         echo '{"id":1,"host":"store.get","params":{"key":"../n"}}'
         read -r kept
@@ -140,6 +143,73 @@ fn an_engine_that_failed_is_degraded_in_later_commands_until_it_works() {
     assert_eq!(stage.listed()["state"], "ok");
     assert_eq!(stage.listed()["trouble"], Value::Null);
     assert_eq!(stage.status()["engineState"], "ok");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_replay_says_who_made_the_requests() {
+    let stage = Stage::new();
+    let session = text(&stage.session);
+    stage.mode("once");
+    let ran = stage.run("replay");
+    let said_so = "engine demo: answered 5 of 6 requests, legacy the others (unknown-id: ";
+    assert!(ran.stdout.contains(said_so), "{}", ran.stdout);
+    assert_eq!(said(&ran, "warning: the context engine 'demo' failed: "), 1, "{}", ran.stderr);
+    let report = stage.room.json(&["replay", session]);
+    assert_eq!((&report["engineAnswered"], &report["engineFailures"]), (&json!(5), &json!(1)));
+    assert_eq!((&report["engine"], &report["standIn"]), (&json!("demo"), &json!("legacy")));
+    assert!(report["standInReason"].as_str().is_some_and(|why| why.contains("'nobody'")));
+    assert_eq!(report["warnings"].as_array().map(Vec::len), Some(1), "{}", report["warnings"]);
+    stage.mode("bad");
+    let ran = stage.run("replay");
+    assert!(ran.stdout.contains("engine demo: answered 0 of 6 requests"), "{}", ran.stdout);
+    stage.mode("good");
+    let ran = stage.run("replay");
+    assert!(!ran.stdout.contains("answered"), "{}", ran.stdout);
+    let report = stage.room.json(&["replay", session]);
+    assert_eq!((&report["engineAnswered"], &report["standIn"]), (&json!(6), &Value::Null));
+    assert_eq!(report["warnings"], json!([]));
+}
+
+#[cfg(unix)]
+#[test]
+fn json_of_one_request_or_compaction_says_how_its_engine_fared() {
+    let stage = Stage::new();
+    let session = text(&stage.session);
+    for (mode, answered, failures) in [("bad", 0, 1), ("good", 1, 0)] {
+        stage.mode(mode);
+        let report = stage.room.json(&["assemble", session]);
+        let of = |key: &str| report[key].clone();
+        assert_eq!(of("engine"), "demo");
+        assert_eq!(
+            (of("engineAnswered"), of("engineFailures")),
+            (json!(answered), json!(failures))
+        );
+        assert_eq!(of("warnings").as_array().map(Vec::len), Some(failures), "{}", of("warnings"));
+    }
+    // It compacts nothing, so another engine does: that is no failure, unless it does not start.
+    for (mode, failures) in [("good", 0), ("gone", 1)] {
+        stage.mode(mode);
+        let report = stage.room.json(&["compact", session, "--dry-run"]);
+        assert_eq!(
+            (&report["engine"], &report["engineAnswered"], &report["engineFailures"]),
+            (&json!("demo"), &json!(0), &json!(failures))
+        );
+        assert_eq!(report["warnings"].as_array().map(Vec::len), Some(failures));
+    }
+    let report = stage.room.json(&["compact", session, "--dry-run", "--engine", "legacy"]);
+    assert_eq!((&report["engineAnswered"], &report["warnings"]), (&json!(1), &json!([])));
+}
+
+#[cfg(unix)]
+#[test]
+fn who_wants_to_hear_less_still_hears_warnings() {
+    let stage = Stage::new();
+    stage.mode("bad");
+    let ran = stage.room.ctx(&["replay", text(&stage.session), "-q"]);
+    assert_eq!((ran.code, said(&ran, "warning:")), (Some(0), 1), "{}", ran.stderr);
+    let ran = stage.room.ctx(&["compact", text(&stage.session), "--dry-run", "--force", "-q"]);
+    assert_eq!((ran.code, said(&ran, "note:")), (Some(0), 0), "{}", ran.stderr);
 }
 
 #[cfg(unix)]

@@ -191,3 +191,16 @@ fn status_tells_which_engine_is_selected_and_by_what() {
     );
     assert!(room.ctx(&["status", text(&outside)]).stdout.contains("one (by global)"));
 }
+
+#[test]
+fn an_unknown_engine_is_told_with_the_key_that_names_it_and_the_one_that_was_meant() {
+    let room = Room::new();
+    let session = room.write("s.jsonl", join(&pi_lines(2)));
+    room.write("ctx.json5", "{ agents: { list: [{ id: 'ops', contextEngine: 'legcy' }] } }");
+    let ran = room.ctx(&["replay", text(&session), "--agent", "ops"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    for said in ["agents.list[0].contextEngine", "did you mean 'legacy'?"] {
+        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
+    }
+    room.misused(&["replay", text(&session), "--engine", "legcy"], "did you mean 'legacy'?");
+}

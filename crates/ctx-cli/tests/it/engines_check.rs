@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Room, text};
+use crate::support::{Ran, Room, text};
 
 /// An engine of the shell: it says hello, and then that it keeps the last four messages.
 const KEEPS_FOUR: &str = r#"#!/bin/sh
@@ -64,6 +64,38 @@ fn a_program_that_is_no_engine_fails_once_in_a_table_with_a_summary() {
     assert!(ran.stdout.contains("\nhint: hello: "), "{}", ran.stdout);
     let summary = ran.stdout.lines().last().expect("a line");
     assert!(summary.starts_with("0 passed, 1 failed, 16 skipped"), "{summary}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_report_that_nobody_reads_to_its_end_keeps_the_exit_code() {
+    let room = Room::new();
+    let script = room.write("mute.sh", "#!/bin/sh\nexit 3\n");
+    for args in
+        [&["engines", "check", text(&script)][..], &["engines", "check", text(&script), "--json"]]
+    {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let ran = Ran::of(room.command(args).stdout(writer));
+        assert_eq!((ran.code, &*ran.stderr), (Some(1), ""), "{args:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_missing_interpreter_is_named() {
+    let room = Room::new();
+    let interpreter = format!("/no/{}/interp", "such/".repeat(40));
+    let script = room.write("bad.sh", format!("#!{interpreter}\ncat\n"));
+    let ran = room.ctx(&["engines", "check", text(&script)]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    let said = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains(&format!("missing: {interpreter}")), "{said}");
+    assert!(said.contains("No such file or directory"), "{said}");
+    assert!(
+        said.contains(&format!("its first line asks for {interpreter}: install that")),
+        "{said}"
+    );
 }
 
 #[test]

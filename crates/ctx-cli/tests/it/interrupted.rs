@@ -226,11 +226,19 @@ fn an_interrupt_during_a_models_answer_leaves_everything_as_it_was() {
 /// Ctrl-C, and what they start inherits that.
 #[cfg(unix)]
 fn interrupt() -> &'static str {
+    if is_ignored("INT") { "-TERM" } else { "-INT" }
+}
+
+/// Whether this program ignores a signal, and so what it starts does.
+#[cfg(unix)]
+pub(crate) fn is_ignored(signal: &str) -> bool {
+    let number = match signal {
+        "HUP" => 1,
+        "INT" => 2,
+        _ => return false,
+    };
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    match ignored {
-        Some(mask) if mask & 0b10 != 0 => "-TERM",
-        _ => "-INT",
-    }
+    ignored.is_some_and(|mask| mask >> (number - 1) & 1 == 1)
 }

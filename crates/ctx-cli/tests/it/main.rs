@@ -8,6 +8,8 @@ mod engine_health;
 mod engine_host;
 mod engines;
 mod engines_check;
+#[cfg(unix)]
+mod engines_ended;
 mod engines_replay;
 mod eval;
 mod formats;

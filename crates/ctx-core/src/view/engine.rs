@@ -51,7 +51,10 @@ impl ContextView {
         self.engine = note;
     }
 
-    pub(super) fn engine_note(&self) -> Option<&EngineNote> {
+    /// Which engine was to make this request and how it fares, with the reason where another one
+    /// made it.
+    #[must_use]
+    pub fn engine_note(&self) -> Option<&EngineNote> {
         self.engine.as_ref()
     }
 }

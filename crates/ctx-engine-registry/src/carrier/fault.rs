@@ -9,6 +9,9 @@ use ctx_engine_sdk::protocol;
 /// How much is kept of what an engine says of its troubles, in characters.
 const MAX_WORDS: usize = 2_000;
 
+/// Of the last line of a process.
+const UNFINISHED: &str = "after a line without a line end";
+
 /// Why a call to a foreign engine has no answer. What the engine said of it is untrusted: it is cut
 /// and freed of control characters here.
 #[derive(Debug)]
@@ -18,8 +21,15 @@ pub enum Fault {
     Unopened(Box<Error>),
     /// The process ended.
     Crashed {
-        /// Its exit status, for people.
+        /// Its exit status, for people, and how its last line begins if that has no end.
         status: String,
+        /// The last lines that it wrote to stderr.
+        stderr: Vec<String>,
+    },
+    /// The process closed its standard input or output and went on. It was killed.
+    Closed {
+        /// `input` or `output`.
+        what: &'static str,
         /// The last lines that it wrote to stderr.
         stderr: Vec<String>,
     },
@@ -73,6 +83,7 @@ impl Fault {
         match self {
             Self::Unopened(_) => "unopened",
             Self::Crashed { .. } => "crashed",
+            Self::Closed { .. } => "closed",
             Self::Deadline { .. } => "deadline",
             Self::Busy { .. } => "busy",
             Self::TooLarge { .. } => "too-large",
@@ -86,6 +97,17 @@ impl Fault {
     pub(super) fn garbage(why: impl Into<String>, bytes: &[u8]) -> Self {
         let beginning = &bytes[..bytes.len().min(400)];
         Self::Garbage { why: why.into(), excerpt: tidy(&String::from_utf8_lossy(beginning), 100) }
+    }
+
+    /// Of a process that ended, perhaps in the middle of a line.
+    pub(super) fn crashed(status: String, unfinished: &[u8], stderr: Vec<String>) -> Self {
+        if unfinished.is_empty() {
+            return Self::Crashed { status, stderr };
+        }
+        let beginning = &unfinished[..unfinished.len().min(400)];
+        let beginning = tidy(&String::from_utf8_lossy(beginning), 100);
+        let status = format!("{status}, {UNFINISHED}: {beginning}");
+        Self::Crashed { status, stderr }
     }
 
     /// Of an error that an engine answered with.
@@ -105,6 +127,13 @@ impl Fault {
     pub fn hint(&self) -> String {
         match self {
             Self::Unopened(error) => error.hint_text().unwrap_or_default().to_owned(),
+            Self::Crashed { status, .. } if status.contains(UNFINISHED) => {
+                "an answer ends with a line feed, written and flushed before the process ends"
+                    .into()
+            }
+            Self::Closed { stderr, .. } if stderr.is_empty() => {
+                "an engine keeps its standard input and output open until its input ends".into()
+            }
             Self::Crashed { stderr, .. } if stderr.is_empty() => {
                 "it wrote nothing to stderr; run its command by hand to see what it does".into()
             }
@@ -112,7 +141,9 @@ impl Fault {
                 "give it more time by plugins.engines.<id>.deadlinesMs, or take another engine"
                     .into()
             }
-            Self::Crashed { stderr, .. } | Self::Deadline { stderr, .. } => {
+            Self::Crashed { stderr, .. }
+            | Self::Closed { stderr, .. }
+            | Self::Deadline { stderr, .. } => {
                 format!("the last it wrote to stderr:\n{}", stderr.join("\n"))
             }
             Self::Busy { .. } => "fewer sessions at once, or an engine that is faster".into(),
@@ -136,6 +167,9 @@ impl fmt::Display for Fault {
         match self {
             Self::Unopened(error) => write!(f, "the engine could not be started: {error}"),
             Self::Crashed { status, .. } => write!(f, "the engine's process ended ({status})"),
+            Self::Closed { what, .. } => {
+                write!(f, "the engine closed its standard {what}, and did not end")
+            }
             Self::Deadline { verb, after, .. } => {
                 write!(f, "the engine did not answer '{verb}' within {after:?}")
             }

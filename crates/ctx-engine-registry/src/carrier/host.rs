@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use ctx_core::{Error as Refused, Result};
 use ctx_engine_sdk::protocol::{Answer, Done, Error, ErrorKind, Head};
 
 use super::{Canceller, Carrier, Dylib, Fault, Request, envelope};
@@ -26,12 +27,19 @@ const ENDING: Duration = Duration::from_millis(250);
 ///
 /// If the library cannot be loaded (see [`Dylib::open`]), a pipe breaks, or the engine can no longer
 /// be used.
-pub fn host_library(path: &Path) -> io::Result<()> {
-    let output = own_stdout()?;
-    let library = Dylib::open(path).map_err(|error| match error.hint_text() {
-        Some(hint) => io::Error::other(format!("{error} ({hint})")),
-        None => io::Error::other(error.to_string()),
-    })?;
+pub fn host_library(path: &Path) -> Result<()> {
+    let ended = |error: io::Error| {
+        Refused::new(ctx_core::ErrorKind::Io, "the library is not served any longer")
+            .with("library", path.display())
+            .with("reason", &error)
+            .source(error)
+            .hint("the host that runs this program says what it makes of that")
+    };
+    let output = own_stdout().map_err(ended)?;
+    serve(Dylib::open(path)?, output).map_err(ended)
+}
+
+fn serve(library: Dylib, output: File) -> io::Result<()> {
     let working_on = Arc::<AtomicU64>::default();
     let (ended, end) = channel();
     let (calls, calling) = channel();

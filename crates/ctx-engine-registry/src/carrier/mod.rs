@@ -27,7 +27,7 @@ pub use caller::Caller;
 pub use dylib::Dylib;
 pub use fault::Fault;
 pub use host::host_library;
-pub use process::{Process, Program};
+pub use process::{Process, Program, end_processes};
 pub use services::Offer;
 
 /// The largest answer, in bytes, unless the host says otherwise: 32 MiB. A plan for the longest

@@ -23,6 +23,7 @@ pub use sections::{
     ContextTokens, ModelConfig, ModelCost, Models, ProfileKey, ProviderConfig, Running, SecretText,
 };
 pub use settings::EngineSettings;
+pub(crate) use strict::nearest;
 
 /// A typed part of the configuration.
 pub trait Section: Serialize + DeserializeOwned + JsonSchema {

@@ -150,7 +150,7 @@ fn unknown_key(path: &str, key: &str, known: &Map<String, Value>) -> Error {
 }
 
 /// The known name that is most like the one given, if any is.
-fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|name| (strsim::damerau_levenshtein(name, given), name))
         .min()

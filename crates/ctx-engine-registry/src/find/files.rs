@@ -34,7 +34,8 @@ pub(super) fn inside(folder: &Path, name: &str) -> Result<PathBuf> {
         .hint("put the file itself beside the manifest"))
 }
 
-/// Refuses what the group or others can write to: they could put code of theirs there.
+/// Refuses what belongs to another user than this one or root, and what the group or others can
+/// write to: they could put code of theirs there.
 ///
 /// # Errors
 ///
@@ -42,7 +43,15 @@ pub(super) fn inside(folder: &Path, name: &str) -> Result<PathBuf> {
 pub fn check_rights(path: &Path, metadata: &Metadata) -> Result<()> {
     #[cfg(unix)]
     {
-        use std::os::unix::fs::PermissionsExt;
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        if !is_trusted(metadata.uid(), rustix::process::geteuid().as_raw()) {
+            return Err(Error::new(ErrorKind::InvalidInput, "it belongs to another user")
+                .with("path", path.display())
+                .with("owner", metadata.uid())
+                .hint(
+                    "if you trust what is in it, install a copy of your own: `ctx engines add`",
+                ));
+        }
         let mode = metadata.permissions().mode();
         let who = match mode & 0o022 {
             0 => return Ok(()),
@@ -59,6 +68,12 @@ pub fn check_rights(path: &Path, metadata: &Metadata) -> Result<()> {
         let _ = (path, metadata);
         Ok(())
     }
+}
+
+/// Whether what a user owns is as good as one's own: root can do anything anyway.
+#[cfg(unix)]
+pub(super) fn is_trusted(owner: u32, own: u32) -> bool {
+    owner == 0 || owner == own
 }
 
 /// The text of a manifest.

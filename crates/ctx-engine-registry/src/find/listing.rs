@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ctx_core::Result;
 
-use super::search::{NOT_ABSOLUTE, is_absent};
+use super::search::{NO_FOLDER, NOT_ABSOLUTE, is_absent, is_no_folder};
 use super::{Found, Outcome, PlaceKind, Search, Trace, verify};
 use crate::EngineName;
 
@@ -40,6 +40,10 @@ impl Search {
         for (kind, folder) in self.places() {
             if !folder.is_absolute() {
                 trace.pass_over(*kind, folder, NOT_ABSOLUTE);
+                continue;
+            }
+            if is_no_folder(folder) {
+                trace.pass_over(*kind, folder, NO_FOLDER);
                 continue;
             }
             for manifest in manifests(*kind, folder, &mut trace) {

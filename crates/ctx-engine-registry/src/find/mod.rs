@@ -10,7 +10,8 @@
 //! A manifest and its file are refused unless
 //!
 //! - both are regular files that lie in the manifest's own folder once all links are followed, and
-//!   neither they nor the folder can be written to by the group or by others (on Unix);
+//!   they and the folder belong to root or to the user who runs this, and can be written to neither
+//!   by the group nor by others (on Unix);
 //! - the manifest is sound (see [`manifest`](crate::manifest)), has the name of its file, speaks a
 //!   version of the engine protocol that this host speaks, and has a file for this platform;
 //! - the file has the SHA-256 that the manifest says;

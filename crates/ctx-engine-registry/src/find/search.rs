@@ -127,6 +127,10 @@ impl Search {
                 trace.pass_over(*kind, folder, NOT_ABSOLUTE);
                 continue;
             }
+            if is_no_folder(folder) {
+                trace.pass_over(*kind, folder, NO_FOLDER);
+                continue;
+            }
             for manifest in candidates(folder, name) {
                 match manifest.symlink_metadata() {
                     Ok(_) => {}
@@ -155,6 +159,14 @@ impl Search {
 /// Why a place is not looked into.
 pub(super) const NOT_ABSOLUTE: &str =
     "it is no absolute path: what is looked into must not depend on the working directory";
+
+/// The same of a file, or of a device.
+pub(super) const NO_FOLDER: &str = "it is no folder";
+
+/// Whether something else is there than a folder.
+pub(super) fn is_no_folder(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| !metadata.is_dir())
+}
 
 /// The manifests that a folder may have for an engine, in their order.
 fn candidates(folder: &Path, name: &EngineName) -> [PathBuf; 2] {

@@ -194,6 +194,33 @@ fn a_file_that_is_not_the_one_described_is_refused() {
 }
 
 #[test]
+fn what_belongs_to_another_user_is_refused() {
+    assert!(files::is_trusted(0, 1000) && files::is_trusted(1000, 1000) && files::is_trusted(0, 0));
+    assert!(!files::is_trusted(1001, 1000) && !files::is_trusted(1000, 0));
+    for name in ["demo", "demo.toml", "."] {
+        let room = Room::new();
+        let other = Some(54_321);
+        // Only root can give files away.
+        if std::os::unix::fs::chown(room.path(name), other, None).is_ok() {
+            let error = room.refused().to_string();
+            assert!(error.contains("it belongs to another user"), "{name}: {error}");
+            assert!(error.contains("owner: 54321"), "{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_place_that_is_no_folder_is_passed_over_as_such() {
+    let room = Room::new();
+    let search = Search::default().with_list(room.path("demo").as_os_str());
+    for trace in [search.list().trace, search.find_traced("demo").1] {
+        let [step] = &trace.steps[..] else { panic!("{trace:?}") };
+        assert_eq!(step.outcome, Outcome::PassedOver);
+        assert_eq!(step.reason.as_deref(), Some("it is no folder"));
+    }
+}
+
+#[test]
 fn what_others_can_write_to_is_refused() {
     for name in ["demo", "demo.toml", ""] {
         for (mode, who) in [(0o757, "everybody"), (0o775, "group"), (0o777, "everybody")] {

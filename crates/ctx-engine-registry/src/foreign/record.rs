@@ -28,7 +28,9 @@ pub(super) struct Asked<'a> {
 
 /// The state of an engine's carrier after a failure.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Carried {
+pub(super) struct Carried<'a> {
+    /// Who serves instead; nobody where failures are errors.
+    pub(super) stand_in: Option<&'a str>,
     pub(super) is_lost: bool,
     pub(super) can_reopen: bool,
     /// Whether this failure cost the lease on the session's compaction.
@@ -59,14 +61,32 @@ pub(super) struct Record {
     was_started: bool,
     warnings: Vec<Warning>,
     has_remarked: bool,
+    /// The kinds of failure that a person was told of.
+    told: BTreeSet<Kind>,
+}
+
+/// Failures are of one kind where the same call fails for the same reason.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    verb: String,
+    name: &'static str,
 }
 
 /// What a person is to be told.
 #[derive(Debug)]
 struct Warning {
     text: String,
-    /// Whether it only tells of the lease: an engine that is given up compacts nothing either.
-    is_of_lease: bool,
+    of: About,
+}
+
+/// What a warning that was not taken yet is part of, where a later one may tell the whole story.
+#[derive(Debug, PartialEq, Eq)]
+enum About {
+    /// An engine that is given up compacts nothing either.
+    Lease,
+    /// One failure, after which it goes on.
+    Failure(Kind),
+    Other,
 }
 
 impl Record {
@@ -88,6 +108,7 @@ impl Record {
             was_started: false,
             warnings: Vec::new(),
             has_remarked: false,
+            told: BTreeSet::new(),
         }
     }
 
@@ -122,13 +143,17 @@ impl Record {
     }
 
     /// Notes a failure, and says whether the engine serves no longer.
-    pub(super) fn failed(&mut self, trouble: &Trouble, asked: Asked<'_>, carried: Carried) -> bool {
+    pub(super) fn failed(
+        &mut self,
+        trouble: &Trouble,
+        asked: Asked<'_>,
+        carried: Carried<'_>,
+    ) -> bool {
         if trouble.is_a_strike() {
             self.strikes += 1;
             self.failures += 1;
             self.failing.insert(asked.verb.to_owned());
         }
-        let hint = trouble.hint();
         self.last_error = Some(EngineFailure {
             verb: asked.verb.to_owned(),
             name: Cow::Borrowed(trouble.name()),
@@ -137,7 +162,7 @@ impl Record {
         });
         let is_down = carried.is_lost || self.strikes >= STRIKES || trouble.is_for_good();
         if !is_down {
-            self.failed_once(trouble, carried.lost_lease);
+            self.tell_failure(trouble, asked.verb, carried);
             return false;
         }
         let comes_back =
@@ -145,57 +170,88 @@ impl Record {
         let state = if comes_back { EngineState::Degraded } else { EngineState::Failed };
         let pause = FIRST_PAUSE * (1 << self.restarts.min(MOST_RESTARTS));
         self.pause_until = comes_back.then(|| carried.now + pause);
-        if self.state != state {
-            self.state = state;
-            // Both are one story, told in one warning.
-            let told = self.warnings.len();
-            self.warnings.retain(|warning| !warning.is_of_lease);
-            let lost_lease = carried.lost_lease || self.warnings.len() < told;
-            let lease = if lost_lease { "; it compacts this session no longer" } else { "" };
+        if std::mem::replace(&mut self.state, state) == state {
+            self.tell_failure(trouble, asked.verb, carried);
+        } else {
             let until = match (comes_back, carried.can_reopen) {
                 (true, _) => format!("for {pause:?}; then it is started again"),
                 (false, true) => "from now on".to_owned(),
                 (false, false) => "until this program is started again".to_owned(),
             };
-            self.warn(format!(
-                "the context engine '{}' failed: {trouble} (in '{}'); the default engine serves \
-                 {until}{lease}{}",
-                self.id,
-                asked.verb,
-                // It is said in one line.
-                hint.map(|hint| format!(" ({})", hint.replace('\n', " | "))).unwrap_or_default(),
-            ));
+            self.tell_end(trouble, asked.verb, carried, &until);
         }
         true
     }
 
-    /// What is worth a warning of a failure after which it goes on.
-    fn failed_once(&mut self, trouble: &Trouble, lost_lease: bool) {
-        if lost_lease {
-            self.warn(format!(
+    /// Tells that it serves no longer.
+    fn tell_end(&mut self, trouble: &Trouble, verb: &str, carried: Carried<'_>, until: &str) {
+        let kind = Kind { verb: verb.to_owned(), name: trouble.name() };
+        let has = |warnings: &[Warning]| warnings.iter().any(|w| w.of == About::Lease);
+        let lost_lease = carried.lost_lease || has(&self.warnings);
+        // All of it is one story, told in one warning.
+        let part = About::Failure(kind.clone());
+        self.warnings.retain(|warning| warning.of != About::Lease && warning.of != part);
+        self.told.insert(kind);
+        let lease = if lost_lease { "; it compacts this session no longer" } else { "" };
+        // A process that merely answered wrongly did not come to an end by itself.
+        let (failed, ended) = match (carried.is_lost || trouble.is_for_good(), carried.can_reopen) {
+            (true, _) => ("failed".to_owned(), ""),
+            (false, true) => (format!("failed {STRIKES} times, the last"), "it is ended, and "),
+            (false, false) => {
+                (format!("failed {STRIKES} times, the last"), "it is asked no more, and ")
+            }
+        };
+        let serves = carried.stand_in.map_or("no engine serves", |_| "the default engine serves");
+        self.warn(
+            format!(
+                "the context engine '{}' {failed}: {trouble} (in '{verb}'); {ended}{serves} \
+                 {until}{lease}{}",
+                self.id,
+                in_brackets(trouble.hint()),
+            ),
+            About::Other,
+        );
+    }
+
+    /// Tells of a failure after which it goes on, the first of its kind. Where failures are errors,
+    /// the error says it.
+    fn tell_failure(&mut self, trouble: &Trouble, verb: &str, carried: Carried<'_>) {
+        let kind = Kind { verb: verb.to_owned(), name: trouble.name() };
+        if carried.lost_lease {
+            self.told.insert(kind);
+            let text = format!(
                 "the context engine '{}' compacts this session no longer: {trouble}; the default \
                  engine does",
                 self.id,
-            ));
-            self.warnings.last_mut().into_iter().for_each(|warning| warning.is_of_lease = true);
-        } else if trouble.is_misjudged() && !std::mem::replace(&mut self.has_remarked, true) {
-            self.warn(format!(
-                "the context engine '{}': {trouble}; the default engine serves such turns",
-                self.id,
-            ));
+            );
+            return self.warn(text, About::Lease);
         }
+        let Some(stand_in) = carried.stand_in.filter(|_| !trouble.is_cancelled()) else { return };
+        let is_known = trouble.is_misjudged() && std::mem::replace(&mut self.has_remarked, true);
+        if is_known || !self.told.insert(kind.clone()) {
+            return;
+        }
+        let served = match verb {
+            verb::ASSEMBLE | verb::COMPACT | verb::HELLO => format!("; '{stand_in}' served"),
+            _ => String::new(),
+        };
+        let hint = in_brackets(trouble.hint());
+        let id = &self.id;
+        let text =
+            format!("the context engine '{id}' failed: {trouble} (in '{verb}'){served}{hint}");
+        self.warn(text, About::Failure(kind));
     }
 
     /// Notes what is odd in an answer that is carried out all the same. It is told once.
     pub(super) fn remark(&mut self, remark: &Remark) {
         if !std::mem::replace(&mut self.has_remarked, true) {
-            self.warn(format!("the context engine '{}': {remark}", self.id));
+            self.warn(format!("the context engine '{}': {remark}", self.id), About::Other);
         }
     }
 
-    fn warn(&mut self, text: String) {
+    fn warn(&mut self, text: String, of: About) {
         tracing::warn!(engine = %self.id, "{text}");
-        self.warnings.push(Warning { text, is_of_lease: false });
+        self.warnings.push(Warning { text, of });
     }
 
     pub(super) fn take_warnings(&mut self) -> Vec<String> {
@@ -232,4 +288,9 @@ impl Record {
             restarts: self.restarts,
         }
     }
+}
+
+/// A hint at the end of a warning, which is one line.
+fn in_brackets(hint: Option<String>) -> String {
+    hint.map(|hint| format!(" ({})", hint.replace('\n', " | "))).unwrap_or_default()
 }

@@ -13,6 +13,10 @@ use super::record::{Asked, Carried, Record};
 use super::{Open, Trouble, apply};
 use crate::{CompactionBy, Deadlines, EngineSettings, OnFailure};
 
+/// What to do about a failure for which nothing better is known.
+const NO_OTHER: &str = "to have the default engine serve where this one does not, set onFailure of \
+                        plugins or of plugins.engines.<id> to 'fallback'; or select another engine";
+
 /// How an engine is treated: what the configuration and its manifest say.
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
@@ -153,7 +157,12 @@ impl Supervised {
                 self.info.get_or_init(|| info);
                 Ok(())
             }
-            Err(trouble) => Err(self.failed(live, None, verb::HELLO, trouble)),
+            Err(mut trouble) => {
+                if !self.terms.config.expose().is_null() {
+                    trouble.is_of_config(&self.terms.id);
+                }
+                Err(self.failed(live, None, verb::HELLO, trouble))
+            }
         }
     }
 
@@ -169,7 +178,9 @@ impl Supervised {
         let lost_lease = session_id
             .filter(|_| trouble.is_a_strike())
             .is_some_and(|id| live.leases.failed(id, trouble.is_grave()));
+        let stand_in = self.stand_in();
         let carried = Carried {
+            stand_in: stand_in.as_deref(),
             is_lost: live.is_lost(),
             can_reopen: self.open.can_reopen(),
             lost_lease,
@@ -191,14 +202,16 @@ impl Supervised {
 
     fn unavailable(&self, why: &str) -> Error {
         let message = format!("the context engine '{}' does not serve: {why}", self.terms.id);
-        Error::new(ctx_core::ErrorKind::Contract, message)
-            .hint("set plugins.onFailure to 'fallback', or select another engine")
+        Error::new(ctx_core::ErrorKind::Contract, message).hint(NO_OTHER)
     }
 
     /// The error that a turn ends with, where failures are errors.
     pub(super) fn strict_error(&self, away: Away) -> Result<String> {
         match away {
-            Away { error: Some(error), .. } if self.is_strict() => Err(error),
+            Away { error: Some(error), .. } if self.is_strict() => Err(match error.hint_text() {
+                Some(_) => error,
+                None => error.hint(NO_OTHER),
+            }),
             Away { why, .. } if self.is_strict() => Err(self.unavailable(&why)),
             Away { why, .. } => Ok(why),
         }

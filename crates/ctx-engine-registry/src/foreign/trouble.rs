@@ -54,13 +54,31 @@ impl Trouble {
         Some(hint).filter(|hint| !hint.is_empty())
     }
 
+    /// Says of a refusal to start that there is a configuration that it may be of.
+    pub(super) fn is_of_config(&mut self, id: &str) {
+        if let Self::Fault(Fault::Refused(error)) = self {
+            let given = format!("it was given what plugins.engines.{id}.config says");
+            error.hint = Some(match error.hint.take() {
+                Some(hint) => format!("{hint} ({given})"),
+                None => format!("{given}: see whether that is what it expects"),
+            });
+        }
+    }
+
     /// Whether the engine is to blame: not where others kept it busy, or where it was told to stop.
     pub(super) fn is_a_strike(&self) -> bool {
         match self {
             Self::Fault(Fault::Busy { .. }) => false,
-            Self::Fault(Fault::Refused(error)) => error.kind != ErrorKind::Cancelled,
-            _ => true,
+            _ => !self.is_cancelled(),
         }
+    }
+
+    /// Whether it was told to stop, and did.
+    pub(super) fn is_cancelled(&self) -> bool {
+        matches!(
+            self,
+            Self::Fault(Fault::Refused(protocol::Error { kind: ErrorKind::Cancelled, .. }))
+        )
     }
 
     /// Whether the engine did not come to an end by itself, or came to a bad one: no call of it can

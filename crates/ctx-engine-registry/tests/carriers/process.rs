@@ -46,6 +46,68 @@ fn a_program_that_cannot_be_run_is_told_by_its_path() {
 }
 
 #[test]
+fn an_answer_without_a_line_end_is_named_as_what_is_wrong() {
+    let script = r#"read -r call; printf '{"id":1,"ok":{}}'"#;
+    let fault = Engine::program(shell(script)).call("hello").unwrap_err();
+    assert_eq!(fault.name(), "crashed");
+    let told = fault.to_string();
+    assert!(told.contains(r#"exit status: 0, after a line without a line end: {"id":1"#), "{told}");
+    assert!(fault.hint().contains("line feed"), "{}", fault.hint());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_script_whose_interpreter_is_missing_is_told_which() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    for (first, missing) in
+        [("#! /no/such/interp -u\n", "/no/such/interp"), ("#!/bin/sh\r\n", r"/bin/sh\r")]
+    {
+        let script = folder.path().join("engine");
+        std::fs::write(&script, first).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let error = ctx_core::Error::from(
+            Engine::program(Program::new(&script)).call("hello").unwrap_err(),
+        );
+        assert!(error.to_string().contains(&format!("missing: {missing}")), "{error}");
+        assert!(error.hint_text().unwrap().contains(&format!("asks for {missing}")), "{error:?}");
+    }
+}
+
+#[test]
+fn a_program_that_closes_a_pipe_is_told_at_once() {
+    let answers_once = r#"read -r call; echo '{"id":1,"ok":{}}'"#;
+    // Its children hold the pipes that are not closed, whatever becomes of the shell.
+    let output =
+        Engine::program(shell(&format!("{answers_once}; read -r call; exec sleep 3600 >&-")));
+    output.call("hello").unwrap();
+    let fault = output.call("hello").unwrap_err();
+    assert_eq!(fault.to_string(), "the engine closed its standard output, and did not end");
+    assert!(output.caller.is_lost());
+    // It answers when its input is closed.
+    let script = r#"read -r call; exec <&-; echo '{"id":1,"ok":{}}'; exec sleep 3600"#;
+    let input = Engine::program(shell(script));
+    input.call("hello").unwrap();
+    let fault = input.call("hello").unwrap_err();
+    assert_eq!(fault.to_string(), "the engine closed its standard input, and did not end");
+}
+
+#[test]
+fn the_end_of_a_program_is_told_at_once_also_if_another_process_holds_its_pipes() {
+    let script = "read -r call; sleep 3600 & exit 3";
+    let fault = Engine::program(shell(script)).call("hello").unwrap_err();
+    assert_eq!(fault.to_string(), "the engine's process ended (exit status: 3)");
+}
+
+#[test]
+fn what_a_program_answered_before_it_ended_is_an_answer() {
+    let script = r#"read -r call; sleep 3600 & echo '{"id":1,"ok":7}'; exit 0"#;
+    let engine = Engine::program(shell(script));
+    assert_eq!(engine.call("hello").unwrap(), 7);
+    assert_eq!(engine.fault("hello", LONG), "crashed");
+}
+
+#[test]
 fn a_program_that_never_answers_is_killed_at_its_deadline_and_reaped() {
     let Some(program) = python() else { return };
     let engine = Engine::program(program);

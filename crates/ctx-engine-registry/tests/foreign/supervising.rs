@@ -117,19 +117,68 @@ fn after_three_strikes_a_library_is_asked_no_more_and_one_warning_says_so() {
     let stage = always("dylib", || Does::Answers(json!({"drop": ["nobody"]})));
     let engine = stage.supervised(Terms::default());
     for strikes in 1..=3 {
-        assert_eq!(engine.take_warnings(), [""; 0], "not before the third");
         served(&engine);
         assert_eq!(engine.health().unwrap().strikes, strikes);
     }
     let warnings = engine.take_warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].contains("scripted") && warnings[0].contains("'nobody'"));
+    for said in ["scripted", "'nobody'", "failed 3 times", "it is asked no more"] {
+        assert!(warnings[0].contains(said), "{said}: {warnings:?}");
+    }
     stage.tick(1_000_000);
     let (layers, reason) = served(&engine);
     assert_eq!((layers.as_str(), reason.is_some()), ("fallback", true));
     assert_eq!(engine.health().unwrap().state, EngineState::Failed);
     assert_eq!(stage.verbs().iter().filter(|verb| *verb == "assemble").count(), 3);
     assert!(engine.take_warnings().is_empty(), "it was said");
+}
+
+#[test]
+fn each_kind_of_failure_is_told_when_it_first_occurs_and_once() {
+    let mut answers = vec![
+        Does::Answers(json!({"drop": ["nobody"]})),
+        Does::Fails(refused(Kind::Failed)),
+        Does::Answers(json!({"drop": ["u1"]})),
+        Does::Fails(refused(Kind::Failed)),
+    ];
+    let stage = always("process", move || {
+        answers.pop().unwrap_or_else(|| Does::Answers(json!({"drop": ["nobody"]})))
+    });
+    let engine = stage.supervised(Terms::default());
+    let warnings = || {
+        served(&engine);
+        engine.take_warnings()
+    };
+    let first = warnings();
+    assert!(first.len() == 1 && first[0].contains("(in 'assemble'); 'legacy' served"), "{first:?}");
+    assert_eq!(warnings(), [""; 0], "it worked");
+    assert_eq!(warnings(), [""; 0], "that was told");
+    // The one with which it is ended tells of itself; what was told before is no part of it.
+    let last = warnings();
+    let said = ["'nobody'", "it is ended, and the default engine serves for 1s"];
+    assert!(last.len() == 1 && said.iter().all(|said| last[0].contains(said)), "{last:?}");
+    let strict = always("process", || Does::Fails(refused(Kind::Failed)));
+    let engine = strict.supervised(self::strict());
+    assemble(&engine, short_session(16_000)).unwrap_err();
+    assert_eq!(engine.take_warnings(), [""; 0], "the error says it");
+}
+
+#[test]
+fn the_warning_of_the_end_does_not_hide_what_went_wrong_before() {
+    let mut answers = vec![
+        Does::Answers(json!({"drop": ["nobody"]})),
+        Does::Answers(json!({"drop": ["nobody"]})),
+        Does::Fails(refused(Kind::Failed)),
+    ];
+    let stage = always("process", move || answers.pop().expect("three calls"));
+    let engine = stage.supervised(Terms::default());
+    for _ in 0..3 {
+        served(&engine);
+    }
+    let warnings = engine.take_warnings();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("'legacy' served") && !warnings[0].contains("'nobody'"));
+    assert!(warnings[1].contains("'nobody'") && warnings[1].contains("failed 3 times"));
 }
 
 #[test]

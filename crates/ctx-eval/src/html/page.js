@@ -93,11 +93,18 @@ function saving(before, after) {
   return after < before ? `${percent(before - after, before)} less` : `${percent(after - before, before)} more`;
 }
 
+// Figures of another engine are not those of the one that was selected.
+function engineOf(report) {
+  const all = report.requests.length;
+  if (!report.standIn || report.engineAnswered >= all) return report.engine;
+  return `${report.engine} (made ${whole(report.engineAnswered)} of ${plural(all, "request")}, ${report.standIn} the others)`;
+}
+
 function writeSettings(report) {
   const settings = {
     Window: whole(report.window),
     Reserve: whole(report.reserve),
-    Engine: report.engine,
+    Engine: engineOf(report),
     Profile: report.profile,
     Model: report.model,
     Counter: report.counter,

@@ -44,7 +44,7 @@ pub struct Plugin {
     settings: EngineConfig,
     engine_host: Option<PathBuf>,
     /// A copy of it, for as long as it is needed.
-    _copy: Option<Arc<TempDir>>,
+    copy: Option<Arc<TempDir>>,
 }
 
 impl Plugin {
@@ -64,7 +64,7 @@ impl Plugin {
         package.write_into(copy.path())?;
         let search = Search::default().with_list(copy.path().as_os_str());
         let plugin = Self::installed(package.manifest.name.as_str(), search)?;
-        Ok(Self { _copy: Some(Arc::new(copy)), ..plugin })
+        Ok(Self { copy: Some(Arc::new(copy)), ..plugin })
     }
 
     /// The engine of that name in these places.
@@ -79,7 +79,7 @@ impl Plugin {
             search,
             settings: EngineConfig::default(),
             engine_host: None,
-            _copy: None,
+            copy: None,
         })
     }
 
@@ -117,6 +117,13 @@ impl Plugin {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// The folder with a copy of it, if it was [read](Plugin::read). It is removed with the last of
+    /// what is made of this.
+    #[must_use]
+    pub fn copy(&self) -> Option<&Path> {
+        self.copy.as_deref().map(TempDir::path)
     }
 
     /// How it is carried.

@@ -34,7 +34,11 @@ pub(super) fn run(args: &AddEngine, out: &Out) -> anyhow::Result<ExitCode> {
     let registry = Registry::collect()?;
     if registry.engines().any(|engine| engine.id == name) {
         let error = Error::new(ErrorKind::Conflict, format!("'{name}' is an engine of this build"));
-        return Err(error.hint("install it under another name, with --name").into());
+        return Err(error
+            .hint(
+                "have it say another id in its `hello`; --name is for a file that is not named so",
+            )
+            .into());
     }
     let trust = Trust::from(args.trust);
     if trust == Trust::InProcess && package.kind != FileKind::Library {
@@ -45,7 +49,9 @@ pub(super) fn run(args: &AddEngine, out: &Out) -> anyhow::Result<ExitCode> {
     if engines.has(name) && !args.force {
         let error = Error::new(ErrorKind::Conflict, format!("'{name}' is installed already"));
         let error = error.with("path", engines.of(name).display());
-        return Err(error.hint("--force replaces it; --name installs it under another").into());
+        return Err(error
+            .hint("--force replaces it; another id is for the engine to say, in its `hello`")
+            .into());
     }
     if !args.yes {
         out.note_table(&describe(&package, trust));

@@ -13,7 +13,8 @@ use ctx_testkit::conformance::{
 use serde::Serialize;
 
 use crate::args::{CheckEngine, Global};
-use crate::failure::misuse;
+use crate::ending;
+use crate::failure::{self, misuse};
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::setup;
 use crate::words::{counted, harmless};
@@ -66,11 +67,12 @@ pub(super) fn run(global: &Global, args: &CheckEngine, out: &Out) -> anyhow::Res
     let start = move |start: &Start| subject.start(start);
     let report = check_with(start, &options, |_| bar.inc(1));
     bar.finish_and_clear();
-    if args.json {
-        out.json(&checked(&report, &id, carrier))?;
-    } else {
-        print(&report, &id, carrier, out)?;
-    }
+    let told = match args.json {
+        true => out.json(&checked(&report, &id, carrier)),
+        false => print(&report, &id, carrier, out),
+    };
+    // The verdict does not depend on how much of the report was read.
+    failure::unless_unread(told)?;
     Ok(if report.is_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -106,6 +108,9 @@ impl Subject {
             }
             _ => Plugin::read(&args.engine, args.name.as_deref())?,
         };
+        if let Some(copy) = plugin.copy() {
+            ending::removes(copy);
+        }
         let mut settings = plugins.engine(plugin.id());
         // A check is no turn of a session: what the configuration trusts is for those.
         settings.trust = args.trust.into();
@@ -191,15 +196,22 @@ fn print(report: &Report, id: &str, carrier: &str, out: &Out) -> anyhow::Result<
         Vec::<Cell>::from([row.name.into(), Cell::styled(row.result, style), said.into()])
     });
     out.line(table(&["case", "result", "reason"], rows.collect(), 0))?;
+    for case in report.cases.iter().filter(|case| case.result() == "failed") {
+        let reason = row(case).reason.unwrap_or_default();
+        // In the table it is cut.
+        if Cell::from(reason).is_cut() {
+            out.line(format!("{RED}reason:{RED:#} {}: {}", case.name, harmless(reason)))?;
+        }
+    }
     for (case, hint) in report.cases.iter().filter_map(|case| Some((case, row(case).hint?))) {
         out.line(format!("{GREEN}hint:{GREEN:#} {}: {}", case.name, harmless(hint)))?;
     }
     let (passed, failed) = (report.count("passed"), report.count("failed"));
     let skipped = report.count("skipped");
     let of = counted(report.cases.len(), "case");
-    let style = if failed == 0 { GREEN } else { RED };
+    let style = if failed == 0 { DIM } else { RED };
     out.line(format!(
-        "\n{style}{passed} passed{style:#}, {failed} failed, {skipped} skipped of {of}"
+        "\n{GREEN}{passed} passed{GREEN:#}, {style}{failed} failed{style:#}, {skipped} skipped of {of}"
     ))?;
     Ok(())
 }

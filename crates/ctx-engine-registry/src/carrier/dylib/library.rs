@@ -54,8 +54,11 @@ pub(super) enum Outcome {
 
 impl Instance {
     pub(super) fn create(path: &Path) -> Result<Self> {
-        let refused =
-            |why: String| Error::new(ErrorKind::Contract, why).with("library", path.display());
+        let refused = |why: String| {
+            Error::new(ErrorKind::Contract, why)
+                .with("library", path.display())
+                .hint("what a library must do is at the head of ctx_engine.h: tell its author")
+        };
         // A bare name would be looked for in the system's folders.
         let whole = std::path::absolute(path).map_err(|error| refused(error.to_string()))?;
         let table = load(&whole).map_err(refused)?;

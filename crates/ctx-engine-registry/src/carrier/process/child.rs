@@ -1,30 +1,79 @@
 //! The process group of an engine: bounded, ended, and always reaped.
 
 use std::process::{Child, ExitStatus};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use ctx_core::Result;
 
+use super::guard::{self, Guard};
+#[cfg(unix)]
+use super::pipes::start;
+
 /// A child at the head of its process group.
 pub(super) struct Group {
-    child: Mutex<State>,
-    #[cfg(unix)]
+    child: Arc<Mutex<State>>,
+    exited: Arc<Exited>,
+    #[cfg(target_os = "linux")]
     pid: Option<rustix::process::Pid>,
 }
 
-struct State {
+pub(super) struct State {
     child: Child,
     /// Set when it is reaped: its number may then be another process's.
     status: Option<Option<ExitStatus>>,
+    /// Waits for its end.
+    waiter: Option<JoinHandle<()>>,
+    /// Ends it when the host has ended.
+    guard: Option<Guard>,
+}
+
+/// Whether the child has ended, reaped or not.
+#[derive(Default)]
+struct Exited {
+    has: Mutex<bool>,
+    changed: Condvar,
 }
 
 impl Group {
     pub(super) fn of(child: Child) -> Self {
-        Self {
-            #[cfg(unix)]
-            pid: Some(rustix::process::Pid::from_child(&child)),
-            child: Mutex::new(State { child, status: None }),
+        #[cfg(target_os = "linux")]
+        let pid = Some(rustix::process::Pid::from_child(&child));
+        let guard = Guard::over(&child);
+        let child = Arc::new(Mutex::new(State { child, status: None, waiter: None, guard }));
+        if !guard::note(Arc::downgrade(&child)) {
+            lock(&child).kill();
         }
+        Self {
+            #[cfg(target_os = "linux")]
+            pid,
+            child,
+            exited: Arc::default(),
+        }
+    }
+
+    /// Calls `exited` when the child has ended, by itself or killed.
+    #[cfg(unix)]
+    pub(super) fn watch(&self, exited: impl FnOnce() + Send + 'static) -> Result<()> {
+        use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+        let mut state = lock(&self.child);
+        let pid = WaitId::Pid(Pid::from_child(&state.child));
+        let (options, has_exited) =
+            (WaitIdOptions::EXITED | WaitIdOptions::NOWAIT, self.exited.clone());
+        // It is reaped only after this thread is done, so the number is its own.
+        state.waiter = Some(start("child", move || {
+            while matches!(waitid(pid.clone(), options), Err(rustix::io::Errno::INTR)) {}
+            *lock(&has_exited.has) = true;
+            has_exited.changed.notify_all();
+            exited();
+        })?);
+        Ok(())
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn watch(&self, _: impl FnOnce() + Send + 'static) -> Result<()> {
+        Ok(())
     }
 
     /// Bounds its memory, and has it leave no memory image when it crashes.
@@ -60,40 +109,34 @@ impl Group {
 
     /// Kills the group. Does not wait for it.
     pub(super) fn kill(&self) {
-        kill(&mut self.lock());
+        lock(&self.child).kill();
     }
 
-    /// Waits until the child has ended by itself or was killed. Does not reap it.
-    #[cfg(unix)]
-    pub(super) fn wait(&self) {
-        use rustix::process::{WaitId, WaitIdOptions, waitid};
-        let Some(pid) = self.pid else { return };
-        if self.lock().status.is_some() {
-            return;
+    /// Whether the child has ended by itself or was killed, within some time. Does not reap it.
+    pub(super) fn exits_within(&self, time: Duration) -> bool {
+        if !cfg!(unix) {
+            return true;
         }
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        // Without the lock: who kills it needs it. Only this thread reaps, so the child is there.
-        while matches!(waitid(WaitId::Pid(pid), options), Err(rustix::io::Errno::INTR)) {}
+        let waited =
+            self.exited.changed.wait_timeout_while(lock(&self.exited.has), time, |has| !*has);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
     }
-
-    #[cfg(not(unix))]
-    pub(super) fn wait(&self) {}
 
     /// Kills the group and reaps the child. How it ended, for people.
     pub(super) fn end(&self) -> String {
-        let mut state = self.lock();
+        let mut state = lock(&self.child);
         if state.status.is_none() {
-            kill(&mut state);
+            state.kill();
+            // No panic of it is worth one here.
+            let _ = state.waiter.take().map(JoinHandle::join);
+            // As long as there is a guard, the number must be the child's.
+            state.guard = None;
             state.status = Some(state.child.wait().ok());
         }
         match state.status.flatten() {
             Some(status) => status.to_string(),
             None => "its status is not known".into(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -103,16 +146,22 @@ impl Drop for Group {
     }
 }
 
-/// Kills the child and its group, unless it was reaped.
-fn kill(state: &mut State) {
-    if state.status.is_some() {
-        return;
+impl State {
+    /// Kills the child and its group, unless it was reaped.
+    pub(super) fn kill(&mut self) {
+        if self.status.is_some() {
+            return;
+        }
+        #[cfg(unix)]
+        {
+            use rustix::process::{Pid, Signal, kill_process_group};
+            // It may be gone already, and nothing else can go wrong with a child of ours.
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        }
+        let _ = self.child.kill();
     }
-    #[cfg(unix)]
-    {
-        use rustix::process::{Pid, Signal, kill_process_group};
-        // It may be gone already, and nothing else can go wrong with a child of ours.
-        let _ = kill_process_group(Pid::from_child(&state.child), Signal::KILL);
-    }
-    let _ = state.child.kill();
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

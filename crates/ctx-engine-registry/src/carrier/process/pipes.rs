@@ -1,14 +1,14 @@
-//! The three pipes of a process, each with a thread of its own: neither a child that does not read
-//! nor one that floods its stderr holds the host up.
+//! The pipes of a process, each with a thread of its own: neither a child that does not read nor one
+//! that floods its stderr holds the host up.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::process::{ChildStderr, ChildStdin, ChildStdout};
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{ChildStderr, ChildStdin};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Result};
 
@@ -20,15 +20,12 @@ const STDERR_LINES: usize = 20;
 /// How many bytes of a line of stderr are kept.
 const STDERR_LINE: usize = 1_000;
 
-/// How long a process may take to end when its stdin has.
-const ENDING: Duration = Duration::from_millis(500);
-
 /// How long what a dead process wrote to stderr is waited for, if another holds the pipe open.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
-fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+pub(super) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     let started = thread::Builder::new().name(format!("ctx-engine-{name}")).spawn(work);
-    started.map(drop).map_err(|error| {
+    started.map_err(|error| {
         Error::new(ErrorKind::Io, "the system gives no thread for an engine").source(error)
     })
 }
@@ -40,12 +37,12 @@ const PIPE: usize = 1 << 20;
 
 /// Makes a pipe larger, if the system lets us: it works as well without.
 #[cfg(target_os = "linux")]
-fn enlarge(pipe: &impl std::os::fd::AsFd) {
+pub(super) fn enlarge(pipe: &impl std::os::fd::AsFd) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
 }
 
 #[cfg(not(target_os = "linux"))]
-fn enlarge<T>(_: &T) {}
+pub(super) fn enlarge<T>(_: &T) {}
 
 /// The stdin of a process. Sending does not wait for it to read.
 pub(super) struct Input {
@@ -54,7 +51,11 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub(super) fn write(mut stdin: ChildStdin) -> Result<Self> {
+    /// Calls `deaf` if the process closes it before all is written.
+    pub(super) fn write(
+        mut stdin: ChildStdin,
+        deaf: impl FnOnce() + Send + 'static,
+    ) -> Result<Self> {
         enlarge(&stdin);
         let (sender, lines) = channel::<Vec<u8>>();
         let unread = Arc::<AtomicUsize>::default();
@@ -63,7 +64,7 @@ impl Input {
         start("stdin", move || {
             for line in lines {
                 if stdin.write_all(&line).and_then(|()| stdin.flush()).is_err() {
-                    return;
+                    return deaf();
                 }
                 written.fetch_sub(line.len(), Ordering::Relaxed);
             }
@@ -71,7 +72,7 @@ impl Input {
         Ok(Self { lines: Mutex::new(Some(sender)), unread })
     }
 
-    /// Sends a line. That a process does not listen any more shows in its silence.
+    /// Sends a line.
     pub(super) fn send(&self, line: Vec<u8>) {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lines) = &*lines {
@@ -88,81 +89,6 @@ impl Input {
     /// Ends the stdin, after what was sent.
     pub(super) fn close(&self) {
         *self.lines.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-}
-
-/// What came from the stdout of a process.
-pub(super) enum Heard {
-    Line(Vec<u8>),
-    TooLarge,
-    /// The process closed it, or was killed.
-    End,
-}
-
-/// The stdout of a process. One line at a time is read ahead of nobody: what is not asked for stays
-/// in the pipe.
-pub(super) struct Output {
-    wanted: Sender<()>,
-    heard: Receiver<Heard>,
-}
-
-/// Ends the hearing of a process that was killed, whoever holds its pipe open.
-pub(super) struct Killed(Mutex<Sender<Heard>>);
-
-impl Killed {
-    pub(super) fn say(&self) {
-        let heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody listens any more if it has ended.
-        let _ = heard.send(Heard::End);
-    }
-}
-
-impl Output {
-    pub(super) fn listen(stdout: ChildStdout, limit: usize) -> Result<(Self, Killed)> {
-        enlarge(&stdout);
-        let (wanted, wanting) = channel();
-        let (sender, heard) = channel();
-        let killed = Killed(Mutex::new(sender.clone()));
-        start("stdout", move || {
-            let mut stdout = BufReader::with_capacity(1 << 16, stdout);
-            while wanting.recv().is_ok() {
-                if sender.send(read_line(&mut stdout, limit)).is_err() {
-                    return;
-                }
-            }
-        })?;
-        Ok((Self { wanted, heard }, killed))
-    }
-
-    /// Waits for a line.
-    pub(super) fn hear(&self) -> Heard {
-        let asked = self.wanted.send(()).map_err(|_| ());
-        asked.and_then(|()| self.heard.recv().map_err(|_| ())).unwrap_or(Heard::End)
-    }
-
-    /// Waits a while for the end.
-    pub(super) fn wait_for_end(&self) {
-        let until = Instant::now() + ENDING;
-        while self.wanted.send(()).is_ok() {
-            let left = until.saturating_duration_since(Instant::now());
-            match self.heard.recv_timeout(left) {
-                Ok(Heard::Line(_)) => {}
-                Ok(Heard::TooLarge | Heard::End) | Err(_) => return,
-            }
-        }
-    }
-}
-
-fn read_line(stdout: &mut impl BufRead, limit: usize) -> Heard {
-    let mut line = Vec::new();
-    // One more than may be tells a line that is too long from one that just fits.
-    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
-    match stdout.take(most).read_until(b'\n', &mut line) {
-        Ok(0) | Err(_) => Heard::End,
-        Ok(_) if line.last() == Some(&b'\n') => Heard::Line(line),
-        Ok(_) if line.len() > limit => Heard::TooLarge,
-        // It ended in the middle of a line.
-        Ok(_) => Heard::End,
     }
 }
 
@@ -230,15 +156,6 @@ fn next_line(stderr: &mut impl BufRead) -> io::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_may_be_as_long_as_the_limit_and_no_longer() {
-        let mut lines: &[u8] = b"12345\n123456\n";
-        assert!(matches!(read_line(&mut lines, 5), Heard::Line(line) if line == b"12345\n"));
-        assert!(matches!(read_line(&mut lines, 5), Heard::TooLarge));
-        let mut half: &[u8] = b"1234";
-        assert!(matches!(read_line(&mut half, 5), Heard::End));
-    }
 
     #[test]
     fn a_flood_on_stderr_is_cut_to_lines_of_bounded_length() {

@@ -18,7 +18,7 @@ const MEMORY_LIMIT: u64 = 1 << 30;
 pub struct Program {
     pub(super) command: PathBuf,
     pub(super) args: Vec<OsString>,
-    folder: Option<PathBuf>,
+    pub(super) folder: Option<PathBuf>,
     pub(super) memory_limit: Option<u64>,
     pub(super) max_answer_bytes: usize,
 }
