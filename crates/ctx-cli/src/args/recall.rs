@@ -27,12 +27,11 @@ pub(crate) struct EvalRecall {
     /// The form of the labelled conversations: locomo, beam
     #[arg(long, value_name = "FORM")]
     pub(crate) dataset: Form,
-    /// What makes vectors: hash, transformer:DIR (a folder with config.json, tokenizer.json and
-    /// model.safetensors), or http (the model that memoryContext.embeddingSource names)
+    /// What makes vectors: hash, or transformer:DIR (a folder with config.json, tokenizer.json and
+    /// model.safetensors)
     #[arg(long, value_name = "WHAT", default_value = "hash")]
     pub(crate) embedder: EmbedWith,
-    /// The share of the vectors in the score, 0 to 1 [default: memoryContext.search.vectorWeight, or
-    /// hashWeight for hashes]
+    /// The share of the vectors in the score, 0 to 1 [default: 0.5, for hashes 0]
     #[arg(long, value_name = "SHARE")]
     pub(crate) weight: Option<f32>,
     /// A file that keeps vectors for the next run

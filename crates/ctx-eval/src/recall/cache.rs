@@ -64,8 +64,9 @@ impl VectorCache {
     /// # Errors
     ///
     /// [`ErrorKind::Io`], with the file.
-    pub fn save(&self) -> Result<()> {
+    pub fn save(&mut self) -> Result<()> {
         let Some(file) = self.file.as_ref().filter(|_| self.is_changed) else { return Ok(()) };
+        self.is_changed = false;
         write(file, &self.known).map_err(|e| {
             Error::new(ErrorKind::Io, "cannot keep the vectors for the next run")
                 .with("path", file.display())

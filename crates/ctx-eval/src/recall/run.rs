@@ -47,7 +47,7 @@ impl std::fmt::Debug for Vectors<'_> {
 ///
 /// # Errors
 ///
-/// Those of the embedder.
+/// Those of the embedder, and those of keeping its vectors.
 pub async fn measure(
     form: Form,
     conversations: &[Conversation],
@@ -117,6 +117,8 @@ async fn embed(
         made.extend(vectors.cache.embed(vectors.embedder, batch).await?);
         done(made.len().min(conversation.turns.len()));
     }
+    // A run that is broken off goes on from here.
+    vectors.cache.save()?;
     let questions = made.split_off(conversation.turns.len());
     Ok(Some((made, questions)))
 }

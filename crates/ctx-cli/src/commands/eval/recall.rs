@@ -43,8 +43,6 @@ pub(super) fn run(_global: &Global, args: &EvalRecall, out: &Out) -> anyhow::Res
             bar.set_position(done as u64);
         }));
     bar.finish_and_clear();
-    // What was made before a failure need not be made again.
-    cache.save()?;
     let report = measured?;
     if args.json {
         out.json(&report)?;
