@@ -148,3 +148,22 @@ fn it_is_not_shown_to_people() {
     assert!(help.contains("engines"), "{help}");
     assert!(!help.contains("engine-host"), "{help}");
 }
+
+#[test]
+fn a_library_that_gives_no_table_is_named_as_that() {
+    let room = Room::new();
+    let source = room.write("null.c", "const void *ctx_engine_v1(void) { return 0; }\n");
+    let library = room.path("libnull.so");
+    let built =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).status();
+    assert!(built.expect("a C compiler").success());
+    let path = library.to_str().expect("UTF-8");
+    let ran = room.ctx(&["engine-host", path]);
+    assert_eq!((ran.code, &*ran.stdout), (Some(1), ""), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("error: ctx_engine_v1 returned no table"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("ctx_engine.h"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("standard output"), "{}", ran.stderr);
+    let ran = room.ctx(&["engines", "check", path]);
+    let said = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("error: ctx_engine_v1 returned no table"), "{said}");
+}

@@ -204,3 +204,25 @@ fn an_unknown_engine_is_told_with_the_key_that_names_it_and_the_one_that_was_mea
     }
     room.misused(&["replay", text(&session), "--engine", "legcy"], "did you mean 'legacy'?");
 }
+
+#[cfg(unix)]
+#[test]
+fn the_trace_passes_over_what_a_built_in_engine_comes_before() {
+    let room = Room::new();
+    let script = room.write("four.sh", "#!/bin/sh\nexit 0\n");
+    let hash = ctx_engine_registry::find::sha256_of(b"#!/bin/sh\nexit 0\n");
+    let manifest = format!(
+        "manifest_version = 1\nname = \"legacy\"\nversion = \"0.1.0\"\ncontract = [\"1.0\"]\n\
+         [platform.any]\ncommand = \"legacy\"\ninterpreter = \"sh\"\nsha256 = \"{hash}\"\n"
+    );
+    let folder = room.path("engines/legacy");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::copy(script, folder.join("legacy")).expect("a copy");
+    std::fs::write(folder.join("legacy.toml"), manifest).expect("a manifest");
+    let report = room.json(&["engines", "--trace"]);
+    let steps = report["trace"].as_array().expect("steps");
+    let path = folder.join("legacy.toml");
+    let step = steps.iter().find(|step| step["path"] == text(&path)).expect("it is there");
+    assert_eq!(step["outcome"], "passedOver", "{step}");
+    assert_eq!(step["reason"], "'legacy' is built in, which comes first");
+}

@@ -27,7 +27,11 @@ impl ContextEngine for Supervised {
         let AssembleRequest { session_id, mut view, turn } = request;
         // What was added for the last request takes no room in this one.
         view.set_system_addition(None);
-        let (mut addition, base) = (None, self.base_for(&turn).await);
+        let mut addition = None;
+        let (base, away) = match self.base_for(&turn).await {
+            Ok(base) => (base, None),
+            Err(away) => (None, Some(away)),
+        };
         let is_based = base.is_some();
         if let Some(base) = base {
             let (session_id, turn) = (session_id.clone(), turn.clone());
@@ -35,7 +39,11 @@ impl ContextEngine for Supervised {
             addition.clone_from(&assembled.system_prompt_addition);
             view = assembled.into_view();
         }
-        let why = match self.edit(&session_id, &mut view, &turn, is_based).await {
+        let edited = match away {
+            None => self.edit(&session_id, &mut view, &turn, is_based).await,
+            Some(away) => Err(away),
+        };
+        let why = match edited {
             Ok(own) => {
                 view.set_engine(Some(self.record().note(None)));
                 let both: Vec<String> = addition.into_iter().chain(own).collect();

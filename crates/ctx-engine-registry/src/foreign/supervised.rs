@@ -246,15 +246,17 @@ impl Supervised {
 
     /// The engine that is to assemble a request first, if any: the one that was configured, or the
     /// default engine where this one says that it only adds to it.
-    pub(super) async fn base_for(&self, turn: &TurnContext) -> Option<Arc<dyn ContextEngine>> {
+    pub(super) async fn base_for(
+        &self,
+        turn: &TurnContext,
+    ) -> Result<Option<Arc<dyn ContextEngine>>, Away> {
         if self.base.is_some() {
-            return self.base.clone();
+            return Ok(self.base.clone());
         }
         let mut live = self.live.lock().await;
         live.now = turn.now;
-        // An engine that does not come up says so again when it is asked.
-        let wants = live.is_up() || self.bring_up(&mut live).await.is_ok();
-        (wants && live.wants_base()).then(|| self.fallback.clone())
+        self.bring_up(&mut live).await?;
+        Ok(live.wants_base().then(|| self.fallback.clone()))
     }
 
     /// Passes on what no request depends on. A failure counts, and is an error where `strict`.

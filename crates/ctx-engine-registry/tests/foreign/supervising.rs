@@ -442,3 +442,28 @@ fn an_error_tells_which_rejection_or_fault_it_is() {
     assert_eq!(rejected, ("rejection", "unknown-id".to_owned()));
     assert_eq!(fact(|| Does::Dies(crashed())), ("fault", "crashed".to_owned()));
 }
+
+#[test]
+fn a_strict_error_says_what_to_do_also_where_the_engine_does_not() {
+    let stage = always("process", || Does::Fails(refused(Kind::Failed)));
+    let error = assemble(&stage.supervised(strict()), short_session(16_000)).unwrap_err();
+    let hint = error.hint_text().expect("a hint");
+    assert!(hint.contains("onFailure") && hint.contains("'fallback'"), "{hint}");
+}
+
+#[test]
+fn an_engine_that_refuses_to_start_with_a_configuration_is_told_with_its_key() {
+    let refuses = || Stage::new("process", |_, _| Does::Fails(refused(Kind::Failed)));
+    let hint = |terms: Terms| {
+        let error = assemble(&refuses().supervised(terms), short_session(16_000)).unwrap_err();
+        error.hint_text().expect("a hint").to_owned()
+    };
+    let given = Terms { config: json!({"mode": "x"}).into(), ..strict() };
+    let said = hint(given);
+    assert!(said.contains("plugins.engines.scripted.config"), "{said}");
+    assert!(!hint(strict()).contains("config"), "it was given none");
+    let engine = refuses().supervised(Terms { config: json!(7).into(), ..Terms::default() });
+    served(&engine);
+    let warnings = engine.take_warnings().join("\n");
+    assert!(warnings.contains("plugins.engines.scripted.config"), "{warnings}");
+}
