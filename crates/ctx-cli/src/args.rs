@@ -1,15 +1,21 @@
 //! The command line: what can be asked, without effects.
 
+mod compact;
 mod engines;
+mod memory;
 mod recall;
 
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use ctx_core::{CounterKind, IdentifierPolicy, Profile};
+use ctx_core::{CounterKind, Profile};
 
+pub(crate) use compact::{Compact, Identifiers};
 pub(crate) use engines::{AddEngine, CheckEngine, Engines, EnginesCommand, RemoveEngine};
+pub(crate) use memory::{
+    Facts, ForgetArgs, InMemory, Ingest, Memory, MemoryCommand, RecallArgs, SearchMemory,
+};
 pub(crate) use recall::{EmbedWith, EvalCommand, EvalRecall};
 
 const STYLES: Styles = Styles::styled()
@@ -77,6 +83,10 @@ pub(crate) enum Command {
     Convert(Convert),
     /// Look for damage in a transcript, and write a repaired copy
     Check(Check),
+    /// Archive, search and forget what was said: an agent's long-term memory
+    Memory(Memory),
+    /// Print the block that memory would put into a request
+    Recall(RecallArgs),
     /// List the engines, built in and installed, and the layers; install and remove engines
     Engines(Engines),
     /// Serve a host in any language: JSON-RPC 2.0 on stdin and stdout, one object a line
@@ -217,64 +227,6 @@ pub(crate) enum Shape {
     Pi,
     Openai,
     Anthropic,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Compact {
-    /// The transcript; with --dry-run also - for stdin
-    pub(crate) session: PathBuf,
-    #[command(flatten)]
-    pub(crate) fit: Fit,
-    /// What the summary shall dwell on
-    #[arg(long, short, value_name = "TEXT", visible_alias = "focus")]
-    pub(crate) instructions: Option<String>,
-    /// What the summary does with identifiers [default: agents.defaults.compaction.identifierPolicy]
-    #[arg(long, value_name = "POLICY")]
-    pub(crate) identifiers: Option<Identifiers>,
-    /// What the session may measure afterwards, in tokens; 32k is understood
-    #[arg(long, value_name = "N")]
-    pub(crate) target: Option<String>,
-    /// Compact history that could stay too: even if the session is small
-    #[arg(long)]
-    pub(crate) force: bool,
-    /// Show what would be done, and store nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Then write the session anew as the summary and what is kept, with the old file archived
-    /// beside it; for sessions of ctx, and not to be undone
-    #[arg(long, conflicts_with_all = ["dry_run", "undo"])]
-    pub(crate) rewrite: bool,
-    /// Take the newest compaction back: the context is again what it was
-    #[arg(long, conflicts_with_all = [
-        "dry_run", "force", "instructions", "identifiers", "target", "window", "engine", "agent",
-        "profile", "counter", "model", "summary_model",
-    ])]
-    pub(crate) undo: bool,
-    /// The compaction to take back, or `ctx.undo` entry to take back an undo [default: the newest]
-    #[arg(long, value_name = "ID", requires = "undo")]
-    pub(crate) compaction: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// What a summary does with identifiers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Identifiers {
-    #[value(alias = "strict")]
-    Preserve,
-    Anonymize,
-    Off,
-}
-
-impl From<Identifiers> for IdentifierPolicy {
-    fn from(policy: Identifiers) -> Self {
-        match policy {
-            Identifiers::Preserve => Self::Preserve,
-            Identifiers::Anonymize => Self::Anonymize,
-            Identifiers::Off => Self::Off,
-        }
-    }
 }
 
 #[derive(Debug, Args)]

@@ -59,6 +59,8 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
         Command::Sessions(args) => commands::sessions::run(&args, out),
         Command::Convert(args) => commands::convert::run(&args, out),
         Command::Check(args) => commands::check::run(args, out),
+        Command::Memory(args) => commands::memory::run(&global, &args, out),
+        Command::Recall(args) => commands::recall::run(&global, &args, out),
         Command::Engines(args) => commands::engines::run(&global, &args, out),
         Command::Rpc => commands::rpc::run(&global),
         Command::Config(args) => commands::config::run(&global, args, out),

@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod forget;
 mod memory;
 mod setup;
 mod watch;

@@ -12,6 +12,8 @@ pub(crate) mod engine_host;
 pub(crate) mod engines;
 pub(crate) mod eval;
 pub(crate) mod expand;
+pub(crate) mod memory;
+pub(crate) mod recall;
 pub(crate) mod replay;
 pub(crate) mod rpc;
 pub(crate) mod sessions;

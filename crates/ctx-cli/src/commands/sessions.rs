@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Sessions, out: &Out) -> anyhow::Result<ExitCode> {
 }
 
 /// The agents that have a folder. A folder whose name is no agent id is none of ours.
-fn agents(home: &Home) -> anyhow::Result<Vec<FileId>> {
+pub(crate) fn agents(home: &Home) -> anyhow::Result<Vec<FileId>> {
     let folder = home.root().join("agents");
     let failed = |error: std::io::Error| {
         let failed = Error::new(ErrorKind::Io, "the agents' folder cannot be listed");

@@ -209,7 +209,22 @@ impl Inner {
         let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         match file.as_mut() {
             Some(file) => file.retain(|id| !ids.contains(&id)),
-            None => Ok(()),
+            None => self.delete_vectors(),
+        }
+    }
+}
+
+impl Inner {
+    /// Takes away vectors that nobody uses as things are set: they can be made again.
+    fn delete_vectors(&self) -> Result<()> {
+        let Some(path) = self.folder.as_ref().map(|folder| folder.join("vectors.bin")) else {
+            return Ok(());
+        };
+        match std::fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                Err(crate::disk::io_error("cannot remove the vectors", &path, e))
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -224,14 +224,17 @@ impl Memory {
         let gone = {
             let mut indexer = self.inner.indexer();
             let mut source = self.inner.opened()?;
-            self.inner.live_mut().pending.retain(|id, _| !ids.contains(id));
-            let gone = source.forget(ids)?;
+            // The source goes last: what is left of it after a crash says what is to be forgotten.
+            // Terms of that would stay readable in the index.
+            indexer.delete()?;
             self.inner.forget_vectors(ids)?;
-            // Terms of what was forgotten would stay readable in it.
+            self.inner.live_mut().pending.retain(|id, _| !ids.contains(id));
+            let gone = source.forget(ids);
+            // Another process may have written an index of the old source meanwhile.
             indexer.delete()?;
             let live = self.inner.load(&mut source, &mut indexer)?;
             self.inner.swap(live);
-            gone
+            gone?
         };
         self.nudge();
         Ok(gone)

@@ -5,8 +5,33 @@ use std::io::{Read, Seek, SeekFrom};
 
 use ctx_core::Result;
 
-use super::Inner;
+use super::{Inner, Memory};
 use crate::{Segment, SegmentId};
+
+/// So many segments are in memory at once, while all of them are looked at.
+const AT_ONCE: usize = 256;
+
+impl Memory {
+    /// The segments that are wanted, in the order in which they came. All of them are read for it.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read.
+    pub fn select(&self, mut wanted: impl FnMut(&Segment) -> bool) -> Result<Vec<Segment>> {
+        self.inner.ensure_open()?;
+        let ids: Vec<SegmentId> = {
+            let live = self.inner.live();
+            let ids = live.index.ids().iter().copied();
+            ids.filter(|id| live.row(*id).is_some()).collect()
+        };
+        let mut found = Vec::new();
+        for ids in ids.chunks(AT_ONCE) {
+            let segments = self.get(ids)?.into_iter().flatten();
+            found.extend(segments.filter(|segment| wanted(segment)));
+        }
+        Ok(found)
+    }
+}
 
 impl Inner {
     /// Segments by their ids. Whoever writes to the archive, or waits for another process that does,

@@ -1,0 +1,121 @@
+//! `ctx memory`.
+
+mod facts;
+mod forget;
+mod ingest;
+mod rebuild;
+mod search;
+mod stats;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+
+use ctx_core::{Counter, Profile, Timestamp};
+use ctx_memory::archive::SegmentMaker;
+use ctx_memory::facts::{FactStore, Scope};
+use ctx_memory::{Config, Memory, Settings};
+use ctx_session::Transcript;
+use ctx_session::key::{FileId, SessionKey};
+use ctx_session::paths::Home;
+use ctx_session::store::SessionStore;
+
+use crate::args::{self, Global, MemoryCommand};
+use crate::failure::misuse;
+use crate::out::Out;
+use crate::setup;
+
+pub(crate) fn run(global: &Global, args: &args::Memory, out: &Out) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        MemoryCommand::Ingest(args) => ingest::run(global, args, out),
+        MemoryCommand::Stats(args) => stats::run(global, args, out),
+        MemoryCommand::Search(args) => search::run(global, args, out),
+        MemoryCommand::Facts(args) => facts::run(global, args, out),
+        MemoryCommand::Forget(args) => forget::run(global, args, out),
+        MemoryCommand::Rebuild(args) => rebuild::run(global, args, out),
+    }
+}
+
+/// An agent's memory, opened as the configuration says.
+pub(crate) struct OfAgent {
+    pub(crate) home: Home,
+    pub(crate) agent: FileId,
+    pub(crate) folder: PathBuf,
+    pub(crate) config: Config,
+    pub(crate) profile: Profile,
+    pub(crate) memory: Memory,
+    /// What is known; absent where it cannot be read.
+    pub(crate) facts: Option<Arc<Mutex<FactStore>>>,
+}
+
+impl OfAgent {
+    /// Opens the memory of an agent. Nothing is made where there is none yet.
+    pub(crate) fn open(global: &Global, agent: &str, out: &Out) -> anyhow::Result<Self> {
+        let agent: FileId = agent.parse().map_err(misuse)?;
+        let home = Home::from_env()?;
+        let config = setup::config(global)?;
+        let profile = config.profile();
+        let config: Config = config.section()?;
+        let folder = home.agent_dir(&agent).join("memory").join("context");
+        let memory = Memory::open(&folder, agent.to_string(), Settings::of(&config, None));
+        let scope = if config.cross_session { Scope::Agent } else { Scope::Session };
+        let facts = match FactStore::open(folder.join("knowledge.jsonl"), scope) {
+            Ok(facts) => Some(Arc::new(Mutex::new(facts))),
+            Err(error) => {
+                out.warn(format!("there are no facts: {error}"));
+                None
+            }
+        };
+        Ok(Self { home, agent, folder, config, profile, memory, facts })
+    }
+
+    /// What makes segments of a session's messages.
+    pub(crate) fn maker(&self, session: &str) -> SegmentMaker {
+        let counter = Counter::for_profile(self.profile);
+        let maker = SegmentMaker::new(self.agent.to_string(), session, counter);
+        maker.with_redaction(self.config.redaction)
+    }
+
+    /// The name under which a session stands in memory, for its key, its id or its path.
+    pub(crate) fn session(&self, named: &str) -> String {
+        let path = Path::new(named);
+        if path.is_file()
+            && let Ok(transcript) = Transcript::open(path)
+        {
+            return name_of(&transcript, path);
+        }
+        let stored = SessionStore::at(self.home.sessions_file(&self.agent)).load();
+        let of_key = |key: SessionKey| {
+            let entry = stored.as_ref().ok()?.get(&key)?.clone();
+            let path = self.home.transcript(&key, &entry).ok().filter(|path| path.is_file());
+            let opened = path.and_then(|path| Some((Transcript::open(&path).ok()?, path)));
+            Some(opened.map_or(entry.session_id, |(transcript, path)| name_of(&transcript, &path)))
+        };
+        named.parse().ok().and_then(of_key).unwrap_or_else(|| named.to_owned())
+    }
+
+    /// Says what the memory did without.
+    pub(crate) fn warn(&self, out: &Out) {
+        self.memory.take_warnings().iter().for_each(|warning| out.warn(warning));
+    }
+}
+
+/// The name under which the session of a transcript stands in memory: its own id, else the name of
+/// its file.
+pub(crate) fn name_of(transcript: &Transcript, path: &Path) -> String {
+    match transcript.header().id.as_deref().filter(|id| !id.is_empty()) {
+        Some(id) => id.to_owned(),
+        None => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+    }
+}
+
+/// What time it is.
+pub(crate) fn now() -> Timestamp {
+    Timestamp(jiff::Timestamp::now().as_millisecond())
+}
+
+/// A time for people, in UTC.
+fn minute(at: Timestamp) -> String {
+    let at = jiff::Timestamp::from_millisecond(at.0).ok();
+    at.map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
+}

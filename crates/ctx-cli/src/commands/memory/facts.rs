@@ -1,0 +1,85 @@
+//! `ctx memory facts`.
+
+use std::process::ExitCode;
+use std::sync::PoisonError;
+
+use ctx_memory::facts::{Fact, FactQuery, FactStore};
+use serde::Serialize;
+
+use super::{OfAgent, minute};
+use crate::args::{Facts, Global};
+use crate::out::{Cell, DIM, Out, table};
+use crate::words::harmless;
+
+/// A question has so many answers, where nobody says otherwise.
+const ANSWERS: usize = 10;
+
+#[derive(Serialize)]
+struct Report {
+    agent: String,
+    facts: Vec<Known>,
+}
+
+#[derive(Serialize)]
+struct Known {
+    #[serde(flatten)]
+    fact: Fact,
+    /// How well it fits; absent where nothing was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score: Option<f32>,
+}
+
+pub(super) fn run(global: &Global, args: &Facts, out: &Out) -> anyhow::Result<ExitCode> {
+    let of = OfAgent::open(global, &args.of.agent, out)?;
+    let session = args.session.as_deref().map(|named| of.session(named));
+    let facts = of.facts.as_ref().map_or_else(Vec::new, |facts| {
+        let facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
+        listed(&facts, args, session.as_deref())
+    });
+    let report = Report { agent: of.agent.to_string(), facts };
+    match args.of.json {
+        true => out.json(&report)?,
+        false => print(&report, out)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn listed(store: &FactStore, args: &Facts, session: Option<&str>) -> Vec<Known> {
+    if let Some(text) = args.query.as_deref().filter(|_| !args.all) {
+        let limit = args.limit.unwrap_or(ANSWERS);
+        let hits = store.search(&FactQuery { session, limit, ..FactQuery::new(text) });
+        let known = hits.into_iter().map(|h| Known { fact: h.fact.clone(), score: Some(h.score) });
+        return known.collect();
+    }
+    let words = args.query.as_deref().map(str::to_lowercase);
+    let fits = |fact: &&Fact| {
+        let text = || format!("{} {}", fact.content, fact.context).to_lowercase();
+        (args.all || fact.is_current())
+            && session.is_none_or(|session| fact.session_id == session)
+            && words.as_ref().is_none_or(|words| {
+                let text = text();
+                words.split_whitespace().all(|word| text.contains(word))
+            })
+    };
+    let mut facts: Vec<Fact> = store.facts().filter(fits).cloned().collect();
+    facts.sort_by_key(|fact| std::cmp::Reverse(fact.timestamp));
+    facts.truncate(args.limit.unwrap_or(usize::MAX));
+    facts.into_iter().map(|fact| Known { fact, score: None }).collect()
+}
+
+fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
+    if report.facts.is_empty() {
+        out.note("no facts fit; `ctx memory facts --all` lists those of the past as well");
+        return Ok(());
+    }
+    let rows = report.facts.iter().map(|Known { fact, .. }| {
+        let text = harmless(&fact.content);
+        let content = match fact.valid_to {
+            Some(end) => Cell::styled(format!("{text} (until {})", minute(end)), DIM),
+            None => Cell::from(text),
+        };
+        vec![Cell::from(minute(fact.valid_from)), fact.kind.name().into(), content]
+    });
+    out.line(table(&["since", "kind", "fact"], rows.collect(), 0))?;
+    Ok(())
+}

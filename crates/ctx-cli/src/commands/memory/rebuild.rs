@@ -1,0 +1,24 @@
+//! `ctx memory rebuild`.
+
+use std::process::ExitCode;
+
+use super::{OfAgent, stats};
+use crate::args::{Global, InMemory};
+use crate::out::Out;
+
+pub(super) fn run(global: &Global, args: &InMemory, out: &Out) -> anyhow::Result<ExitCode> {
+    let of = OfAgent::open(global, &args.agent, out)?;
+    let waiting = out.waiting("making the index");
+    // Where nothing was archived there is nothing to make an index of.
+    if of.folder.is_dir() {
+        of.memory.rebuild()?;
+    }
+    waiting.finish_and_clear();
+    let report = stats::report(&of)?;
+    of.warn(out);
+    match args.json {
+        true => out.json(&report)?,
+        false => stats::print(&report, out)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

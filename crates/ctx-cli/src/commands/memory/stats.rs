@@ -1,0 +1,97 @@
+//! `ctx memory stats`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::PoisonError;
+
+use ctx_memory::Stats;
+use serde::Serialize;
+
+use super::OfAgent;
+use crate::args::{Global, InMemory};
+use crate::out::{Cell, Out, table};
+use crate::words::{bytes, harmless, thousands};
+
+/// So many sessions are listed for people.
+const SHOWN: usize = 20;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Report {
+    agent: String,
+    folder: PathBuf,
+    enabled: bool,
+    #[serde(flatten)]
+    stats: Stats,
+    facts: usize,
+    /// Facts that hold.
+    current_facts: usize,
+    /// Segments by session.
+    sessions: BTreeMap<String, usize>,
+}
+
+pub(super) fn run(global: &Global, args: &InMemory, out: &Out) -> anyhow::Result<ExitCode> {
+    let of = OfAgent::open(global, &args.agent, out)?;
+    let report = report(&of)?;
+    of.warn(out);
+    match args.json {
+        true => out.json(&report)?,
+        false => print(&report, out)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn report(of: &OfAgent) -> anyhow::Result<Report> {
+    let mut sessions: BTreeMap<String, usize> = BTreeMap::new();
+    of.memory.select(|segment| {
+        *sessions.entry(segment.session_id.clone()).or_default() += 1;
+        false
+    })?;
+    let (mut facts, mut current_facts) = (0, 0);
+    if let Some(store) = &of.facts {
+        let store = store.lock().unwrap_or_else(PoisonError::into_inner);
+        facts = store.facts().len();
+        current_facts = store.facts().filter(|fact| fact.is_current()).count();
+    }
+    Ok(Report {
+        agent: of.agent.to_string(),
+        folder: of.folder.clone(),
+        enabled: of.config.enabled,
+        stats: of.memory.stats()?,
+        facts,
+        current_facts,
+        sessions,
+    })
+}
+
+pub(super) fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
+    let Report { stats, .. } = report;
+    let number = |n: usize| Cell::from(thousands(n as u64));
+    let size = |n: u64| Cell::from(bytes(n));
+    let text = |text: &str| Cell::from(text);
+    let rows = vec![
+        vec![text("segments"), number(stats.segments), size(stats.archive_bytes)],
+        vec![text("pieces in the index"), number(stats.stored_pieces), size(stats.index_bytes)],
+        vec![text("pieces in memory"), number(stats.new_pieces), text("")],
+        vec![text("vectors"), number(stats.vectors), size(stats.vector_bytes)],
+        vec![text("facts that hold"), number(report.current_facts), text("")],
+        vec![text("facts of the past"), number(report.facts - report.current_facts), text("")],
+    ];
+    let folder = harmless(&report.folder.to_string_lossy());
+    out.line(format!("agent {}, {folder}", harmless(&report.agent)))?;
+    out.line(table(&[], rows, 3))?;
+    if !report.sessions.is_empty() {
+        out.line("")?;
+        let rows = report.sessions.iter().take(SHOWN);
+        let rows = rows.map(|(session, n)| vec![Cell::from(session.as_str()), number(*n)]);
+        out.line(table(&["session", "segments"], rows.collect(), 2))?;
+    }
+    if report.sessions.len() > SHOWN {
+        out.note(format!("{} more sessions; --json lists them", report.sessions.len() - SHOWN));
+    }
+    if !report.enabled {
+        out.note("agents.defaults.memoryContext.enabled is false: requests do not use this memory");
+    }
+    Ok(())
+}
