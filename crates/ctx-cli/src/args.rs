@@ -11,7 +11,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ctx_core::{CounterKind, Profile};
 
-pub(crate) use compact::{Compact, Identifiers};
+pub(crate) use compact::Compact;
 pub(crate) use engines::{AddEngine, CheckEngine, Engines, EnginesCommand, RemoveEngine};
 pub(crate) use memory::{
     Facts, ForgetArgs, InMemory, Ingest, Memory, MemoryCommand, RecallArgs, SearchMemory,

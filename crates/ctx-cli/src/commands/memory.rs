@@ -13,8 +13,9 @@ use std::sync::{Arc, Mutex};
 
 use ctx_core::{Counter, Profile, Timestamp};
 use ctx_memory::archive::SegmentMaker;
-use ctx_memory::facts::{FactStore, Scope};
-use ctx_memory::{Config, Memory, Settings};
+use ctx_memory::facts::FactStore;
+use ctx_memory::{Config, Memory};
+use ctx_runtime::{AgentMemory, memory_session};
 use ctx_session::Transcript;
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::paths::Home;
@@ -56,16 +57,10 @@ impl OfAgent {
         let config = setup::config(global)?;
         let profile = config.profile();
         let config: Config = config.section()?;
-        let folder = home.agent_dir(&agent).join("memory").join("context");
-        let memory = Memory::open(&folder, agent.to_string(), Settings::of(&config, None));
-        let scope = if config.cross_session { Scope::Agent } else { Scope::Session };
-        let facts = match FactStore::open(folder.join("knowledge.jsonl"), scope) {
-            Ok(facts) => Some(Arc::new(Mutex::new(facts))),
-            Err(error) => {
-                out.warn(format!("there are no facts: {error}"));
-                None
-            }
-        };
+        let folder = home.memory_dir(&agent);
+        let AgentMemory { memory, facts, warnings, .. } =
+            AgentMemory::open(&config, Some(&folder), agent.as_str(), None);
+        warnings.iter().for_each(|warning| out.warn(warning));
         Ok(Self { home, agent, folder, config, profile, memory, facts })
     }
 
@@ -100,13 +95,9 @@ impl OfAgent {
     }
 }
 
-/// The name under which the session of a transcript stands in memory: its own id, else the name of
-/// its file.
+/// The name under which the session of a transcript stands in memory.
 pub(crate) fn name_of(transcript: &Transcript, path: &Path) -> String {
-    match transcript.header().id.as_deref().filter(|id| !id.is_empty()) {
-        Some(id) => id.to_owned(),
-        None => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-    }
+    memory_session(transcript.header().id.as_deref(), path)
 }
 
 /// What time it is.

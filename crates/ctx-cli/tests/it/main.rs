@@ -12,9 +12,11 @@ mod engines_check;
 mod engines_ended;
 mod engines_replay;
 mod eval;
+mod forget;
 mod formats;
 mod hostile;
 mod interrupted;
+mod memory;
 mod models;
 #[path = "../../../../tests/it/plugins.rs"]
 mod plugins;

@@ -1,6 +1,7 @@
 //! What goes from the memory of an agent.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctx_core::{EntryId, Error, ErrorKind, Result};
@@ -11,7 +12,7 @@ use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
 use super::plan::Plan;
-use super::{Forget, ForgottenMessage, InAgent};
+use super::{Forget, ForgottenMessage, InAgent, values};
 
 /// The memory of an agent, opened.
 #[derive(Clone)]
@@ -35,6 +36,7 @@ pub(super) struct InMemory<'r> {
     matching: Option<String>,
     results: Vec<String>,
     blobs: FileBlobs,
+    values: Vec<PathBuf>,
     /// Whether the memory has a folder; one that was never used is not made by forgetting.
     is_there: bool,
 }
@@ -87,8 +89,9 @@ impl<'r> InMemory<'r> {
         let blobs = FileBlobs::at(home.tool_results_dir(&of.agent));
         let needle = plan.needle.as_ref().filter(|_| scope.is_none());
         let results = plan.traces.in_blobs(&blobs, needle)?;
-        let is_there = home.agent_dir(&of.agent).join("memory").is_dir();
-        Ok(Self { of, segments, sessions, entries, matching, results, blobs, is_there })
+        let values = values::to_go(home, &of.agent, plan)?;
+        let is_there = home.memory_dir(&of.agent).is_dir();
+        Ok(Self { of, segments, sessions, entries, matching, results, blobs, values, is_there })
     }
 
     /// Entries that only the archive has.
@@ -122,6 +125,7 @@ impl<'r> InMemory<'r> {
             vectors: 0,
             facts: facts.len(),
             tool_results: self.results.len(),
+            engine_values: self.values.len(),
         }
     }
 
@@ -138,6 +142,7 @@ impl<'r> InMemory<'r> {
         for name in &self.results {
             gone.tool_results += usize::from(self.blobs.remove(name)?);
         }
+        gone.engine_values = values::remove(&self.values)?;
         if !self.is_there {
             return Ok(gone);
         }

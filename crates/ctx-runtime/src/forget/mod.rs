@@ -15,6 +15,7 @@ mod report;
 mod results;
 mod run;
 mod sweep;
+mod values;
 mod words;
 
 use std::path::PathBuf;

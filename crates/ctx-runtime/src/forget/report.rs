@@ -56,6 +56,8 @@ pub struct InAgent {
     pub facts: usize,
     /// Files of tool results.
     pub tool_results: usize,
+    /// Values that engines kept of the session.
+    pub engine_values: usize,
 }
 
 /// A file that still holds it.
@@ -91,6 +93,6 @@ impl Forgotten {
 
 impl InAgent {
     fn is_nothing(&self) -> bool {
-        self.segments + self.facts + self.tool_results == 0
+        self.segments + self.facts + self.tool_results + self.engine_values == 0
     }
 }

@@ -109,6 +109,7 @@ fn places(report: &Forgotten) -> String {
             (agent.vectors, "vector"),
             (agent.facts, "fact"),
             (agent.tool_results, "file of a tool result"),
+            (agent.engine_values, "value of an engine"),
         ];
         if parts.iter().any(|(n, _)| *n > 0) {
             rows.push(vec![told(&parts).into(), format!("memory of agent {}", agent.agent).into()]);

@@ -1,0 +1,226 @@
+//! `ctx memory forget`: what was said is gone from wherever it was kept.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::memory::keeps_old;
+use crate::support::{Room, join, pi_lines, text};
+
+const MARKER: &str = "Zebraheron4711";
+
+/// A home with a session of ours in which the marker stands in a question, an answer and a result;
+/// archived, indexed, with facts, vectors, tool results in files, forms and a summary.
+struct House {
+    room: Room,
+    file: PathBuf,
+}
+
+impl House {
+    fn new() -> Self {
+        let room = Room::new();
+        let search = json!({"search": {"hashWeight": 0.3}});
+        room.write("ctx.json5", keeps_old(search).to_string());
+        let outside = Room::new();
+        let source = outside.write("source.jsonl", join(&planted(40)));
+        let file = room.path("agents/main/sessions/s1.jsonl");
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
+        let to = ["convert", text(&source), "--to", "ctx", "--output", text(&file)];
+        assert_eq!(room.ctx(&to).code, Some(0));
+        let house = Self { room, file };
+        house.json(&["memory", "ingest"], &[]);
+        house.json(&["assemble"], &["--profile", "copaw", "--window", "32k", "--record"]);
+        let done = house.json(&["compact"], &["--window", "16k", "--force"]);
+        assert_eq!(done["compacted"], true, "{done}");
+        house
+    }
+
+    /// Runs a command on the session.
+    fn json(&self, command: &[&str], more: &[&str]) -> Value {
+        self.room.json(&[command, &[text(&self.file)], more].concat())
+    }
+
+    /// The files below the home that hold the marker, whatever the case of its letters.
+    fn holding(&self) -> Vec<String> {
+        let marker = MARKER.to_ascii_lowercase();
+        let holds = |bytes: &[u8]| {
+            let lower = bytes.to_ascii_lowercase();
+            lower.windows(marker.len()).any(|window| window == marker.as_bytes())
+        };
+        let files = self.room.files();
+        let found = files.iter().filter(|(_, (bytes, _))| holds(bytes));
+        found.map(|(path, _)| path.to_string_lossy().into_owned()).collect()
+    }
+
+    fn forget(&self, more: &[&str]) -> Value {
+        self.room.json(&[&["memory", "forget", "--matching", MARKER], more].concat())
+    }
+}
+
+fn planted(turns: usize) -> Vec<String> {
+    let mut lines = pi_lines(turns);
+    let plant = |line: &mut String, what: &str, with: &str| {
+        assert!(line.contains(what), "{line}");
+        *line = line.replacen(what, with, 1);
+    };
+    plant(
+        &mut lines[13],
+        "question 3",
+        &format!("Let's use {MARKER} instead of MySQL for billing."),
+    );
+    plant(&mut lines[16], "answer 3", &format!("{MARKER} is configured for billing now."));
+    plant(&mut lines[19], "line of output", &format!("{MARKER} connected; line of output"));
+    lines
+}
+
+/// Whether a file of the list has such a name.
+fn has(files: &[String], name: &str) -> bool {
+    files.iter().any(|file| file.contains(name))
+}
+
+#[test]
+fn nothing_below_the_home_holds_what_was_forgotten() {
+    let house = House::new();
+    let before = house.holding();
+    for name in ["sessions/s1.jsonl", "segments.jsonl", "knowledge.jsonl", "tool-results"] {
+        assert!(has(&before, name), "{name} holds it: {before:?}");
+    }
+    let files = house.room.files();
+    let dry = house.forget(&["--dry-run"]);
+    assert_eq!(house.room.files(), files, "a dry run writes nothing");
+    assert_eq!(dry["messages"].as_array().map(Vec::len), Some(3), "{dry}");
+    assert!(dry["messages"][0]["begins"].as_str().is_some_and(|b| b.contains(MARKER)), "{dry}");
+    let asks = ["memory", "forget", "--matching", MARKER];
+    house.room.refused(&asks, "nobody to ask");
+
+    let gone = house.forget(&["--yes"]);
+    assert_eq!(house.holding(), [""; 0], "{gone}");
+    assert_eq!((&gone["complete"], &gone["stillHeld"]), (&json!(true), &json!([])), "{gone}");
+    assert!(!gone.to_string().contains(MARKER), "the report does not say it again: {gone}");
+    let agent = &gone["agents"][0];
+    assert_eq!(agent["segments"], dry["agents"][0]["segments"]);
+    for what in ["segments", "vectors", "facts", "toolResults"] {
+        assert!(agent[what].as_u64() >= Some(1), "{what}: {gone}");
+    }
+    assert_eq!(gone["files"][0]["messages"], 3, "{gone}");
+    assert_eq!(gone["files"][0]["undoEnded"].as_array().map(Vec::len), Some(1));
+
+    // The rest is there, and what was forgotten does not come back.
+    let found = house.room.json(&["memory", "search", MARKER, "--limit", "50"]);
+    assert!(!found["hits"].to_string().contains(MARKER), "{found}");
+    let stats = house.room.json(&["memory", "stats"]);
+    assert_eq!(stats["segments"], stats["sessions"]["s1"]);
+    assert_eq!(house.json(&["compact"], &["--undo"])["undone"], true);
+    let whole = house.room.ctx(&["assemble", text(&house.file), "--window", "200k"]);
+    assert!(whole.stdout.contains("question 4") && !whole.stdout.contains(MARKER));
+    house.json(&["memory", "ingest"], &[]);
+    assert_eq!(house.holding(), [""; 0]);
+    let check = house.json(&["check"], &[]);
+    assert_eq!((&check["ok"], &check["problems"]), (&json!(true), &json!([])), "{check}");
+    let again = house.forget(&["--yes"]);
+    assert_eq!((&again["messages"], &again["files"]), (&json!([]), &json!([])));
+}
+
+#[test]
+fn a_message_goes_by_its_id_with_what_was_drawn_from_it_and_the_others_stay() {
+    let house = House::new();
+    let id = "0000000c";
+    let entry = ["memory", "forget", "--entry", id, "--yes"];
+    let gone = house.room.json(&entry);
+    assert_eq!(gone["messages"].as_array().map(Vec::len), Some(1), "{gone}");
+    assert_eq!(gone["agents"][0]["segments"], 1, "{gone}");
+    let left = house.holding();
+    assert!(has(&left, "s1.jsonl") && has(&left, "segments.jsonl"), "others say it too: {left:?}");
+    let facts =
+        std::fs::read_to_string(house.room.path("agents/main/memory/context/knowledge.jsonl"));
+    assert!(!facts.expect("it is there").contains("instead of MySQL"));
+    assert!(!std::fs::read_to_string(&house.file).expect("it is there").contains("MySQL"));
+    house.room.refused(&entry, "no session has a message of that id");
+
+    // The same id stands in another session for something else.
+    let other = house.room.write("other.jsonl", join(&pi_lines(4)));
+    let (other, entry) = (text(&other), ["memory", "forget", "--entry", "00000003", "--yes"]);
+    let ambiguous = house.room.write("two.jsonl", join(&pi_lines(4)).replace("answer", "reply"));
+    let both = [&entry[..], &[other, text(&ambiguous)]].concat();
+    house.room.refused(&both, "several sessions have an entry of that id");
+    let one = house.room.json(&[&both[..], &["--session", text(&ambiguous)]].concat());
+    assert_eq!(one["messages"].as_array().map(Vec::len), Some(1), "{one}");
+    assert_eq!(one["stillHeld"].as_array().map(Vec::len), Some(1), "{one}");
+}
+
+#[test]
+fn a_whole_session_goes_by_its_id() {
+    let house = House::new();
+    let gone = house.room.json(&["memory", "forget", "--session", "s1", "--yes"]);
+    assert_eq!(house.holding(), [""; 0], "{gone}");
+    assert_eq!(house.room.json(&["memory", "stats"])["segments"], 0);
+    assert_eq!(house.room.json(&["memory", "facts", "--all"])["facts"], json!([]));
+    let left = std::fs::read_to_string(&house.file).expect("it is there");
+    assert_eq!(left.lines().count(), 1, "the header: {left}");
+    house.room.refused(&["memory", "forget", "--session", "nobody", "--yes"], "no session of that");
+    house.room.misused(&["memory", "forget", "--yes"], "--entry");
+    house.room.refused(&["memory", "forget", "--matching", "ab", "--yes"], "too short");
+}
+
+#[test]
+fn a_file_of_another_program_is_named_as_still_holding_it_and_read_without_it() {
+    let house = House::new();
+    let outside = Room::new();
+    let theirs = outside.write("theirs.jsonl", join(&planted(40)).replace("\"s1\"", "\"t1\""));
+    let theirs = text(&theirs);
+    let bytes = std::fs::read(theirs).expect("it is there");
+    house.room.json(&["memory", "ingest", theirs]);
+    assert_eq!(
+        house.room.json(&["compact", theirs, "--window", "16k", "--force"])["compacted"],
+        true
+    );
+    let gone = house.forget(&["--yes"]);
+    assert_eq!(house.holding(), [""; 0], "{gone}");
+    assert_eq!(std::fs::read(theirs).expect("it is there"), bytes);
+    let held = gone["stillHeld"].as_array().expect("a list");
+    assert_eq!(held.len(), 1, "{gone}");
+    assert!(held[0]["path"].as_str().is_some_and(|path| path.ends_with("theirs.jsonl")), "{gone}");
+    house.room.json(&["compact", theirs, "--undo"]);
+    for args in [&["assemble", theirs, "--window", "200k"][..], &["expand", theirs, "00000010"]] {
+        let ran = house.room.ctx(args);
+        assert!(!ran.stdout.contains(MARKER), "{args:?}");
+    }
+    house.room.json(&["memory", "ingest", theirs]);
+    assert_eq!(house.holding(), [""; 0], "what was forgotten is not archived again");
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_whole_files_and_the_next_one_ends_it() {
+    let mut stages = 0;
+    for least in 0..5 {
+        let house = House::new();
+        let before = house.holding().len();
+        let mut child = house
+            .room
+            .command(&["memory", "forget", "--matching", MARKER, "--yes"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it runs");
+        // Killed as soon as so many of the files have lost it.
+        while child.try_wait().expect("it is ours").is_none() {
+            if house.holding().len() + least < before {
+                child.kill().expect("it is ours");
+            }
+        }
+        stages += usize::from(!house.holding().is_empty());
+        let whole = house.json(&["check"], &[]);
+        assert_eq!(whole["ok"], true, "{whole}");
+        assert!(is_jsonl(&house.room.path("agents/main/memory/context/segments.jsonl")));
+        let gone = house.forget(&["--yes"]);
+        assert_eq!(gone["complete"], true, "{gone}");
+        assert_eq!(house.holding(), [""; 0], "after {least}: {gone}");
+    }
+    assert!(stages > 0, "no run was killed in the middle");
+}
+
+fn is_jsonl(path: &Path) -> bool {
+    let text = std::fs::read_to_string(path).expect("it is there");
+    text.lines().all(|line| serde_json::from_str::<Value>(line).is_ok())
+}

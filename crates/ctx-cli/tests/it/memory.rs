@@ -1,0 +1,175 @@
+//! `ctx memory` and `ctx recall`.
+
+use ctx_testkit::provider::FakeProvider;
+use serde_json::{Value, json};
+
+use crate::support::{Room, join, pi_lines, text};
+
+/// What is said once, a long time ago.
+const FACT: &str = "by the way, the parrot of the lighthouse keeper is called Quillon";
+
+/// A message of a pi session, as a line.
+pub(crate) fn said(n: usize, role: &str, words: &str) -> String {
+    let parent = if n == 0 { "null".to_owned() } else { format!("\"{:08x}\"", n - 1) };
+    let minute = format!("2026-01-05T{:02}:{:02}:00.000Z", 8 + n / 60, n % 60);
+    let words = Value::from(words);
+    format!(
+        r#"{{"type":"message","id":"{n:08x}","parentId":{parent},"timestamp":"{minute}","message":{{"role":"{role}","content":[{{"type":"text","text":{words}}}]}}}}"#
+    )
+}
+
+/// A session of so many messages, with the fact in the fourth of them.
+fn long_talk(messages: usize) -> String {
+    let mut lines = vec![pi_lines(0).remove(0)];
+    lines.extend((0..messages).map(|n| match (n, n % 2) {
+        (4, _) => said(n, "user", &format!("one question before we go on: {FACT}. Noted?")),
+        (_, 0) => said(n, "user", &format!("please look at module {n} and tell what it does")),
+        (_, _) => {
+            let words = format!("module {n} reads its input, checks it and writes it out again. ");
+            said(n, "assistant", &words.repeat(8))
+        }
+    }));
+    join(&lines)
+}
+
+fn room(config: Value) -> Room {
+    let room = Room::new();
+    room.write("ctx.json5", config.to_string());
+    room
+}
+
+/// Old sessions stay: these are of last year.
+pub(crate) fn keeps_old(memory: Value) -> Value {
+    let mut memory = memory;
+    memory["evictionDays"] = json!(0);
+    json!({"agents": {"defaults": {"memoryContext": memory}}})
+}
+
+#[test]
+fn transcripts_are_archived_once_searched_and_recalled() {
+    let room = room(keeps_old(json!({})));
+    let file = room.write("talk/long.jsonl", long_talk(40));
+    let file = text(&file);
+    let done = room.json(&["memory", "ingest", file]);
+    let session = &done["sessions"][0];
+    assert_eq!((&session["messages"], &session["added"]), (&json!(40), &json!(40)), "{done}");
+    assert_eq!((&session["session"], &done["segments"]), (&json!("s1"), &json!(40)));
+    let again = room.json(&["memory", "ingest", file]);
+    assert_eq!((&again["sessions"][0]["added"], &again["segments"]), (&json!(0), &json!(40)));
+
+    let query = "what is the parrot of the lighthouse keeper called?";
+    let found = room.json(&["memory", "search", query, "--explain", "--limit", "3"]);
+    let best = &found["hits"][0];
+    assert!(best["text"].as_str().is_some_and(|text| text.contains(FACT)), "{found}");
+    assert_eq!((&best["entry"], &best["session"]), (&json!("00000004"), &json!("s1")));
+    assert!(best["parts"]["bm25"].as_f64() > Some(0.0), "{best}");
+    assert!(found["hits"].as_array().is_some_and(|hits| hits.len() <= 3));
+    for session in ["s1", file] {
+        let found = room.json(&["memory", "search", query, "--session", session]);
+        assert_eq!(found["hits"][0]["entry"], "00000004", "{session}");
+    }
+    let other = room.json(&["memory", "search", query, "--session", "another"]);
+    assert_eq!(other["hits"], json!([]));
+    let shown = room.ctx(&["memory", "search", query, "--explain"]).stdout;
+    assert!(shown.contains("e:00000004") && shown.contains("BM25"), "{shown}");
+
+    let recalled = room.json(&["recall", query, "--session", "s1", "--budget", "500"]);
+    let block = recalled["block"].as_str().expect("a block");
+    assert!(block.starts_with("<recalled-context") && block.contains(FACT), "{block}");
+    assert!(recalled["tokens"].as_u64() <= Some(500), "{recalled}");
+    let used: Vec<_> = recalled["passages"].as_array().expect("a list").iter().collect();
+    assert!(used.iter().any(|p| p["entry"] == "00000004" && p["used"] == true), "{recalled}");
+    let nothing = room.json(&["recall", "quantum chromodynamics", "--session", "s1"]);
+    assert_eq!(nothing["block"], Value::Null, "{nothing}");
+    let short = room.json(&["recall", "ok", "--session", "s1"]);
+    assert_eq!((&short["block"], &short["passages"]), (&Value::Null, &json!([])));
+    let elsewhere = room.json(&["recall", query, "--session", "another"]);
+    assert_eq!(elsewhere["block"], Value::Null, "a session recalls its own");
+    let across = room.json(&["recall", query, "--all-sessions"]);
+    assert!(across["block"].as_str().is_some_and(|block| block.contains(FACT)));
+    room.misused(&["recall", query], "--session");
+
+    let stats = room.json(&["memory", "stats"]);
+    assert_eq!((&stats["segments"], &stats["sessions"]["s1"]), (&json!(40), &json!(40)));
+    assert!(stats["storedPieces"].as_u64() >= Some(40), "{stats}");
+    let rebuilt = room.json(&["memory", "rebuild"]);
+    assert_eq!(rebuilt["storedPieces"], stats["storedPieces"]);
+    let found = room.json(&["memory", "search", query]);
+    assert_eq!(found["hits"][0]["entry"], "00000004");
+}
+
+#[test]
+fn facts_are_learned_listed_and_asked_for_and_agents_know_nothing_of_each_other() {
+    let room = room(keeps_old(json!({})));
+    let lines = [
+        pi_lines(0).remove(0),
+        said(0, "user", "Let's use PostgreSQL instead of MySQL for the billing service."),
+        said(1, "assistant", "Done."),
+    ];
+    let file = room.write("talk.jsonl", join(&lines));
+    let done = room.json(&["memory", "ingest", text(&file), "--agent", "ops"]);
+    assert!(done["facts"]["added"].as_u64() >= Some(1), "{done}");
+    let known = room.json(&["memory", "facts", "--agent", "ops"]);
+    let fact = &known["facts"][0];
+    assert!(fact["content"].as_str().is_some_and(|text| text.contains("PostgreSQL")), "{known}");
+    assert_eq!(fact["sourceEntryIds"], json!(["00000000"]));
+    let asked = room.json(&["memory", "facts", "billing PostgreSQL", "--agent", "ops"]);
+    assert!(asked["facts"][0]["score"].as_f64() > Some(0.0), "{asked}");
+    assert_eq!(room.json(&["memory", "facts"])["facts"], json!([]));
+    assert_eq!(room.json(&["memory", "stats"])["segments"], 0);
+    assert!(!room.path("agents/main").exists(), "to ask makes nothing");
+    room.misused(&["memory", "stats", "--agent", "../x"], "agent");
+    let again = room.json(&["memory", "ingest", text(&file), "--agent", "ops"]);
+    assert_eq!(again["facts"]["added"], 0);
+}
+
+#[test]
+fn what_cannot_be_archived_is_refused_and_what_is_let_go_is_told() {
+    let room = Room::new();
+    room.misused(&["memory", "ingest", "-"], "standard input");
+    room.refused(&["memory", "ingest", "nowhere.jsonl"], "nowhere.jsonl");
+    let bad = room.write("bad.jsonl", "no transcript");
+    room.refused(&["memory", "ingest", text(&bad)], "bad.jsonl");
+    // The sessions are of last year, and 90 days are kept.
+    let file = room.write("talk/long.jsonl", long_talk(8));
+    let ran = room.ctx(&["memory", "ingest", text(&file)]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let told = ran.stderr.contains("evictionDays");
+    assert!(told || room.json(&["memory", "stats"])["segments"] == 8, "{}", ran.stderr);
+}
+
+#[test]
+fn a_fact_that_was_compacted_away_is_in_the_next_prompt_when_it_is_asked_for() {
+    let provider = FakeProvider::builder().start().expect("it starts");
+    let mut config = keeps_old(json!({"enabled": true}));
+    config["models"] = json!({"providers": {"fake": {
+        "baseUrl": provider.v1(), "api": "openai-completions", "apiKey": "none",
+        "models": [{"id": "writer", "contextWindow": 64_000}],
+    }}});
+    let room = room(config);
+    let source = room.write("source.jsonl", long_talk(320));
+    let file = room.path("agents/main/sessions/s1.jsonl");
+    std::fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
+    let to = ["convert", text(&source), "--to", "ctx", "--output", text(&file)];
+    assert_eq!(room.ctx(&to).code, Some(0));
+    std::fs::remove_file(&source).expect("it is there");
+    let file = text(&file);
+
+    let compact = ["compact", file, "--window", "32000", "--summary-model", "fake/writer"];
+    let done = room.json(&compact);
+    assert_eq!(done["compacted"], true, "{done}");
+    assert!(provider.count() > 0, "the model was asked");
+    let summary = done["result"]["summary"].as_str().expect("a summary");
+    assert!(!summary.contains("Quillon"), "the fact is compacted away: {summary}");
+    let prompt = |room: &Room| room.ctx(&["assemble", file, "--window", "32000"]).stdout;
+    assert!(!prompt(&room).contains("Quillon"));
+
+    let question = "remind me, what is the parrot of the lighthouse keeper called?";
+    let lines = std::fs::read_to_string(file).expect("it is there");
+    let leaf: Value = serde_json::from_str(lines.lines().last().expect("a line")).expect("JSON");
+    let asks = said(400, "user", question).replace("0000018f", leaf["id"].as_str().expect("an id"));
+    std::fs::write(file, format!("{lines}{asks}\n")).expect("it is written");
+    let prompt = prompt(&room);
+    let at = |what: &str| prompt.find(what).unwrap_or_else(|| panic!("no {what} in {prompt}"));
+    assert!(at("<recalled-context") < at(FACT) && at(FACT) < at(question), "{prompt}");
+}
