@@ -118,7 +118,7 @@ fn facts_are_learned_listed_and_asked_for_and_agents_know_nothing_of_each_other(
     assert_eq!(room.json(&["memory", "facts"])["facts"], json!([]));
     assert_eq!(room.json(&["memory", "stats"])["segments"], 0);
     assert!(!room.path("agents/main").exists(), "to ask makes nothing");
-    room.misused(&["memory", "stats", "--agent", "../x"], "agent");
+    room.misused(&["memory", "stats", "--agent", "../x"], "../x");
     let again = room.json(&["memory", "ingest", text(&file), "--agent", "ops"]);
     assert_eq!(again["facts"]["added"], 0);
 }
