@@ -1,9 +1,11 @@
 //! The command line: what can be asked, without effects.
 
 mod compact;
+mod config;
 mod engines;
 mod memory;
 mod recall;
+mod workspace;
 
 use std::path::PathBuf;
 
@@ -12,11 +14,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use ctx_core::{CounterKind, Profile};
 
 pub(crate) use compact::Compact;
+pub(crate) use config::Config;
 pub(crate) use engines::{AddEngine, CheckEngine, Engines, EnginesCommand, RemoveEngine};
 pub(crate) use memory::{
     Facts, ForgetArgs, InMemory, Ingest, Memory, MemoryCommand, RecallArgs, SearchMemory,
 };
 pub(crate) use recall::{EmbedWith, EvalCommand, EvalRecall};
+pub(crate) use workspace::{Context, Index};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -87,6 +91,10 @@ pub(crate) enum Command {
     Memory(Memory),
     /// Print the block that memory would put into a request
     Recall(RecallArgs),
+    /// Index the files of a folder, so that messages can ask for them
+    Index(Index),
+    /// Print the files of a workspace that fit a question, as a request would carry them
+    Context(Context),
     /// List the engines, built in and installed, and the layers; install and remove engines
     Engines(Engines),
     /// Serve a host in any language: JSON-RPC 2.0 on stdin and stdout, one object a line
@@ -309,33 +317,6 @@ pub(crate) struct Check {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Config {
-    /// Print every key in force, defaults included
-    Show {
-        /// Show a profile's defaults under the file's keys
-        #[arg(long, short, value_name = "P")]
-        profile: Option<Profile>,
-        /// Print JSON (the output is JSON either way; this is for scripts that pass it everywhere)
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print the JSON Schema of the configuration
-    Schema {
-        /// Print JSON (the output is JSON either way)
-        #[arg(long)]
-        json: bool,
-    },
-    /// Check a configuration file
-    Check {
-        /// The file [default: the one in force]
-        file: Option<PathBuf>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 #[derive(Debug, Args)]

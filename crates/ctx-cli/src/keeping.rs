@@ -1,6 +1,6 @@
 //! Where a command leaves what leaves the context, and what an engine keeps for later.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ctx_core::{BlobStore, Entry, MemoryStore, Store};
@@ -21,6 +21,8 @@ pub(crate) struct Keeping {
     pub(crate) blobs: Arc<dyn BlobStore>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) memory: MemoryAt,
+    /// Where indexes of workspaces are; without it none is searched.
+    pub(crate) workspaces: Option<PathBuf>,
 }
 
 impl Keeping {
@@ -30,6 +32,7 @@ impl Keeping {
             blobs: Arc::<MemoryBlobs>::default(),
             store: Arc::<PassingStore>::default(),
             memory: MemoryAt::Nowhere,
+            workspaces: None,
         }
     }
 
@@ -50,6 +53,14 @@ impl Keeping {
                 ..Self::nothing()
             },
         }
+    }
+
+    /// The same, with the files of the agent's workspace. Only for requests that are made now: what
+    /// is in the workspace today was not there for those of the past.
+    pub(crate) fn with_workspace(self, home: &Home, fit: &Fit, session: &Path) -> Self {
+        let agent = selection::agent(fit, session).and_then(|agent| FileId::new(agent).ok());
+        let agent = agent.unwrap_or_else(FileId::main);
+        Self { workspaces: Some(home.workspaces_dir(&agent)), ..self }
     }
 
     /// The same, with large texts in files.

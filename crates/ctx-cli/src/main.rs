@@ -16,6 +16,7 @@ mod receipt;
 mod selection;
 mod setup;
 mod words;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -61,6 +62,8 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
         Command::Check(args) => commands::check::run(args, out),
         Command::Memory(args) => commands::memory::run(&global, &args, out),
         Command::Recall(args) => commands::recall::run(&global, &args, out),
+        Command::Index(args) => commands::index::run(&global, &args, out),
+        Command::Context(args) => commands::context::run(&global, &args, out),
         Command::Engines(args) => commands::engines::run(&global, &args, out),
         Command::Rpc => commands::rpc::run(&global),
         Command::Config(args) => commands::config::run(&global, args, out),

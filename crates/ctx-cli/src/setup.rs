@@ -23,6 +23,7 @@ use crate::named;
 use crate::out::Out;
 use crate::selection;
 use crate::words::counted;
+use crate::workspace;
 
 /// A resolved setup with its engine and its budget.
 pub(crate) struct Fitted {
@@ -179,14 +180,16 @@ pub(crate) fn fit(
     let summary_models = models::summary_models(&resolved.config, fit, out)?;
     let chain = summary_models.as_ref().map(|models| models.chain.as_slice());
     let writer = chain.and_then(|chain| Some(chain.first()?.name().to_owned()));
-    let Keeping { blobs, store, memory } = keeping;
+    let Keeping { blobs, store, memory, workspaces } = keeping;
     let agent = selection::agent(fit, session).unwrap_or_else(|| FileId::main().to_string());
     let name = memory_session(transcript.header().id.as_deref(), session);
     let memory = resolved.memory(&memory, &agent, &name, |warning| out.warn(warning))?;
+    let workspace = workspaces.and_then(|at| workspace::of_session(&resolved, &at, out));
     let services = Services {
         blobs: Some(blobs),
         store: Some(store),
         memory: memory.clone(),
+        workspace,
         summary_models,
         ..Services::default()
     };

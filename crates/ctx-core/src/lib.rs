@@ -30,6 +30,7 @@ pub mod text;
 mod tokens;
 mod tool;
 mod view;
+mod workspace;
 
 pub use bash_run::BashRun;
 pub use count::{Counter, CounterKind, IMAGE_TOKENS, PONYBUNNY_CALL_TOKENS};
@@ -62,3 +63,4 @@ pub use view::{
     CONTEXT_LIMIT_TRUNCATION_NOTICE, ContextView, Finished, MIDDLE_OMITTED_NOTICE,
     MISSING_RESULT_NOTICE, Node, NodeState, Place, ViewId, check_pairs, common_cap, shortened,
 };
+pub use workspace::{Snippet, SnippetSource, WorkspaceAnswer, WorkspaceSearch};

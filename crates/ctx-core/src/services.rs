@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 
-use crate::{MemoryStore, Projection, Result, SummaryModels, Timestamp};
+use crate::{MemoryStore, Projection, Result, SummaryModels, Timestamp, WorkspaceSearch};
 
 /// Small values an engine keeps between turns, by key.
 #[async_trait]
@@ -78,6 +78,8 @@ pub struct Services {
     pub embedder: Option<Arc<dyn Embedder>>,
     /// Long-term memory.
     pub memory: Option<Arc<dyn MemoryStore>>,
+    /// The files of the agent's workspace.
+    pub workspace: Option<Arc<dyn WorkspaceSearch>>,
 }
 
 impl std::fmt::Debug for Services {
@@ -89,6 +91,7 @@ impl std::fmt::Debug for Services {
             .field("summary_models", &self.summary_models)
             .field("embedder", &self.embedder.as_ref().map(|e| e.name()))
             .field("memory", &self.memory.is_some())
+            .field("workspace", &self.workspace.is_some())
             .finish()
     }
 }

@@ -65,7 +65,9 @@ impl ContextEngine for LayeredEngine {
             };
             layer.apply(&mut request.view, prepared, &request.turn)?;
         }
-        Ok(Assembled { view: request.view, system_prompt_addition: None })
+        // A layer may have put something beside the system prompt, in this request or before.
+        let system_prompt_addition = request.view.system_addition().map(str::to_owned);
+        Ok(Assembled { view: request.view, system_prompt_addition })
     }
 
     /// The first layer that can compact does. Where none can, what the layers leave out when the

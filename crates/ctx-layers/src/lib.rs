@@ -28,6 +28,8 @@ pub const LINKED: &[&str] = &[
     "pruning",
     #[cfg(feature = "memory")]
     "memory",
+    #[cfg(feature = "memory")]
+    "workspace",
     #[cfg(feature = "compaction")]
     "compaction",
     #[cfg(feature = "compaction")]

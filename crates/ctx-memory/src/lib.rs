@@ -35,6 +35,7 @@ pub mod tags;
 pub mod text;
 mod trim;
 pub mod vectors;
+pub mod workspace;
 
 pub use config::{Config, EmbeddingModel, Placement, RecallSettings};
 #[cfg(feature = "transformer")]

@@ -9,6 +9,7 @@ use ctx_engine_registry::{
 };
 use serde_json::json;
 
+use crate::workspace::{self, WorkspaceLayer};
 use crate::{Archive, Config, Recall};
 
 /// The engine whose layers trim, archive and recall, whatever the profile.
@@ -21,6 +22,23 @@ impl Section for Config {
     }
     fn check(&self) -> Result<()> {
         Config::check(self)
+    }
+}
+
+impl Section for workspace::Folder {
+    const PATH: &'static str = "agents.defaults.workspace";
+    fn for_profile(_: Profile) -> Self {
+        Self(None)
+    }
+    fn check(&self) -> Result<()> {
+        workspace::Folder::check(self)
+    }
+}
+
+impl Section for workspace::Config {
+    const PATH: &'static str = "agents.defaults.workspaceContext";
+    fn for_profile(profile: Profile) -> Self {
+        workspace::Config::for_profile(profile)
     }
 }
 
@@ -39,6 +57,15 @@ fn build_recall(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
 fn build_archive(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
     let parts = enabled(context)?;
     Ok(parts.map(|(_, memory)| Box::new(Archive::new(memory)) as Box<dyn Layer>))
+}
+
+fn build_workspace(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
+    let folder: workspace::Folder = context.config.section()?;
+    let config: workspace::Config = context.config.section()?;
+    let services = context.services;
+    let search = services.workspace.clone().filter(|_| folder.0.is_some());
+    let layer = |search| WorkspaceLayer::new(config, search, services.memory.clone());
+    Ok(search.map(|search| Box::new(layer(search)) as Box<dyn Layer>))
 }
 
 impl Config {
@@ -75,6 +102,17 @@ ctx_engine_registry::inventory::submit! {
         order: 400,
         about: "trims what matters least to what is asked, and recalls what matters; off by default",
         build: build_recall,
+    }
+}
+ctx_engine_registry::inventory::submit! { ConfigSection::of::<workspace::Folder>(env!("CARGO_PKG_NAME")) }
+ctx_engine_registry::inventory::submit! { ConfigSection::of::<workspace::Config>(env!("CARGO_PKG_NAME")) }
+ctx_engine_registry::inventory::submit! {
+    LayerRegistration {
+        id: WorkspaceLayer::ID,
+        source: env!("CARGO_PKG_NAME"),
+        order: 410,
+        about: "brings in files of the workspace that a message asks for; off by default",
+        build: build_workspace,
     }
 }
 ctx_engine_registry::inventory::submit! {

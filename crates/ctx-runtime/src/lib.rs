@@ -16,9 +16,11 @@ pub mod forget;
 mod memory;
 mod setup;
 mod watch;
+mod workspace;
 mod writers;
 
 pub use memory::{AgentMemory, MemoryAt, memory_session};
 pub use setup::{Asked, Resolved, Wanted};
 pub use watch::EngineWatch;
+pub use workspace::workspace_search;
 pub use writers::{Writers, configured_writer, summary_models};

@@ -132,6 +132,12 @@ impl Home {
         self.root.join("engines").join("health.json")
     }
 
+    /// `agents/<agent>/workspaces`: indexes of the folders that the agent works in.
+    #[must_use]
+    pub fn workspaces_dir(&self, agent: &FileId) -> PathBuf {
+        self.agent_dir(agent).join("workspaces")
+    }
+
     /// `overlays`: what ctx adds to files that are not its own.
     #[must_use]
     pub fn overlays_dir(&self) -> PathBuf {

@@ -98,9 +98,10 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
 }
 
 /// Where what leaves the context goes, and its names. Only a request that is to be remembered
-/// writes files: its messages say where the whole texts are.
+/// writes files, but for the index of a workspace: its messages say where the whole texts are.
 fn keeping(args: &Assemble, transcript: &Transcript, home: &Home) -> (Keeping, Arc<dyn IdSource>) {
-    let keeping = Keeping::values(&args.fit, &args.session, transcript, args.record);
+    let keeping = Keeping::values(&args.fit, &args.session, transcript, args.record)
+        .with_workspace(home, &args.fit, &args.session);
     if args.record {
         (keeping.with_files(home), Arc::new(RandomIds))
     } else {

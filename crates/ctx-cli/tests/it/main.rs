@@ -27,3 +27,4 @@ mod rpc;
 mod said;
 mod support;
 mod undo;
+mod workspace;

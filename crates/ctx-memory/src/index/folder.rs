@@ -172,7 +172,7 @@ impl DiskIndex {
     }
 
     /// What tells one commit from the next.
-    fn version(&self) -> Result<u64> {
+    pub(crate) fn version(&self) -> Result<u64> {
         Ok(self.index.load_metas().map_err(|error| failed("reading", error))?.opstamp)
     }
 }

@@ -8,4 +8,6 @@ mod views;
 
 pub use archive::Archive;
 pub use recall::Recall;
+pub(crate) use recall::newest_user;
 pub(crate) use said::Warnings;
+pub(crate) use views::Views;

@@ -247,7 +247,7 @@ fn take_out(view: &mut ContextView, blocks: impl Iterator<Item = ShownBlock>, wh
 }
 
 /// The position of the newest message of the user.
-fn newest_user(view: &ContextView) -> Option<usize> {
+pub(crate) fn newest_user(view: &ContextView) -> Option<usize> {
     view.nodes()
         .iter()
         .rposition(|node| node.is_live() && node.is_user() && node.state() != NodeState::Inserted)

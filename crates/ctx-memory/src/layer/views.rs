@@ -7,11 +7,11 @@ const REMEMBERED: usize = 32;
 
 /// State by view, the least recently shown first.
 #[derive(Debug)]
-pub(super) struct Views<T>(Vec<(ViewId, T)>);
+pub(crate) struct Views<T>(Vec<(ViewId, T)>);
 
 impl<T: Default> Views<T> {
     /// The state of a view.
-    pub(super) fn of(&mut self, view: &ContextView) -> &mut T {
+    pub(crate) fn of(&mut self, view: &ContextView) -> &mut T {
         let known = self.0.iter().position(|(id, _)| id == view.id());
         let entry = match known {
             Some(at) => self.0.remove(at),

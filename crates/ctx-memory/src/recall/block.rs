@@ -1,10 +1,10 @@
 //! The block that brings memory into a request.
 
-use std::borrow::Cow;
-
 use ctx_core::text::without_middle;
 use ctx_core::{Counter, Passage, RecalledFact, Timestamp, Tokens};
 use jiff::tz::TimeZone;
+
+use super::escape::escaped;
 
 /// How a block begins. Messages that hold it are never archived, searched for or taken for the
 /// user's.
@@ -18,10 +18,6 @@ const FACTS_SHARE: f64 = 0.3;
 
 /// One passage gets at most this share of what passages have, so that a long one leaves room.
 const PASSAGE_SHARE: f64 = 0.4;
-
-/// Tags that mean something in a request of ours: content may not imitate them.
-const TAGS: [&str; 5] =
-    ["recalled-context", "knowledge", "detail", "relevant_context", "relevant-context"];
 
 const OMITTED: &str = "[...]";
 
@@ -154,29 +150,6 @@ fn wrapped(knowledge: &str, detail: &str) -> String {
 fn minute(timestamp: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(timestamp.0).unwrap_or_default();
     at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M").to_string()
-}
-
-/// The text with tags of ours made harmless.
-fn escaped(text: &str) -> Cow<'_, str> {
-    if !text.contains('<') {
-        return Cow::Borrowed(text);
-    }
-    let mut made = String::with_capacity(text.len() + 16);
-    let mut rest = text;
-    while let Some(at) = rest.find('<') {
-        let (before, from) = rest.split_at(at);
-        made.push_str(before);
-        made.push_str(if begins_with_tag(&from[1..]) { "&lt;" } else { "<" });
-        rest = &from[1..];
-    }
-    made.push_str(rest);
-    Cow::Owned(made)
-}
-
-fn begins_with_tag(text: &str) -> bool {
-    // Blanks that a model would read over; a few, so that a run of them costs nothing.
-    let text = text.trim_start_matches(['/', ' ', '\t']);
-    TAGS.iter().any(|tag| text.get(..tag.len()).is_some_and(|head| head.eq_ignore_ascii_case(tag)))
 }
 
 #[cfg(test)]

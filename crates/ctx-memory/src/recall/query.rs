@@ -32,7 +32,7 @@ pub fn query_of<'a>(user_messages: impl DoubleEndedIterator<Item = &'a str>) -> 
 }
 
 /// The message without system prefixes, and not longer than a query needs.
-fn said(text: &str) -> &str {
+pub(crate) fn said(text: &str) -> &str {
     let text = without_prefixes(text);
     match text.char_indices().nth(LONGEST_PART) {
         Some((end, _)) => &text[..end],
@@ -43,7 +43,7 @@ fn said(text: &str) -> &str {
 /// Leaves out what gateways put before a user's words: lines such as
 /// `System: [2026-02-10 14:31 UTC] Feishu message in group`, and bracketed envelopes such as
 /// `[Feishu Ada id:ou_1 2026-02-10 14:31]`.
-fn without_prefixes(mut text: &str) -> &str {
+pub(crate) fn without_prefixes(mut text: &str) -> &str {
     loop {
         text = text.trim();
         let rest = if text.starts_with("System:") {

@@ -25,7 +25,7 @@ use std::sync::LazyLock;
 
 use ctx_core::Result;
 
-use self::span::{By, Spans};
+use self::span::{Breaks, By, Spans};
 use self::table::{Anchor, Table};
 
 /// How often a text is looked at again. A second time is enough but for what was made to resist.
@@ -76,14 +76,25 @@ impl Redactor {
     /// The text with a marker in the place of each secret.
     #[must_use]
     pub fn redact<'a>(&self, text: &'a str) -> Redacted<'a> {
-        let mut redacted = self.once(text);
+        self.passes(text, Breaks::Gone)
+    }
+
+    /// As [`redact`](Self::redact), with as many lines as the text has: a secret of several lines
+    /// leaves their breaks behind its marker.
+    #[must_use]
+    pub fn redact_lines<'a>(&self, text: &'a str) -> Redacted<'a> {
+        self.passes(text, Breaks::Kept)
+    }
+
+    fn passes<'a>(&self, text: &'a str, breaks: Breaks) -> Redacted<'a> {
+        let mut redacted = self.once(text, breaks);
         // What stood beside a secret, or was glued to it, may be one as well: it is looked at again
         // with the marker in its place.
         for _ in 0..MOST_PASSES {
             if redacted.found == 0 {
                 break;
             }
-            let more = self.once(&redacted.text);
+            let more = self.once(&redacted.text, breaks);
             if more.found == 0 {
                 break;
             }
@@ -93,10 +104,10 @@ impl Redactor {
         redacted
     }
 
-    fn once<'a>(&self, text: &'a str) -> Redacted<'a> {
+    fn once<'a>(&self, text: &'a str, breaks: Breaks) -> Redacted<'a> {
         let mut spans = self.known(text);
         looks::find(text, &self.table, &mut spans);
-        spans.apply(text)
+        spans.apply(text, breaks)
     }
 
     /// What is found by its form or its name.

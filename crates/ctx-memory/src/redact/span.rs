@@ -26,6 +26,13 @@ pub(super) enum By {
     Looks,
 }
 
+/// What becomes of the line breaks in a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Breaks {
+    Gone,
+    Kept,
+}
+
 /// The places of secrets, and of what is known to be none.
 #[derive(Debug, Default)]
 pub(super) struct Spans<'t> {
@@ -80,7 +87,7 @@ impl<'t> Spans<'t> {
     }
 
     /// The text with a marker for each secret.
-    pub(super) fn apply(self, text: &str) -> Redacted<'_> {
+    pub(super) fn apply(self, text: &str, breaks: Breaks) -> Redacted<'_> {
         if self.secrets.is_empty() {
             return Redacted { text: Cow::Borrowed(text), found: 0 };
         }
@@ -93,6 +100,10 @@ impl<'t> Spans<'t> {
             out.push_str(MARKER);
             out.push_str(name);
             out.push(']');
+            if breaks == Breaks::Kept {
+                let secret = text.get(range.clone()).unwrap_or_default();
+                out.extend(secret.chars().filter(|c| *c == '\n'));
+            }
             at = range.end;
         }
         out.push_str(text.get(at..).unwrap_or_default());

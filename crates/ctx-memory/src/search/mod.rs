@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::SegmentId;
 
+pub(crate) use fuse::{fuse, min_max, to_best};
 pub(crate) use head::{head, lexical_head};
 pub use index::{Cosines, SearchIndex};
 pub(crate) use live::fit;

@@ -8,7 +8,7 @@ use ctx_core::{
 };
 use ctx_dialect::json::string;
 use ctx_engine_registry::{Config, Selection};
-use ctx_runtime::{Asked, EngineWatch, Wanted, summary_models};
+use ctx_runtime::{Asked, EngineWatch, Wanted, summary_models, workspace_search};
 use ctx_session::blobs::FileBlobs;
 use ctx_session::key::FileId;
 use ctx_session::log::RandomIds;
@@ -88,7 +88,14 @@ pub(super) async fn open(host: &Host, id: String, given: Open<'_>) -> Result<(Se
         Some(_) => Arc::new(FileStore::at(host.home.store_dir(&agent))),
         None => Arc::<PassingStore>::default(),
     };
+    let indexes = host.home.workspaces_dir(&agent);
+    let workspace = workspace_search(&resolved.config, &indexes, resolved.counter, None)
+        .unwrap_or_else(|error| {
+            warnings.push(format!("the workspace is left out: {error}"));
+            None
+        });
     let services = Services {
+        workspace,
         store: Some(store),
         blobs: Some(Arc::new(FileBlobs::at(host.home.tool_results_dir(&agent)))),
         summary_models: writers.map(|writers| writers.models),

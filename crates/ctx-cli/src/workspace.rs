@@ -1,0 +1,71 @@
+//! The workspace that a command is about.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use ctx_core::{Counter, Error, ErrorKind, WorkspaceSearch};
+use ctx_memory::workspace::{Config, Folder, IndexReport, Workspace};
+use ctx_runtime::{Resolved, workspace_search};
+use ctx_session::key::FileId;
+use ctx_session::paths::Home;
+
+use crate::args::{Global, IndexOf};
+use crate::failure::misuse;
+use crate::out::Out;
+use crate::setup;
+
+/// A workspace, and how it is searched.
+pub(crate) struct Opened {
+    pub(crate) workspace: Workspace,
+    pub(crate) config: Config,
+    pub(crate) counter: Counter,
+}
+
+/// Opens the workspace in `folder`, or the one that the configuration names.
+pub(crate) fn open(global: &Global, folder: Option<&Path>, of: &IndexOf) -> anyhow::Result<Opened> {
+    let mut config = setup::config(global)?;
+    if let Some(profile) = of.profile {
+        config = config.with_profile(profile);
+    }
+    let profile = config.profile();
+    let counter = match of.counter {
+        Some(kind) => Counter::new(kind).with_profile_rules(profile),
+        None => Counter::for_profile(profile),
+    };
+    let configured = config.section::<Folder>()?.path();
+    let Some(folder) = folder.or(configured.as_deref()) else {
+        let error = Error::new(ErrorKind::InvalidInput, "which folder is the workspace?");
+        return Err(misuse(error.hint("name it, or set agents.defaults.workspace")));
+    };
+    let config: Config = config.section()?;
+    let agent: FileId = of.agent.parse().map_err(misuse)?;
+    let indexes = Home::from_env()?.workspaces_dir(&agent);
+    let workspace = Workspace::open(&indexes, folder, config.settings(counter))?;
+    Ok(Opened { workspace, config, counter })
+}
+
+/// Brings the index of a workspace up to date, and shows how far that is.
+pub(crate) fn update(workspace: &Workspace, out: &Out) -> anyhow::Result<IndexReport> {
+    let bar = out.progress("indexing", 0);
+    let updated = workspace.update(|progress| {
+        bar.set_length(progress.all);
+        bar.set_position(progress.done);
+        ControlFlow::Continue(())
+    });
+    bar.finish_and_clear();
+    Ok(updated.map_err(ctx_session::paths::of_home)?)
+}
+
+/// The search over the configured workspace, with indexes in the folder `indexes`. One that is not there
+/// is told of, and the request goes out without.
+pub(crate) fn of_session(
+    resolved: &Resolved,
+    indexes: &Path,
+    out: &Out,
+) -> Option<Arc<dyn WorkspaceSearch>> {
+    workspace_search(&resolved.config, indexes, resolved.counter, None).unwrap_or_else(|error| {
+        out.warn(format!("the workspace is left out: {error}"));
+        None
+    })
+}

@@ -1,0 +1,144 @@
+//! `agents.defaults.workspace` and `agents.defaults.workspaceContext`.
+
+use std::path::{Path, PathBuf};
+
+use ctx_core::{Error, ErrorKind, Profile, Result, Tokens};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Settings;
+
+/// `agents.defaults.workspace`: the folder whose files are brought in when a message asks for them, as
+/// an absolute path, or one that begins with `~/`. Default: none, and nothing is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Folder(pub Option<String>);
+
+impl Folder {
+    /// Where it is. `~` stands for the home folder of the user.
+    #[must_use]
+    pub fn path(&self) -> Option<PathBuf> {
+        let text = self.0.as_deref()?;
+        match text.strip_prefix("~/") {
+            Some(rest) => Some(std::env::home_dir()?.join(rest)),
+            None => Some(PathBuf::from(text)),
+        }
+    }
+
+    /// Refuses a path that depends on where one stands.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`].
+    pub fn check(&self) -> Result<()> {
+        match &self.0 {
+            Some(text) if !text.starts_with("~/") && !Path::new(text).is_absolute() => {
+                let key = "agents.defaults.workspace";
+                Err(Error::new(ErrorKind::Config, format!("'{key}' is no absolute path"))
+                    .with("value", format!("{text:?}"))
+                    .hint("give the folder's whole path, or one that begins with ~/"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Where the block stands in the request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// Right before the newest user message, so that the provider's cached prefix holds.
+    #[default]
+    BeforeNewest,
+    /// At the end of the system prompt (PonyBunny). Each new block breaks the cached prefix at its
+    /// beginning.
+    SystemPrompt,
+}
+
+/// How files of the workspace are brought in.
+///
+/// # Notes
+///
+/// It acts where `agents.defaults.workspace` names a folder. Numbers are those of PonyBunny.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Config {
+    /// Where the block stands. Default: `before-newest`; `system-prompt` in profile `ponybunny`.
+    pub placement: Placement,
+    /// The longest block, in tokens; at most an eighth of the window. Default: 10000.
+    pub budget_tokens: u32,
+    /// At most so many snippets. Default: 10.
+    pub limit: u32,
+    /// How long a snippet is, in tokens. Default: 512.
+    #[schemars(range(min = 16, max = 8192))]
+    pub chunk_tokens: u32,
+    /// The share of the vectors in a score, 0 to 1, where a model makes them; otherwise words decide.
+    /// Default: 0.7.
+    #[schemars(range(min = 0, max = 1))]
+    pub vector_weight: f32,
+    /// Whether what the archive recalls stands in the same block. Default: false, as layer `memory`
+    /// brings it; true in profile `ponybunny`.
+    pub sessions: bool,
+}
+
+impl Config {
+    /// The defaults of a profile.
+    #[must_use]
+    pub fn for_profile(profile: Profile) -> Self {
+        match profile {
+            Profile::Ponybunny => {
+                Self { placement: Placement::SystemPrompt, sessions: true, ..Self::default() }
+            }
+            _ => Self::default(),
+        }
+    }
+
+    /// The longest block in a window.
+    #[must_use]
+    pub fn budget(&self, window: Tokens) -> Tokens {
+        Tokens(self.budget_tokens.min(window.0 / 8))
+    }
+
+    /// How the workspace is indexed.
+    #[must_use]
+    pub fn settings(&self, counter: ctx_core::Counter) -> Settings {
+        Settings { vector_weight: self.vector_weight, ..Settings::default() }
+            .with_counter(counter)
+            .with_chunk(Tokens(self.chunk_tokens))
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            placement: Placement::BeforeNewest,
+            budget_tokens: 10_000,
+            limit: 10,
+            chunk_tokens: 512,
+            vector_weight: 0.7,
+            sessions: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workspace_is_a_whole_path() {
+        let folder = |text: &str| Folder(Some(text.to_owned()));
+        assert!(Folder(None).check().is_ok() && Folder(None).path().is_none());
+        assert!(folder("~/work").check().is_ok());
+        for wrong in ["", "work", "./work", "~", "~root/work"] {
+            assert_eq!(folder(wrong).check().unwrap_err().kind(), ErrorKind::Config, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_block_is_at_most_an_eighth_of_the_window() {
+        let config = Config::default();
+        assert_eq!(config.budget(Tokens(200_000)), Tokens(10_000));
+        assert_eq!(config.budget(Tokens(16_000)), Tokens(2_000));
+    }
+}

@@ -1,0 +1,106 @@
+//! `files.jsonl`: which files are indexed, as they were. A line each, after one that says of which
+//! folder and how.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+
+use ctx_core::{CounterKind, Result, Tokens};
+use serde::{Deserialize, Serialize};
+
+use super::chunk::Lines;
+use super::hash::FileHash;
+use super::settings::Settings;
+use super::walk::Stamp;
+use crate::disk;
+
+/// Goes up when the same file would make other chunks or other words.
+const VERSION: u32 = 1;
+
+/// A line that is longer is none of ours: a file of 1 MiB has 1,000 chunks.
+const LONGEST_LINE: u64 = 1 << 20;
+
+/// The first line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Header {
+    workspace: String,
+    version: u32,
+    counter: CounterKind,
+    chunk: Tokens,
+}
+
+impl Header {
+    pub(super) fn new(folder: &Path, settings: &Settings) -> Self {
+        Self {
+            workspace: folder.to_string_lossy().into_owned(),
+            version: VERSION,
+            counter: settings.counter.kind(),
+            chunk: settings.chunk,
+        }
+    }
+}
+
+/// A file as it was indexed. One without chunks holds no text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct FileRow {
+    pub(super) path: String,
+    pub(super) bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) stamp: Option<Stamp>,
+    pub(super) hash: FileHash,
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub(super) binary: bool,
+    pub(super) chunks: Vec<Lines>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// The rows that can be read; none if there is no list, or one of another folder or other settings.
+/// A row that cannot be read is left out: its file is indexed again.
+pub(super) fn read(path: &Path, header: &Header) -> Result<Vec<FileRow>> {
+    let failed = |error| disk::io_error("cannot read the list of the workspace", path, error);
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        opened => opened.map_err(failed)?,
+    };
+    let mut reader = BufReader::with_capacity(256 << 10, file);
+    let (mut line, mut rows, mut is_ours) = (Vec::new(), Vec::new(), false);
+    while next_line(&mut reader, &mut line).map_err(failed)? {
+        if is_ours {
+            rows.extend(serde_json::from_slice::<FileRow>(&line));
+        } else if serde_json::from_slice::<Header>(&line).is_ok_and(|found| found == *header) {
+            is_ours = true;
+        } else {
+            return Ok(Vec::new());
+        }
+    }
+    Ok(rows)
+}
+
+/// The next line, or the beginning of one that is too long to be ours.
+fn next_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    use io::Read;
+    line.clear();
+    let read = reader.by_ref().take(LONGEST_LINE).read_until(b'\n', line)?;
+    if read as u64 == LONGEST_LINE && !line.ends_with(b"\n") {
+        line.clear();
+        reader.skip_until(b'\n')?;
+    }
+    Ok(read > 0)
+}
+
+/// Puts the rows in the place of those that are there. The caller holds the lock of the list.
+pub(super) fn write(path: &Path, header: &Header, rows: &[FileRow]) -> Result<()> {
+    disk::replace(path, |out| {
+        serde_json::to_writer(&mut *out, header)?;
+        out.write_all(b"\n")?;
+        for row in rows {
+            serde_json::to_writer(&mut *out, row)?;
+            out.write_all(b"\n")?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,81 @@
+//! The order of snippets from several sources.
+
+use ctx_core::{Passage, Snippet, SnippetSource};
+
+/// Puts snippets in their order: by score, but what the agent wrote down stands before anything said
+/// in sessions. Where the two would stand the other way round, they change places; files keep
+/// theirs. (A rule for pairs alone, as in the system this comes from, makes no order where there are
+/// three sources.)
+#[must_use]
+pub fn rank(mut snippets: Vec<Snippet>) -> Vec<Snippet> {
+    snippets.sort_by(|a, b| b.score.total_cmp(&a.score));
+    let is_file = |snippet: &Snippet| snippet.source == SnippetSource::Files;
+    let mut others: Vec<Snippet> =
+        snippets.iter().filter(|snippet| !is_file(snippet)).cloned().collect();
+    // The order by score stays within each.
+    others.sort_by_key(|snippet| snippet.source == SnippetSource::Sessions);
+    let mut others = others.into_iter();
+    for snippet in &mut snippets {
+        if !is_file(snippet)
+            && let Some(other) = others.next()
+        {
+            *snippet = other;
+        }
+    }
+    snippets
+}
+
+/// What the archive recalled, as snippets of the sessions.
+#[must_use]
+pub fn sessions(passages: Vec<Passage>) -> Vec<Snippet> {
+    passages
+        .into_iter()
+        .map(|passage| {
+            let lines = passage.text.lines().count().max(1);
+            let entry = passage.entry.map_or("unknown".to_owned(), |entry| entry.to_string());
+            Snippet {
+                source: SnippetSource::Sessions,
+                path: format!("sessions/{entry}"),
+                first_line: 1,
+                last_line: u32::try_from(lines).unwrap_or(u32::MAX),
+                text: passage.text,
+                score: passage.score,
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snippet(source: SnippetSource, score: f32) -> Snippet {
+        Snippet {
+            source,
+            path: format!("{} {score}", source.name()),
+            first_line: 1,
+            last_line: 1,
+            text: String::new(),
+            score,
+        }
+    }
+
+    #[test]
+    fn what_was_written_down_stands_before_what_was_said_and_files_by_their_score() {
+        use SnippetSource::{Files, Memory, Sessions};
+        let ranked = rank(vec![
+            snippet(Memory, 0.1),
+            snippet(Files, 0.5),
+            snippet(Sessions, 0.9),
+            snippet(Sessions, 0.2),
+            snippet(Memory, 0.3),
+            snippet(Files, 0.95),
+        ]);
+        let paths: Vec<&str> = ranked.iter().map(|snippet| snippet.path.as_str()).collect();
+        assert_eq!(
+            paths,
+            ["files 0.95", "memory 0.3", "files 0.5", "memory 0.1", "sessions 0.9", "sessions 0.2"]
+        );
+        assert_eq!(rank(Vec::new()), []);
+    }
+}

@@ -1,0 +1,66 @@
+//! The chunks of all files, by their numbers and by their keys.
+
+use foldhash::{HashMap, HashMapExt, HashSet};
+
+use super::list::FileRow;
+use crate::SegmentId;
+use crate::index::key_of;
+
+/// What is indexed.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    files: Vec<FileRow>,
+    /// By chunk: its file, and which of its chunks it is.
+    chunks: Vec<(u32, u32)>,
+    keys: HashMap<u64, u32>,
+}
+
+impl Rows {
+    pub(super) fn new(files: Vec<FileRow>) -> Self {
+        let count = files.iter().map(|file| file.chunks.len()).sum();
+        let (mut chunks, mut keys) = (Vec::with_capacity(count), HashMap::with_capacity(count));
+        for (file, at) in files.iter().zip(0u32..) {
+            for nth in 0..file.chunks.len() as u32 {
+                let row = chunks.len() as u32;
+                keys.insert(key_of(file.hash.chunk(&file.path, nth)), row);
+                chunks.push((at, nth));
+            }
+        }
+        Self { files, chunks, keys }
+    }
+
+    pub(super) fn files(&self) -> &[FileRow] {
+        &self.files
+    }
+
+    /// How many chunks there are.
+    pub(super) fn len(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// The row of the chunk with a key.
+    pub(super) fn row_of(&self, key: u64) -> Option<u32> {
+        self.keys.get(&key).copied()
+    }
+
+    /// The file of a chunk, and which of its chunks it is.
+    pub(super) fn chunk(&self, row: u32) -> Option<(&FileRow, u32)> {
+        let (file, nth) = *self.chunks.get(row as usize)?;
+        Some((self.files.get(file as usize)?, nth))
+    }
+
+    /// The id of a chunk, by which it has a vector.
+    pub(super) fn id(&self, row: u32) -> Option<SegmentId> {
+        let (file, nth) = self.chunk(row)?;
+        Some(file.hash.chunk(&file.path, nth))
+    }
+
+    /// The rows of the files whose chunks are all in an index with those keys.
+    pub(super) fn indexed(self, keys: &HashSet<u64>) -> Vec<FileRow> {
+        let is_there = |file: &FileRow| {
+            let nth = 0..file.chunks.len() as u32;
+            nth.into_iter().all(|nth| keys.contains(&key_of(file.hash.chunk(&file.path, nth))))
+        };
+        self.files.into_iter().filter(is_there).collect()
+    }
+}

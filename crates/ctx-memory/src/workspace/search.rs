@@ -1,0 +1,146 @@
+//! What of a folder fits a question.
+
+use std::collections::HashMap;
+
+use ctx_core::{Result, Snippet, SnippetSource};
+
+use super::chunk::chunks;
+use super::index::{State, Workspace};
+use super::read::{Content, read};
+use crate::lexical::{Bm25, Postings, score};
+use crate::near::Direction;
+use crate::search::query::terms_of;
+use crate::search::{Fusion, fuse, min_max, to_best};
+use crate::vectors::Embedding;
+
+/// The conventional constants: these are documents, not turns of a conversation.
+const BM25: Bm25 = Bm25 { k1: 1.2, b: 0.75 };
+
+/// Where files have changed, the next best are looked at, up to so many times what was asked for.
+const TRIES: usize = 4;
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// What fits, best first.
+    pub snippets: Vec<Snippet>,
+    /// How many would have fitted, but their files are not what they were.
+    pub stale: usize,
+}
+
+impl Workspace {
+    /// The chunks that fit a question best. `vector` is that of the question, with what made it;
+    /// without one, words alone decide. Files are read again: what is not as it was indexed is left
+    /// out.
+    ///
+    /// # Errors
+    ///
+    /// Where the index is there and cannot be read. Where there is none, nothing is found.
+    pub fn search(
+        &self,
+        question: &str,
+        limit: usize,
+        vector: Option<(&Embedding, &[f32])>,
+    ) -> Result<Found> {
+        let mut guard = self.state()?;
+        let Some(state) = guard.as_mut() else { return Ok(Found::default()) };
+        let scores = self.scores(state, question, vector);
+        let mut order: Vec<u32> = (0..scores.len() as u32).collect();
+        order.retain(|row| scores[*row as usize] > 0.0);
+        order.sort_by(|a, b| scores[*b as usize].total_cmp(&scores[*a as usize]).then(a.cmp(b)));
+        let mut found = Found::default();
+        let mut texts = HashMap::new();
+        for row in order.into_iter().take(limit.saturating_mul(TRIES)) {
+            if found.snippets.len() >= limit {
+                break;
+            }
+            match self.snippet(state, row, scores[row as usize], &mut texts) {
+                Some(snippet) => found.snippets.push(snippet),
+                None => found.stale += 1,
+            }
+        }
+        Ok(found)
+    }
+
+    /// By chunk, how well it fits: 0 to 1.
+    fn scores(
+        &self,
+        state: &mut State,
+        question: &str,
+        vector: Option<(&Embedding, &[f32])>,
+    ) -> Vec<f32> {
+        let mut lexical = vec![0f32; state.rows.len()];
+        if let Some(snapshot) = &state.snapshot {
+            score(&terms_of(question), &[snapshot as &dyn Postings], BM25, &mut lexical);
+        }
+        to_best(&mut lexical);
+        let Some((embedding, vector)) = vector else { return lexical };
+        let Some(direction) = Direction::of(vector) else { return lexical };
+        let Some(vectors) = self.vectors(state, embedding) else { return lexical };
+        if vectors.len() == 0 || vectors.dimensions() != vector.len() {
+            return lexical;
+        }
+        // A chunk without a vector is the worst.
+        let mut cosines = vec![f32::NAN; lexical.len()];
+        vectors.all_from(0, &direction, &mut cosines);
+        min_max(&mut cosines);
+        fuse(Fusion::Weighted, &lexical, &cosines, self.settings.vector_weight)
+    }
+
+    /// A chunk as its file has it now, if that is what it was.
+    fn snippet(
+        &self,
+        state: &State,
+        row: u32,
+        score: f32,
+        texts: &mut HashMap<String, Option<String>>,
+    ) -> Option<Snippet> {
+        let (file, nth) = state.rows.chunk(row)?;
+        let text = texts.entry(file.path.clone()).or_insert_with(|| {
+            match read(&self.folder, &file.path, self.settings.largest_file) {
+                Content::Text(text) if text.hash == file.hash => Some(text.text),
+                _ => None,
+            }
+        });
+        let chunks = chunks(text.as_deref()?, self.settings.chunk, &self.settings.counter);
+        let chunk = chunks.get(nth as usize)?;
+        Some(Snippet {
+            source: source_of(&file.path),
+            path: file.path.clone(),
+            first_line: chunk.lines.0,
+            last_line: chunk.lines.1,
+            text: chunk.text.to_owned(),
+            score,
+        })
+    }
+}
+
+/// `MEMORY.md` and `memory/*.md` are what the agent wrote down for itself.
+fn source_of(path: &str) -> SnippetSource {
+    let of_folder = path
+        .strip_prefix("memory/")
+        .is_some_and(|name| !name.contains('/') && name.ends_with(".md"));
+    match of_folder || path == "MEMORY.md" {
+        true => SnippetSource::Memory,
+        false => SnippetSource::Files,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_agent_wrote_down_is_told_by_its_place() {
+        for (path, is_memory) in [
+            ("MEMORY.md", true),
+            ("memory/2026-02-10.md", true),
+            ("memory/a/b.md", false),
+            ("memory/a.txt", false),
+            ("docs/memory/a.md", false),
+            ("docs/MEMORY.md", false),
+        ] {
+            assert_eq!(source_of(path) == SnippetSource::Memory, is_memory, "{path}");
+        }
+    }
+}

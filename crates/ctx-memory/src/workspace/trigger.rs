@@ -1,0 +1,170 @@
+//! Which messages ask for the workspace.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::Deserialize;
+
+use crate::recall::{MIN_QUERY_CHARS, said, without_prefixes};
+
+/// Why a message asks for the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trigger<'a> {
+    /// It begins with a command, such as `/context`.
+    Command(&'a str),
+    /// It names a file between quotes.
+    File(&'a str),
+    /// It holds a word that refers to something that is there.
+    Word(&'a str),
+}
+
+/// Why a message of the user asks for the workspace; `None` where it does not. What a gateway put in
+/// front of it does not count.
+///
+/// ```
+/// use ctx_memory::workspace::{Trigger, should_search};
+///
+/// assert_eq!(should_search("what does `src/main.rs` do?"), Some(Trigger::File("src/main.rs")));
+/// assert_eq!(should_search("/context payments"), Some(Trigger::Command("/context")));
+/// assert_eq!(should_search("参考一下"), Some(Trigger::Word("参考")));
+/// assert_eq!(should_search("write a poem"), None);
+/// ```
+#[must_use]
+pub fn should_search(message: &str) -> Option<Trigger<'_>> {
+    let message = without_prefixes(message);
+    let triggers = TRIGGERS.as_ref()?;
+    if let Some((command, _)) = triggers.command(message) {
+        return Some(Trigger::Command(command));
+    }
+    if let Some(name) = triggers.file.captures(message).and_then(|found| found.get(1)) {
+        return Some(Trigger::File(name.as_str()));
+    }
+    triggers.words.find(message).map(|found| Trigger::Word(found.as_str()))
+}
+
+/// What a message asks: without a command in front of it, and without what a gateway put there.
+/// `None` where that is too little to search for.
+#[must_use]
+pub fn question_of(message: &str) -> Option<&str> {
+    let message = said(message);
+    let command = TRIGGERS.as_ref().and_then(|triggers| triggers.command(message));
+    let question = command.map_or(message, |(_, rest)| rest).trim();
+    (question.chars().count() >= MIN_QUERY_CHARS).then_some(question)
+}
+
+/// The patterns, made of the data. A test holds that there are some.
+static TRIGGERS: LazyLock<Option<Triggers>> = LazyLock::new(|| {
+    let data: Data = toml::from_str(include_str!("triggers.toml")).ok()?;
+    Triggers::new(&data)
+});
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Data {
+    commands: Vec<String>,
+    quotes: Vec<String>,
+    extensions: Vec<String>,
+    words: Vec<String>,
+}
+
+struct Triggers {
+    commands: Vec<String>,
+    file: Regex,
+    words: Regex,
+}
+
+impl Triggers {
+    fn new(data: &Data) -> Option<Self> {
+        let any = |texts: &[String]| {
+            texts.iter().map(|text| regex::escape(text)).collect::<Vec<_>>().join("|")
+        };
+        let (quotes, extensions) = (any(&data.quotes), any(&data.extensions));
+        let file = format!(r"(?:{quotes})([\w/\\.-]+\.(?:{extensions}))(?:{quotes})");
+        let (latin, other): (Vec<String>, Vec<String>) =
+            data.words.iter().cloned().partition(|word| word.is_ascii());
+        // Chinese is written without blanks: a word may begin right after it.
+        let words = format!(r"{}|(?-u:\b)(?i:{})(?-u:\b)", any(&other), any(&latin));
+        Some(Self {
+            commands: data.commands.clone(),
+            file: Regex::new(&file).ok()?,
+            words: Regex::new(&words).ok()?,
+        })
+    }
+
+    /// The command that a message begins with, and the rest.
+    fn command<'m>(&self, message: &'m str) -> Option<(&'m str, &'m str)> {
+        let length = self
+            .commands
+            .iter()
+            .find(|command| {
+                let rest = message.strip_prefix(command.as_str());
+                rest.is_some_and(|rest| rest.chars().next().is_none_or(char::is_whitespace))
+            })?
+            .len();
+        message.split_at_checked(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_patterns_are_there() {
+        assert!(TRIGGERS.is_some());
+    }
+
+    #[test]
+    fn what_opens_the_workspace_in_its_system_does_so_here() {
+        for (message, trigger) in [
+            ("see `src/app.ts`", Trigger::File("src/app.ts")),
+            ("see \"a-b/c.d.json\" now", Trigger::File("a-b/c.d.json")),
+            ("see 'README.md'", Trigger::File("README.md")),
+            ("看看「配置.toml」", Trigger::File("配置.toml")),
+            ("/context how do we deploy", Trigger::Command("/context")),
+            ("/remember", Trigger::Command("/remember")),
+            ("/recall\nthe plan", Trigger::Command("/recall")),
+            ("请参考文档", Trigger::Word("参考")),
+            ("查看日志", Trigger::Word("查看")),
+            ("打开文件吧", Trigger::Word("打开文件")),
+            ("之前的方案", Trigger::Word("之前的")),
+            ("as I said Earlier", Trigger::Word("Earlier")),
+            ("我earlier说过", Trigger::Word("earlier")),
+            ("[Slack 2026-02-10] /context deploy", Trigger::Command("/context")),
+        ] {
+            assert_eq!(should_search(message), Some(trigger), "{message}");
+        }
+    }
+
+    #[test]
+    fn other_messages_do_not() {
+        for message in [
+            "",
+            "hello",
+            "see src/app.ts",
+            "see `src/app`",
+            "please /context",
+            "/contextual",
+            "the earlierness of it",
+            "it costs `1.5`",
+        ] {
+            assert_eq!(should_search(message), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_question_is_what_follows_the_command() {
+        assert_eq!(question_of("/context how do we deploy?"), Some("how do we deploy?"));
+        assert_eq!(question_of("参考 `a.md`"), Some("参考 `a.md`"));
+        assert_eq!(question_of("/context"), None);
+        assert_eq!(question_of("/recall  x"), None);
+    }
+
+    #[test]
+    fn a_message_of_a_megabyte_is_read_once() {
+        let long = "`".repeat(1 << 20);
+        assert_eq!(should_search(&long), None);
+        let long = format!("{} earlier", "`a.".repeat(300_000));
+        assert_eq!(should_search(&long), Some(Trigger::Word("earlier")));
+    }
+}
