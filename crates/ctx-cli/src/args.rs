@@ -20,7 +20,7 @@ pub(crate) use memory::{
     Facts, ForgetArgs, InMemory, Ingest, Memory, MemoryCommand, RecallArgs, SearchMemory,
 };
 pub(crate) use recall::{EmbedWith, EvalCommand, EvalRecall};
-pub(crate) use workspace::{Context, Index};
+pub(crate) use workspace::{Context, Index, IndexOf};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
