@@ -168,3 +168,20 @@ fn a_workspace_that_fails_costs_a_warning_and_no_request() {
     assert!(warnings.len() == 1 && warnings[0].contains("the disk is gone"), "{warnings:?}");
     assert!(layer.take_warnings().is_empty(), "said once");
 }
+
+#[test]
+fn what_memory_has_brought_already_is_not_brought_twice() {
+    let memory = Told::with(&["said once"], &[]);
+    let recall = ctx_memory::Recall::new(
+        ctx_memory::Config { enabled: true, ..ctx_memory::Config::default() },
+        memory.clone(),
+    );
+    let config = Config { sessions: true, ..Config::default() };
+    let layer = WorkspaceLayer::new(config, Files::with(&["a file"]), Some(memory));
+    let mut view = view(32_000);
+    say(&mut view, Role::User, "/recall what was said");
+    turn(&[&recall, &layer], &mut view);
+    let all = texts(&view).join("\n");
+    assert_eq!(all.matches("said once").count(), 1, "{all}");
+    assert_eq!(blocks(&view), 1, "{all}");
+}
