@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::recall::{MIN_QUERY_CHARS, said, without_prefixes};
 
 /// Why a message asks for the workspace.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger<'a> {
     /// It begins with a command, such as `/context`.
     Command(&'a str),
