@@ -32,7 +32,7 @@ fn long_talk(messages: usize) -> String {
     join(&lines)
 }
 
-fn room(config: Value) -> Room {
+fn room(config: &Value) -> Room {
     let room = Room::new();
     room.write("ctx.json5", config.to_string());
     room
@@ -47,7 +47,7 @@ pub(crate) fn keeps_old(memory: Value) -> Value {
 
 #[test]
 fn transcripts_are_archived_once_searched_and_recalled() {
-    let room = room(keeps_old(json!({})));
+    let room = room(&keeps_old(json!({})));
     let file = room.write("talk/long.jsonl", long_talk(40));
     let file = text(&file);
     let done = room.json(&["memory", "ingest", file]);
@@ -100,7 +100,7 @@ fn transcripts_are_archived_once_searched_and_recalled() {
 
 #[test]
 fn facts_are_learned_listed_and_asked_for_and_agents_know_nothing_of_each_other() {
-    let room = room(keeps_old(json!({})));
+    let room = room(&keeps_old(json!({})));
     let lines = [
         pi_lines(0).remove(0),
         said(0, "user", "Let's use PostgreSQL instead of MySQL for the billing service."),
@@ -146,7 +146,7 @@ fn a_fact_that_was_compacted_away_is_in_the_next_prompt_when_it_is_asked_for() {
         "baseUrl": provider.v1(), "api": "openai-completions", "apiKey": "none",
         "models": [{"id": "writer", "contextWindow": 64_000}],
     }}});
-    let room = room(config);
+    let room = room(&config);
     let source = room.write("source.jsonl", long_talk(320));
     let file = room.path("agents/main/sessions/s1.jsonl");
     std::fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");

@@ -73,6 +73,6 @@ mod tests {
         std::fs::write(at("empty"), "").unwrap();
         let found = files_holding(folder.path(), " RED \"heron\" ").unwrap();
         assert_eq!(found, [at("deep/across"), at("json")]);
-        assert_eq!(files_holding(folder.path(), " ").unwrap(), [PathBuf::new(); 0]);
+        assert!(files_holding(folder.path(), " ").unwrap().is_empty());
     }
 }
