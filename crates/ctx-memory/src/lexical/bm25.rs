@@ -1,6 +1,6 @@
 //! What sharing words is worth.
 
-use super::{Corpus, Postings};
+use super::{Corpus, Postings, Scores};
 
 /// BM25's constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,8 +24,23 @@ pub struct QueryTerm {
 const LONGEST: usize = 511;
 
 /// The score of every segment: `scores` has room for all of them, and those that share no word
-/// with the query stay 0. The statistics are those of all sources together.
+/// with the query stay as they are. The statistics are those of all sources together.
 pub fn score(query: &[QueryTerm], sources: &[&dyn Postings], bm25: Bm25, scores: &mut [f32]) {
+    let (mut pieces, mut found) = (Scores::default(), Scores::default());
+    found.reset(scores.len());
+    score_rows(query, sources, bm25, &mut pieces, &mut found);
+    found.drain(|row, score| scores[row as usize] = score);
+}
+
+/// The same for the segments that share a word with the query. `found` has room for all of them;
+/// `pieces` is for use in between.
+pub(crate) fn score_rows(
+    query: &[QueryTerm],
+    sources: &[&dyn Postings],
+    bm25: Bm25,
+    pieces: &mut Scores,
+    found: &mut Scores,
+) {
     let corpus = sources.iter().fold(Corpus::default(), |sum, source| sum.and(source.corpus()));
     if corpus.pieces == 0 {
         return;
@@ -40,23 +55,24 @@ pub fn score(query: &[QueryTerm], sources: &[&dyn Postings], bm25: Bm25, scores:
         .collect();
     for source in sources {
         let owners = source.owners();
-        let mut pieces = vec![0f32; owners.len()];
+        pieces.reset(owners.len());
         for (term, weight) in query.iter().zip(&weights) {
             source.each_block(&term.text, &mut |block| {
                 for posting in block {
                     let count = f32::from(posting.count);
                     let norm = norms[usize::from(posting.length).min(LONGEST)];
-                    if let Some(sum) = pieces.get_mut(posting.piece as usize) {
+                    if let Some(sum) = pieces.entry(posting.piece) {
                         *sum += weight * count / (count + norm);
                     }
                 }
             });
         }
-        for (piece, &owner) in pieces.iter().zip(owners) {
-            if let Some(best) = scores.get_mut(owner as usize) {
-                *best = best.max(*piece);
+        pieces.drain(|piece, score| {
+            let best = owners.get(piece as usize).and_then(|owner| found.entry(*owner));
+            if let Some(best) = best {
+                *best = best.max(score);
             }
-        }
+        });
     }
 }
 

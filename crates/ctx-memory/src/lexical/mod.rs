@@ -12,9 +12,11 @@ mod bm25;
 mod delta;
 mod pieces;
 mod postings;
+mod scores;
 
-pub(crate) use bm25::rarity;
 pub use bm25::{Bm25, QueryTerm, score};
+pub(crate) use bm25::{rarity, score_rows};
 pub use delta::Delta;
 pub use pieces::{PIECE_CHARS, pieces};
 pub use postings::{Corpus, Posting, Postings};
+pub(crate) use scores::Scores;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::halves::{half, product, scaled};
+use crate::lexical::Scores;
 
 /// No vector.
 const NONE: u32 = u32::MAX;
@@ -117,7 +118,7 @@ impl Rows {
     }
 
     /// Sets the cosines of the rows with the vectors from `first` on.
-    pub(crate) fn all_from(&self, first: usize, query: &Direction, cosines: &mut [f32]) {
+    pub(crate) fn all_from(&self, first: usize, query: &Direction, cosines: &mut Scores) {
         (first..self.rows.len()).for_each(|slot| self.set(slot, query, cosines));
     }
 
@@ -126,16 +127,18 @@ impl Rows {
         &self,
         rows: impl IntoIterator<Item = u32>,
         query: &Direction,
-        cosines: &mut [f32],
+        cosines: &mut Scores,
     ) {
-        let slots = rows.into_iter().filter_map(|row| self.slot(row));
-        slots.for_each(|slot| self.set(slot, query, cosines));
+        for row in rows {
+            if let Some(slot) = self.slot(row).filter(|_| !cosines.has(row)) {
+                self.set(slot, query, cosines);
+            }
+        }
     }
 
-    fn set(&self, slot: usize, query: &Direction, cosines: &mut [f32]) {
-        let (Some(vector), Some(&row)) = (self.vector(slot), self.rows.get(slot)) else { return };
-        if let Some(cosine) = cosines.get_mut(row as usize) {
-            *cosine = query.cosine(vector);
+    fn set(&self, slot: usize, query: &Direction, cosines: &mut Scores) {
+        if let (Some(vector), Some(&row)) = (self.vector(slot), self.rows.get(slot)) {
+            cosines.set(row, query.cosine(vector));
         }
     }
 }
@@ -144,10 +147,10 @@ impl Rows {
 mod tests {
     use super::*;
 
-    fn cosines(rows: &Rows, query: &[f32]) -> Vec<f32> {
-        let mut cosines = vec![f32::NAN; 4];
-        rows.all_from(0, &Direction::of(query).unwrap(), &mut cosines);
-        cosines
+    fn room(rows: usize) -> Scores {
+        let mut scores = Scores::default();
+        scores.reset(rows);
+        scores
     }
 
     #[test]
@@ -162,10 +165,11 @@ mod tests {
         assert!(along(2, 0) && along(0, 19));
         let mut query = [0.0; 20];
         query[0] = 7.0;
-        let found = cosines(&rows, &query);
-        assert!((found[2] - 1.0).abs() < 1e-3, "{found:?}");
-        assert!((found[0] - 0.5f32.sqrt()).abs() < 1e-3, "{found:?}");
-        assert!(found[1].is_nan() && found[3].is_nan());
+        let mut found = room(4);
+        rows.all_from(0, &Direction::of(&query).unwrap(), &mut found);
+        assert!((found.get(2) - 1.0).abs() < 1e-3, "{found:?}");
+        assert!((found.get(0) - 0.5f32.sqrt()).abs() < 1e-3, "{found:?}");
+        assert!(!found.has(1) && !found.has(3));
         assert!(rows.has(2) && !rows.has(1) && !rows.has(u32::MAX));
     }
 
@@ -195,8 +199,8 @@ mod tests {
         assert_eq!((copy.len(), rows.len()), (BLOCK + 5, BLOCK + 2_005));
         assert_eq!(copy.vector(BLOCK + 4), rows.vector(BLOCK + 4));
         assert_eq!((copy.vector(BLOCK + 5), rows.row(BLOCK + 5)), (None, Some(2_000)));
-        let mut some = vec![f32::NAN; 4_000];
+        let mut some = room(4_000);
         rows.some([3_999, 1_500, 9_999], &Direction::of(&[0.0, 0.0, 1.0]).unwrap(), &mut some);
-        assert_eq!((some[3_999], some[0].is_nan()), (1.0, true));
+        assert_eq!((some.get(3_999), some.has(0)), (1.0, false));
     }
 }

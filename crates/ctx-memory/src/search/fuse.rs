@@ -1,6 +1,7 @@
 //! Two rankings as one.
 
 use super::Fusion;
+use crate::lexical::Scores;
 
 /// The constant of reciprocal ranks, as published with them.
 const RRF_K: f32 = 60.0;
@@ -22,12 +23,13 @@ pub(crate) fn min_max(scores: &mut [f32]) {
 
 /// Makes the best of the scores 1. For scores with a meaning of 0, as those of shared words: what
 /// shares none stays 0, and nothing else becomes it.
-pub(crate) fn to_best(scores: &mut [f32]) {
-    let most = scores.iter().copied().filter(|score| score.is_finite()).fold(0.0, f32::max);
-    for score in scores {
+pub(crate) fn to_best(scores: &mut Scores) {
+    let most = scores.iter().map(|(_, score)| score).filter(|score| score.is_finite());
+    let most = most.fold(0.0, f32::max);
+    scores.update(|_, score| {
         let counts = most > 0.0 && score.is_finite();
         *score = if counts { *score / most } else { 0.0 };
-    }
+    });
 }
 
 /// Mixes lexical and vector scores that are 0 to 1. `weight` is the share of the vectors.
@@ -78,12 +80,15 @@ mod tests {
 
     #[test]
     fn what_matches_at_all_stays_above_what_does_not() {
-        let mut scores = [0.0, 2.0, 4.0, f32::NAN];
-        to_best(&mut scores);
-        assert_eq!(scores, [0.0, 0.5, 1.0, 0.0]);
-        let mut none = [0.0, 0.0];
-        to_best(&mut none);
-        assert_eq!(none, [0.0, 0.0]);
+        let best = |values: &[f32]| -> Vec<f32> {
+            let mut scores = Scores::default();
+            scores.reset(values.len());
+            (0..).zip(values).for_each(|(row, value)| scores.set(row, *value));
+            to_best(&mut scores);
+            scores.iter().map(|(_, score)| score).collect()
+        };
+        assert_eq!(best(&[0.0, 2.0, 4.0, f32::NAN]), [0.0, 0.5, 1.0, 0.0]);
+        assert_eq!(best(&[0.0, 0.0]), [0.0, 0.0]);
     }
 
     #[test]

@@ -7,11 +7,13 @@ use ctx_core::Timestamp;
 use super::fuse::{fuse, min_max, to_best};
 use super::head::lexical_head;
 use super::query::terms_of;
+use super::room::{Room, Rooms};
 use super::speaker::{Said, Speakers};
 use super::spread::{share_best, spread};
+use super::top::top;
 use super::turns::Turns;
 use super::{Hit, Parts, Query, SearchSettings};
-use crate::lexical::{Bm25, Delta, Postings, score};
+use crate::lexical::{Bm25, Delta, Postings, QueryTerm, Scores, score_rows};
 use crate::{Segment, SegmentId};
 
 /// Ranks segments. Rows are numbered from 0 in the order in which they are added, which is that of
@@ -27,6 +29,7 @@ pub struct SearchIndex {
     pub(super) delta: Delta,
     /// Rows that are no longer there.
     pub(super) gone: Vec<u32>,
+    rooms: Rooms,
 }
 
 /// The cosine of every row to a query, from whoever holds the vectors.
@@ -85,8 +88,9 @@ impl SearchIndex {
         match cosines {
             None => self.search_with(query, None),
             Some(given) => {
-                let copy = |_: &[f32], cosines: &mut [f32]| {
-                    cosines.iter_mut().zip(given.of_rows).for_each(|(to, from)| *to = *from);
+                let copy = |_: &Scores, cosines: &mut Scores| {
+                    let known = (0..).zip(given.of_rows).filter(|(_, cosine)| !cosine.is_nan());
+                    known.for_each(|(row, cosine)| cosines.set(row, *cosine));
                 };
                 self.search_with(query, Some((given.weight, &copy)))
             }
@@ -95,55 +99,87 @@ impl SearchIndex {
 
     /// The same, with cosines by whoever can make them.
     pub(crate) fn search_with(&self, query: &Query<'_>, vectors: Option<Vectors<'_>>) -> Vec<Hit> {
+        let mut room = self.rooms.take();
+        let hits = self.search_in(&mut room, query, vectors);
+        self.rooms.give(room);
+        hits
+    }
+
+    fn search_in(
+        &self,
+        room: &mut Room,
+        query: &Query<'_>,
+        vectors: Option<Vectors<'_>>,
+    ) -> Vec<Hit> {
         let settings = &self.settings;
-        let mut bm25 = vec![0.0; self.len()];
-        let constants = Bm25 { k1: settings.k1, b: settings.b };
         let terms = terms_of(query.text);
-        score(&terms, &self.sources(), constants, &mut bm25);
-        self.empty(&mut bm25, 0.0);
-        let mut lexical = spread(&bm25, &self.turns, settings.spread);
-        self.empty(&mut lexical, 0.0);
-        share_best(&mut lexical, &self.turns, settings.session_share);
-        let sessions = self.turns.sessions();
-        let only = query.session.map(|id| self.turns.session(id));
-        let is_in = |row: usize| only.is_none_or(|id| id == Some(sessions[row]));
-        if only.is_some() {
-            keep(&mut lexical, is_in, 0.0);
+        self.score_words(room, &terms, query.session);
+        let Room { bm25, lexical, cosines, .. } = room;
+        cosines.reset(self.len());
+        if let Some((_, fill)) = vectors {
+            fill(lexical, cosines);
+            self.leave_out(cosines, query.session);
         }
-        to_best(&mut lexical);
-        let (mut cosines, mut vector, mut total) = (Vec::new(), Vec::new(), Vec::new());
-        if let Some((weight, fill)) = vectors {
-            cosines.resize(self.len(), f32::NAN);
-            fill(&lexical, &mut cosines);
-            self.empty(&mut cosines, f32::NAN);
-            if only.is_some() {
-                keep(&mut cosines, is_in, f32::NAN);
+        // What follows is about these rows alone: the others share no word and are not near.
+        let rows = lexical.rows_with(cosines);
+        let lexical: Vec<f32> = rows.iter().map(|row| lexical.get(*row)).collect();
+        let cosine = |row: u32| if cosines.has(row) { cosines.get(row) } else { f32::NAN };
+        let mut vector = Vec::new();
+        let mut total = match vectors {
+            None => lexical.clone(),
+            Some((weight, _)) => {
+                vector.extend(rows.iter().map(|row| cosine(*row)));
+                min_max(&mut vector);
+                fuse(settings.fusion, &lexical, &vector, weight)
             }
-            vector.clone_from(&cosines);
-            min_max(&mut vector);
-            total = fuse(settings.fusion, &lexical, &vector, weight);
-        }
-        let total = if vectors.is_some() { &mut total } else { &mut lexical.clone() };
-        let speaker = self.speakers.weights(&terms, settings);
+        };
+        let speaker = self.speakers.weights(&terms, settings, &rows);
         total.iter_mut().zip(&speaker).for_each(|(score, weight)| *score *= weight);
-        let decay = |row: usize| self.decay(row, query.now);
+        let decay = |row: u32| self.decay(row as usize, query.now);
         if settings.hourly_decay < 1.0 {
-            total.iter_mut().enumerate().for_each(|(row, score)| *score *= decay(row));
+            total.iter_mut().zip(&rows).for_each(|(score, row)| *score *= decay(*row));
         }
-        let rows = best(total, query.limit, settings.min_score);
-        let parts = |row: usize| Parts {
-            bm25: bm25[row],
-            lexical: lexical[row],
-            cosine: cosines.get(row).copied().unwrap_or_default(),
-            vector: vector.get(row).copied().unwrap_or_default(),
-            speaker: speaker[row],
-            decay: decay(row),
+        let hit = |at: u32| {
+            let at = at as usize;
+            let row = *rows.get(at)?;
+            let parts = Parts {
+                bm25: bm25.get(row),
+                lexical: lexical[at],
+                cosine: if vectors.is_some() { cosine(row) } else { 0.0 },
+                vector: vector.get(at).copied().unwrap_or_default(),
+                speaker: speaker[at],
+                decay: decay(row),
+            };
+            Some(Hit { id: self.turns.id(row)?, score: total[at], parts })
         };
-        let hit = |row: u32| {
-            let id = self.turns.id(row)?;
-            Some(Hit { id, score: total[row as usize], parts: parts(row as usize) })
-        };
-        rows.into_iter().filter_map(hit).collect()
+        let best = top(&total, query.limit, settings.min_score);
+        best.into_iter().filter_map(hit).collect()
+    }
+
+    /// What the rows are worth by their words, 0 to 1, and what BM25 is of it.
+    fn score_words(&self, room: &mut Room, terms: &[QueryTerm], session: Option<&str>) {
+        let settings = &self.settings;
+        let Room { pieces, bm25, lexical, .. } = room;
+        let constants = Bm25 { k1: settings.k1, b: settings.b };
+        bm25.reset(self.len());
+        lexical.reset(self.len());
+        score_rows(terms, &self.sources(), constants, pieces, bm25);
+        self.leave_out(bm25, None);
+        spread(bm25, &self.turns, settings.spread, lexical);
+        self.leave_out(lexical, None);
+        share_best(lexical, &self.turns, settings.session_share);
+        self.leave_out(lexical, session);
+        to_best(lexical);
+    }
+
+    /// Takes out what is no longer there, and what is not of `session`, if only that is asked for.
+    fn leave_out(&self, scores: &mut Scores, session: Option<&str>) {
+        self.gone.iter().for_each(|row| scores.remove(*row));
+        if let Some(id) = session {
+            let (session, sessions) = (self.turns.session(id), self.turns.sessions());
+            scores
+                .retain(|row| session.is_some_and(|one| sessions.get(row as usize) == Some(&one)));
+        }
     }
 
     fn decay(&self, row: usize, now: Timestamp) -> f32 {
@@ -156,40 +192,12 @@ impl SearchIndex {
     }
 }
 
-/// The share of the vectors, and what fills in the cosines of rows; those that it leaves are NaN. It
-/// gets the lexical scores, so that a row that is a candidate by its words can get its cosine too.
-pub(crate) type Vectors<'a> = (f32, &'a dyn Fn(&[f32], &mut [f32]));
+/// The share of the vectors, and what gives rows their cosines; those without one are worst. It gets the
+/// lexical scores, so that a row that is a candidate by its words can get its cosine too.
+pub(crate) type Vectors<'a> = (f32, &'a dyn Fn(&Scores, &mut Scores));
 
 /// An index on disk.
 pub(crate) type Stored = Arc<dyn Postings + Send + Sync>;
-
-fn keep(scores: &mut [f32], is_in: impl Fn(usize) -> bool, else_: f32) {
-    for (row, score) in scores.iter_mut().enumerate() {
-        if !is_in(row) {
-            *score = else_;
-        }
-    }
-}
-
-/// The rows with the highest scores above 0 and not below `least`, best first, earlier ones first
-/// among equals.
-fn best(scores: &[f32], limit: usize, least: f32) -> Vec<u32> {
-    let fits = |score: f32| score > 0.0 && score >= least;
-    let mut rows: Vec<u32> =
-        (0..scores.len() as u32).filter(|&row| fits(scores[row as usize])).collect();
-    let order = |a: &u32, b: &u32| {
-        scores[*b as usize].total_cmp(&scores[*a as usize]).then_with(|| a.cmp(b))
-    };
-    if limit == 0 {
-        return Vec::new();
-    }
-    if limit < rows.len() {
-        rows.select_nth_unstable_by(limit - 1, order);
-        rows.truncate(limit);
-    }
-    rows.sort_unstable_by(order);
-    rows
-}
 
 #[cfg(test)]
 mod tests {

@@ -90,14 +90,6 @@ impl SearchIndex {
         stored.chain(frozen).chain([&self.delta as &dyn Postings]).collect()
     }
 
-    pub(super) fn empty(&self, scores: &mut [f32], to: f32) {
-        for row in &self.gone {
-            if let Some(score) = scores.get_mut(*row as usize) {
-                *score = to;
-            }
-        }
-    }
-
     /// What a passage would need to hold to be about a query.
     pub(crate) fn needs(&self, query: &str) -> Vec<Need> {
         let sources = self.sources();

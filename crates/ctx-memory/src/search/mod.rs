@@ -5,9 +5,11 @@ mod head;
 mod index;
 mod live;
 pub(crate) mod query;
+mod room;
 mod settings;
 mod speaker;
 mod spread;
+mod top;
 mod turns;
 mod variety;
 
@@ -16,12 +18,13 @@ use serde::Serialize;
 
 use crate::SegmentId;
 
-pub(crate) use fuse::{fuse, min_max, to_best};
+pub(crate) use fuse::{fuse, min_max};
 pub(crate) use head::{head, lexical_head};
 pub use index::{Cosines, SearchIndex};
 pub(crate) use live::fit;
 pub use settings::{Fusion, SearchSettings};
 pub(crate) use speaker::Said;
+pub(crate) use top::top;
 pub use variety::diversify;
 
 /// A question to the archive.
@@ -57,7 +60,7 @@ pub struct Parts {
     pub bm25: f32,
     /// BM25 with what its neighbours and its session gave to it, against the best of all: 0 to 1.
     pub lexical: f32,
-    /// Cosine to the query, 0 without vectors.
+    /// Cosine to the query; 0 without vectors, and where it was not looked at.
     pub cosine: f32,
     /// The cosine against those of all: 0 to 1.
     pub vector: f32,

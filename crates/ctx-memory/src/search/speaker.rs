@@ -59,16 +59,22 @@ impl Speakers {
         number
     }
 
-    /// What each row counts, 0 to 1, for a query of these terms.
-    pub(crate) fn weights(&self, query: &[QueryTerm], settings: &SearchSettings) -> Vec<f32> {
+    /// What rows count, 0 to 1, for a query of these terms.
+    pub(crate) fn weights(
+        &self,
+        query: &[QueryTerm],
+        settings: &SearchSettings,
+        rows: &[u32],
+    ) -> Vec<f32> {
         let known = query.iter().filter_map(|term| self.by_word.get(term.text.as_str()));
         let named: HashSet<u32> = known.flatten().copied().collect();
         let (reply, other) = (share(settings.reply_weight), share(settings.other_speakers));
-        let weight = |&(speaker, is_user): &(u32, bool)| {
+        let weight = |row: &u32| {
+            let (speaker, is_user) = self.rows.get(*row as usize).copied().unwrap_or_default();
             let is_other = !named.is_empty() && !named.contains(&speaker);
             (if is_user { 1.0 } else { reply }) * (if is_other { other } else { 1.0 })
         };
-        self.rows.iter().map(weight).collect()
+        rows.iter().map(weight).collect()
     }
 }
 
@@ -94,7 +100,7 @@ mod tests {
         }
         let settings =
             SearchSettings { reply_weight: 0.5, other_speakers: 0.8, ..SearchSettings::default() };
-        speakers.weights(&terms_of(query), &settings)
+        speakers.weights(&terms_of(query), &settings, &[0, 1, 2, 3])
     }
 
     #[test]

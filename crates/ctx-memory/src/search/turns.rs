@@ -70,11 +70,6 @@ impl Turns {
         [of(&self.before), of(&self.after)]
     }
 
-    /// The turns before and after each, in the same session; past the end where there is none.
-    pub(crate) fn neighbours(&self) -> impl Iterator<Item = (u32, u32)> {
-        self.before.iter().copied().zip(self.after.iter().copied())
-    }
-
     /// The session of each row, by number, from 0 to [`Self::session_count`].
     pub(crate) fn sessions(&self) -> &[u32] {
         &self.sessions

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 
-use crate::near::Direction;
-use crate::near::{EXACT_UP_TO, Graph, Rows};
+use crate::lexical::Scores;
+use crate::near::{Direction, EXACT_UP_TO, Graph, Rows};
+use crate::search::top;
 use crate::{Hit, Query, SearchIndex, SearchSettings, Segment, SegmentId};
 
 /// Rows by their words of which the cosine is wanted too, where not all are compared.
@@ -112,21 +113,23 @@ impl Live {
         if direction.as_slice().len() != vectors.dimensions() {
             return self.index.search(query, None);
         }
-        let fill = |lexical: &[f32], cosines: &mut [f32]| {
+        let fill = |lexical: &Scores, cosines: &mut Scores| {
             self.fill(vectors, &direction, lexical, cosines);
         };
         self.index.search_with(query, Some((weight, &fill)))
     }
 
     /// The cosines of all rows, or of those that matter where there is a graph to tell.
-    fn fill(&self, vectors: &Rows, query: &Direction, lexical: &[f32], cosines: &mut [f32]) {
+    fn fill(&self, vectors: &Rows, query: &Direction, lexical: &Scores, cosines: &mut Scores) {
         let near = self.graph.as_ref().and_then(|graph| Some((graph.size(), graph.near(query)?)));
         let Some((known, near)) = near else { return vectors.all_from(0, query, cosines) };
         vectors.all_from(known, query, cosines);
-        let step = (lexical.len() / SAMPLED).max(1);
-        let sampled = (0..lexical.len() as u32).step_by(step);
+        let step = (self.index.len() / SAMPLED).max(1);
+        let sampled = (0..self.index.len() as u32).step_by(step);
         let near = near.into_iter().filter_map(|slot| vectors.row(slot));
-        vectors.some(near.chain(best_of(lexical)).chain(sampled), query, cosines);
+        let (rows, scores): (Vec<u32>, Vec<f32>) = lexical.iter().unzip();
+        let best = top(&scores, BY_WORDS, 0.0).into_iter().map(|at| rows[at as usize]);
+        vectors.some(near.chain(best).chain(sampled), query, cosines);
     }
 
     /// Whether there are so many vectors that a graph is worth while, and none covers most of them.
@@ -136,17 +139,4 @@ impl Live {
         vectors.len() > self.exact_up_to
             && vectors.len() - covered > self.exact_up_to / 2 + covered / 4
     }
-}
-
-/// The rows with the highest scores above 0.
-fn best_of(scores: &[f32]) -> impl Iterator<Item = u32> {
-    let mut rows: Vec<u32> =
-        (0..scores.len() as u32).filter(|row| scores[*row as usize] > 0.0).collect();
-    if rows.len() > BY_WORDS {
-        rows.select_nth_unstable_by(BY_WORDS, |a, b| {
-            scores[*b as usize].total_cmp(&scores[*a as usize])
-        });
-        rows.truncate(BY_WORDS);
-    }
-    rows.into_iter()
 }

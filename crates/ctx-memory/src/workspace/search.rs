@@ -7,10 +7,10 @@ use ctx_core::{Result, Snippet, SnippetSource};
 use super::chunk::chunks;
 use super::index::{State, Workspace};
 use super::read::{Content, read};
-use crate::lexical::{Bm25, Postings, score};
+use crate::lexical::{Bm25, Postings, Scores, score};
 use crate::near::Direction;
 use crate::search::query::terms_of;
-use crate::search::{Fusion, fuse, min_max, to_best};
+use crate::search::{Fusion, fuse, min_max};
 use crate::vectors::Embedding;
 
 /// The conventional constants: these are documents, not turns of a conversation.
@@ -73,7 +73,10 @@ impl Workspace {
         if let Some(snapshot) = &state.snapshot {
             score(&terms_of(question), &[snapshot as &dyn Postings], BM25, &mut lexical);
         }
-        to_best(&mut lexical);
+        let best = lexical.iter().copied().fold(0.0, f32::max);
+        if best > 0.0 {
+            lexical.iter_mut().for_each(|score| *score /= best);
+        }
         let Some((embedding, vector)) = vector else { return lexical };
         let Some(direction) = Direction::of(vector) else { return lexical };
         let Some(vectors) = self.vectors(state, embedding) else { return lexical };
@@ -81,8 +84,11 @@ impl Workspace {
             return lexical;
         }
         // A chunk without a vector is the worst.
+        let mut known = Scores::default();
+        known.reset(lexical.len());
+        vectors.all_from(0, &direction, &mut known);
         let mut cosines = vec![f32::NAN; lexical.len()];
-        vectors.all_from(0, &direction, &mut cosines);
+        known.drain(|row, cosine| cosines[row as usize] = cosine);
         min_max(&mut cosines);
         fuse(Fusion::Weighted, &lexical, &cosines, self.settings.vector_weight)
     }
