@@ -65,6 +65,7 @@ fn segment(n: usize) -> Segment {
         agent_id: "main".into(),
         session_id: session,
         timestamp: Timestamp(1_700_000_000_000 + n as i64 * 60_000),
+        archived_at: None,
         role: Role::User,
         name: None,
         content,

@@ -62,7 +62,8 @@ pub struct Config {
     pub max_segments: u32,
     /// Whether one session may recall what was said in another of the same agent. Default: false.
     pub cross_session: bool,
-    /// Segments older than this many days go; 0 keeps them. Default: 90.
+    /// Segments that have been in the archive for more than this many days go; 0 keeps them.
+    /// Default: 90.
     pub eviction_days: u32,
     /// Trimming and the block.
     pub recall: RecallSettings,

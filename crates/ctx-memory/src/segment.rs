@@ -46,6 +46,9 @@ pub struct Segment {
     pub session_id: String,
     /// When it was said.
     pub timestamp: Timestamp,
+    /// When it was archived, where that was more than a day later: from then on its age counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived_at: Option<Timestamp>,
     /// Who said it.
     pub role: Role,
     /// The speaker's name, where there are names.
@@ -94,6 +97,7 @@ mod tests {
             agent_id: "main".into(),
             session_id: "s".into(),
             timestamp: Timestamp(1),
+            archived_at: Some(Timestamp(2)),
             role: Role::User,
             name: None,
             content: "héllo".into(),

@@ -60,6 +60,7 @@ fn segment(name: &str, time: i64) -> Segment {
         agent_id: "main".into(),
         session_id: "s".into(),
         timestamp: Timestamp(NOW.0 + time),
+        archived_at: None,
         role: Role::User,
         name: None,
         content,

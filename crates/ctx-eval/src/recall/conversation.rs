@@ -116,6 +116,7 @@ impl Conversation {
             agent_id: self.name.clone(),
             session_id: session,
             timestamp,
+            archived_at: None,
             role,
             name,
             content,

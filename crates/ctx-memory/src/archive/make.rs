@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use ctx_core::{Block, Counter, Entry, Message, Result, Timestamp};
 
+use super::upkeep::DAY;
 use crate::recall::is_recalled;
 use crate::{Redactor, Segment, SegmentId, tags};
 
@@ -40,7 +41,12 @@ impl SegmentMaker {
         let message = entry.message()?;
         let time = entry.timestamp().or(message.meta.timestamp).unwrap_or(now);
         let segment = self.of_message(&message, time);
-        Ok(segment.map(|segment| Segment { entry_id: Some(entry.id().to_string()), ..segment }))
+        let late = now.0.saturating_sub(time.0) > DAY;
+        Ok(segment.map(|segment| Segment {
+            entry_id: Some(entry.id().to_string()),
+            archived_at: late.then_some(now),
+            ..segment
+        }))
     }
 
     /// The same for a message that is no entry.
@@ -56,6 +62,7 @@ impl SegmentMaker {
             agent_id: self.agent.clone(),
             session_id: self.session.clone(),
             timestamp: time,
+            archived_at: None,
             role: message.role.clone(),
             name: message.meta.name.clone(),
             tokens: self.counter.text(&content).0,

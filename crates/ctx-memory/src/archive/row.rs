@@ -17,6 +17,8 @@ pub(super) struct Row {
     pub(super) id: SegmentId,
     pub(super) offset: u64,
     pub(super) timestamp: Timestamp,
+    /// When it came here, from when on its age counts.
+    pub(super) since: Timestamp,
     /// Bytes of its line, without the line break.
     pub(super) length: u32,
     pub(super) session: u32,
@@ -67,6 +69,8 @@ pub(super) struct Head<'a> {
     #[serde(borrow)]
     session_id: Cow<'a, str>,
     timestamp: Timestamp,
+    #[serde(default)]
+    archived_at: Option<Timestamp>,
     role: Role,
     tokens: u32,
     #[serde(borrow, default)]
@@ -85,6 +89,7 @@ impl Names {
             id: head.id,
             offset,
             timestamp: head.timestamp,
+            since: head.archived_at.unwrap_or(head.timestamp),
             length: u32::try_from(length).ok()?,
             session: self.session(&head.session_id)?,
             tokens: head.tokens,

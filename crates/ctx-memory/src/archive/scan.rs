@@ -87,7 +87,7 @@ impl Segments {
             return;
         }
         self.places.insert(row.id, place);
-        self.ages.push(Reverse((row.timestamp, place)));
+        self.ages.push(Reverse((row.since, place)));
         self.changes.added.push(row.id);
         self.rows.push(row);
     }

@@ -50,6 +50,7 @@ mod tests {
             agent_id: "main".into(),
             session_id: (*session).into(),
             timestamp: Timestamp(1_683_504_000_000),
+            archived_at: None,
             role: Role::User,
             name: Some("Ann".into()),
             content: (*content).into(),

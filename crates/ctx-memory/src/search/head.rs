@@ -35,6 +35,7 @@ mod tests {
             agent_id: "main".into(),
             session_id: "s".into(),
             timestamp: Timestamp(time),
+            archived_at: None,
             role: Role::User,
             name: name.map(ToOwned::to_owned),
             content: "x".into(),

@@ -216,6 +216,7 @@ mod tests {
             agent_id: "main".into(),
             session_id: session.into(),
             timestamp: Timestamp(DAY),
+            archived_at: None,
             role: Role::User,
             name: Some(name.into()),
             content: content.into(),

@@ -157,6 +157,7 @@ mod tests {
             agent_id: "main".into(),
             session_id: "s".into(),
             timestamp: Timestamp(0),
+            archived_at: None,
             role: Role::User,
             name: None,
             content: content.into(),

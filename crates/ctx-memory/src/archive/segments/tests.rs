@@ -1,11 +1,12 @@
 use std::fs::File;
 use std::io::Write;
 
-use ctx_core::Role;
+use ctx_core::{Counter, Entry, Message, Role};
 
 use super::super::upkeep::DAY;
 use super::*;
 use crate::Metadata;
+use crate::archive::SegmentMaker;
 
 const NOW: Timestamp = Timestamp(1_770_000_000_000);
 
@@ -49,6 +50,7 @@ fn segment(nth: i64, content: &str) -> Segment {
         agent_id: "main".into(),
         session_id: "s".into(),
         timestamp: Timestamp(NOW.0 - 1_000_000 + nth),
+        archived_at: None,
         role: Role::User,
         name: None,
         content: content.into(),
@@ -229,6 +231,28 @@ fn what_is_too_old_goes() {
     assert_eq!(segments.commit(later).unwrap().removed.len(), 3);
     let forever = Limits { eviction_days: 0, ..Limits::default() };
     assert_eq!(Segments::open(house.path(), forever, later).unwrap().len(), 3);
+}
+
+#[test]
+fn what_was_said_long_ago_is_as_old_as_its_stay_in_the_archive() {
+    let house = House::new();
+    let maker = SegmentMaker::new("main", "s", Counter::default());
+    let said = |days: i64| {
+        let mut message = Message::text(Role::User, format!("said {days} days ago"));
+        message.meta.timestamp = Some(Timestamp(NOW.0 - days * DAY));
+        maker.of_entry(&Entry::held(days.to_string(), message), NOW).unwrap().unwrap()
+    };
+    let mut segments = house.open();
+    for days in [0, 60, 365] {
+        segments.add(&said(days)).unwrap();
+    }
+    let changes = segments.commit(NOW).unwrap();
+    assert_eq!((changes.removed.len(), segments.len()), (0, 3));
+    assert_eq!(said(0).archived_at, None, "most are archived on the day they are said");
+    let then = |days: i64| {
+        Segments::open(house.path(), Limits::default(), Timestamp(NOW.0 + days * DAY)).unwrap()
+    };
+    assert_eq!((then(89).len(), then(91).len()), (3, 0));
 }
 
 #[test]

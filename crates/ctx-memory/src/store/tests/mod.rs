@@ -22,6 +22,7 @@ fn segment(session: &str, minute: i64, content: &str) -> Segment {
         agent_id: "main".into(),
         session_id: session.into(),
         timestamp: Timestamp(minute * 60_000),
+        archived_at: None,
         role: Role::User,
         name: None,
         content: content.into(),
