@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ctx_core::{
-    AssembleRequest, Compacted, ContextEngine, ContextView, Entry, EntryId, Finished, Profile,
-    Result, SequentialIds, Timestamp, TokenLedger, Tokens, TurnContext,
+    Action, AssembleRequest, Compacted, ContextEngine, ContextView, Entry, EntryId, Finished,
+    Profile, Result, SequentialIds, Timestamp, TokenLedger, Tokens, TurnContext,
 };
+use ctx_memory::Recall;
 use ctx_model::Prices;
 use ctx_session::compactions::ReplayItem;
 
@@ -226,9 +227,15 @@ impl<'a> Run<'a> {
         self.raw.previous = raw;
 
         let mut actions: BTreeMap<String, u32> = BTreeMap::new();
+        let (mut recalled_tokens, mut trimmed_messages) = (Tokens::ZERO, 0);
         for edit in &finished.edits {
             *actions.entry(edit.layer.to_string()).or_default() += 1;
-            self.tally.add(edit);
+            let first = self.tally.add(edit);
+            match edit.action {
+                Action::Insert if edit.layer == Recall::ID => recalled_tokens += edit.after,
+                Action::Drop if edit.layer == Recall::ID => trimmed_messages += u32::from(first),
+                _ => {}
+            }
         }
         let compacted = COMPACTION_LAYERS.iter().any(|layer| actions.contains_key(*layer));
         let cost_usd = self.charge(answer, (raw, raw_cached), (sent, cached))?;
@@ -240,6 +247,9 @@ impl<'a> Run<'a> {
         totals.overflows_without += usize::from(raw > limit);
         totals.overflows_with += usize::from(sent > limit);
         totals.compactions += usize::from(compacted);
+        totals.recalls += usize::from(recalled_tokens > Tokens::ZERO);
+        totals.recalled_tokens += recalled_tokens.get();
+        totals.trimmed_messages += u64::from(trimmed_messages);
         totals.prefix_reuse += f64::from(cached.0);
         self.requests.push(RequestReport {
             entry_id: answer.id().clone(),
@@ -249,6 +259,8 @@ impl<'a> Run<'a> {
             cached_tokens: cached,
             fits: sent <= limit,
             cost_usd,
+            recalled_tokens,
+            trimmed_messages,
             actions,
         });
         if self.setup.details {

@@ -44,6 +44,12 @@ pub struct RequestReport {
     pub fits: bool,
     /// What the request would have cost, in USD; null where the model has no price.
     pub cost_usd: Option<f64>,
+    /// Tokens of what the long-term memory brought in for this request. What it brought in for
+    /// earlier ones may be there still.
+    pub recalled_tokens: Tokens,
+    /// Messages that it left out for this request, because others have more to do with what is
+    /// asked.
+    pub trimmed_messages: u32,
     /// Edits made for this request, by layer. Earlier edits stay in force.
     pub actions: BTreeMap<String, u32>,
 }
@@ -120,6 +126,12 @@ pub struct Totals {
     pub overflows_with: usize,
     /// Requests before which history was compacted.
     pub compactions: usize,
+    /// Requests for which the long-term memory brought something in.
+    pub recalls: usize,
+    /// Sum of what it brought in.
+    pub recalled_tokens: u64,
+    /// Messages that it left out.
+    pub trimmed_messages: u64,
     /// Calls that were made of models that write summaries.
     pub summary_calls: usize,
     /// What they cost, in USD; null where a price is not known.

@@ -19,25 +19,28 @@ struct Layer {
 }
 
 impl Tally {
-    pub(crate) fn add(&mut self, edit: &Edit) {
+    /// Counts an edit. Whether its layer did so to that message for the first time.
+    pub(crate) fn add(&mut self, edit: &Edit) -> bool {
         if !self.layers.contains_key(&*edit.layer) {
             self.layers.insert(edit.layer.to_string(), Layer::default());
         }
-        let Some(layer) = self.layers.get_mut(&*edit.layer) else { return };
+        let Some(layer) = self.layers.get_mut(&*edit.layer) else { return false };
         let totals = &mut layer.totals;
         totals.tokens_removed += i64::from(edit.before.0) - i64::from(edit.after.0);
         // A summary that the next one replaces was no message of the session.
         let own = (Action::Insert, edit.entry.clone());
         if edit.action == Action::Drop && layer.seen.contains(&own) {
-            return;
+            return false;
         }
         let messages = match edit.action {
             Action::Drop => &mut totals.dropped,
             Action::Replace => &mut totals.replaced,
             Action::Insert => &mut totals.inserted,
-            Action::Pin | Action::Move => return,
+            Action::Pin | Action::Move => return false,
         };
-        *messages += u32::from(layer.seen.insert((edit.action, edit.entry.clone())));
+        let first = layer.seen.insert((edit.action, edit.entry.clone()));
+        *messages += u32::from(first);
+        first
     }
 
     pub(crate) fn totals(self) -> BTreeMap<String, LayerTotals> {

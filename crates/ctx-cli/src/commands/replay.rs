@@ -125,7 +125,7 @@ fn comparison(report: &ReplayReport) -> String {
         0 => Cell::styled("0", GREEN),
         n => Cell::styled(count(n), RED),
     };
-    let rows: Vec<[Cell; 3]> = vec![
+    let mut rows: Vec<[Cell; 3]> = vec![
         ["model requests".into(), count(totals.requests).into(), count(totals.requests).into()],
         [
             format!("over {} tokens", thousands((report.window - report.reserve).get())).into(),
@@ -146,6 +146,14 @@ fn comparison(report: &ReplayReport) -> String {
         ["times history was cut".into(), "".into(), count(totals.compactions).into()],
         [cost.into(), price(totals.cost_without_usd).into(), price(totals.cost_with_usd).into()],
     ];
+    if totals.recalls > 0 || totals.trimmed_messages > 0 {
+        let requests = counted(totals.recalls, "request");
+        let recalled = format!("{requests}, {} tokens", thousands(totals.recalled_tokens));
+        let trimmed = thousands(totals.trimmed_messages);
+        let cost = rows.len() - 1;
+        rows.insert(cost, ["recalled for".into(), "".into(), recalled.into()]);
+        rows.insert(cost + 1, ["messages trimmed".into(), "".into(), trimmed.into()]);
+    }
     table(&["", "nothing left out", "with ctx"], rows.into_iter().map(Vec::from).collect(), 3)
 }
 

@@ -21,6 +21,7 @@ mod models;
 #[path = "../../../../tests/it/plugins.rs"]
 mod plugins;
 mod readme;
+mod recalled;
 mod recorded;
 mod recorded_compaction;
 mod rpc;

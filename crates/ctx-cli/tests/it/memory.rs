@@ -1,12 +1,11 @@
 //! `ctx memory` and `ctx recall`.
 
-use ctx_testkit::provider::FakeProvider;
 use serde_json::{Value, json};
 
 use crate::support::{Room, join, pi_lines, text};
 
 /// What is said once, a long time ago.
-const FACT: &str = "by the way, the parrot of the lighthouse keeper is called Quillon";
+pub(crate) const FACT: &str = "by the way, the parrot of the lighthouse keeper is called Quillon";
 
 /// A message of a pi session, as a line.
 pub(crate) fn said(n: usize, role: &str, words: &str) -> String {
@@ -18,8 +17,8 @@ pub(crate) fn said(n: usize, role: &str, words: &str) -> String {
     )
 }
 
-/// A session of so many messages, with the fact in the fourth of them.
-fn long_talk(messages: usize) -> String {
+/// A session of so many messages, with the fact in the fifth of them.
+pub(crate) fn long_talk(messages: usize) -> String {
     let mut lines = vec![pi_lines(0).remove(0)];
     lines.extend((0..messages).map(|n| match (n, n % 2) {
         (4, _) => said(n, "user", &format!("one question before we go on: {FACT}. Noted?")),
@@ -32,7 +31,7 @@ fn long_talk(messages: usize) -> String {
     join(&lines)
 }
 
-fn room(config: &Value) -> Room {
+pub(crate) fn room(config: &Value) -> Room {
     let room = Room::new();
     room.write("ctx.json5", config.to_string());
     room
@@ -136,40 +135,4 @@ fn what_cannot_be_archived_is_refused_and_what_is_let_go_is_told() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let told = ran.stderr.contains("evictionDays");
     assert!(told || room.json(&["memory", "stats"])["segments"] == 8, "{}", ran.stderr);
-}
-
-#[test]
-fn a_fact_that_was_compacted_away_is_in_the_next_prompt_when_it_is_asked_for() {
-    let provider = FakeProvider::builder().start().expect("it starts");
-    let mut config = keeps_old(json!({"enabled": true}));
-    config["models"] = json!({"providers": {"fake": {
-        "baseUrl": provider.v1(), "api": "openai-completions", "apiKey": "none",
-        "models": [{"id": "writer", "contextWindow": 64_000}],
-    }}});
-    let room = room(&config);
-    let source = room.write("source.jsonl", long_talk(320));
-    let file = room.path("agents/main/sessions/s1.jsonl");
-    std::fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
-    let to = ["convert", text(&source), "--to", "ctx", "--output", text(&file)];
-    assert_eq!(room.ctx(&to).code, Some(0));
-    std::fs::remove_file(&source).expect("it is there");
-    let file = text(&file);
-
-    let compact = ["compact", file, "--window", "32000", "--summary-model", "fake/writer"];
-    let done = room.json(&compact);
-    assert_eq!(done["compacted"], true, "{done}");
-    assert!(provider.count() > 0, "the model was asked");
-    let summary = done["result"]["summary"].as_str().expect("a summary");
-    assert!(!summary.contains("Quillon"), "the fact is compacted away: {summary}");
-    let prompt = |room: &Room| room.ctx(&["assemble", file, "--window", "32000"]).stdout;
-    assert!(!prompt(&room).contains("Quillon"));
-
-    let question = "remind me, what is the parrot of the lighthouse keeper called?";
-    let lines = std::fs::read_to_string(file).expect("it is there");
-    let leaf: Value = serde_json::from_str(lines.lines().last().expect("a line")).expect("JSON");
-    let asks = said(400, "user", question).replace("0000018f", leaf["id"].as_str().expect("an id"));
-    std::fs::write(file, format!("{lines}{asks}\n")).expect("it is written");
-    let prompt = prompt(&room);
-    let at = |what: &str| prompt.find(what).unwrap_or_else(|| panic!("no {what} in {prompt}"));
-    assert!(at("<recalled-context") < at(FACT) && at(FACT) < at(question), "{prompt}");
 }

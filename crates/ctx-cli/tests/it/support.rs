@@ -61,19 +61,22 @@ impl Room {
         Ran::of(&mut self.command(args))
     }
 
-    /// Every file of the folder, as it is now. Locks are no content: they stay behind empty.
+    /// Every file of the folder, as it is now. Locks are no content: they stay behind empty. What
+    /// another process takes away meanwhile is passed over.
     pub(crate) fn files(&self) -> Files {
         let mut files = Files::new();
         let mut folders = vec![self.folder.path().to_owned()];
         while let Some(folder) = folders.pop() {
-            for item in std::fs::read_dir(folder).expect("a folder") {
+            let Ok(listed) = std::fs::read_dir(folder) else { continue };
+            for item in listed {
                 let path = item.expect("an entry").path();
-                let metadata = path.metadata().expect("it is there");
+                let Ok(metadata) = path.metadata() else { continue };
                 if metadata.is_dir() {
                     folders.push(path);
                 } else if path.extension().is_none_or(|e| e != "lock") || metadata.len() > 0 {
                     let written = metadata.modified().expect("a time");
-                    files.insert(path.clone(), (std::fs::read(&path).expect("bytes"), written));
+                    let Ok(bytes) = std::fs::read(&path) else { continue };
+                    files.insert(path, (bytes, written));
                 }
             }
         }

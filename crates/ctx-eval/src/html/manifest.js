@@ -31,6 +31,7 @@ function manifestFacts(model, at) {
   pair("Cached", `${whole(request.cachedTokens)} (${percent(model.cached[at], model.sent[at])})`);
   pair(request.fits === false ? "Over the limit by" : "Left free", whole(Math.abs(model.limit - model.sent[at])));
   if (model.sent[at] < model.raw[at]) pair("Left out so far", whole(model.raw[at] - model.sent[at]));
+  if (model.recalled[at]) pair("Recalled", whole(request.recalledTokens));
   pair("Cost", dollars(request.costUsd));
   return list;
 }

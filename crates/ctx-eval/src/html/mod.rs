@@ -65,6 +65,8 @@ mod tests {
             cached_tokens: Tokens(15_000),
             fits: true,
             cost_usd: None,
+            recalled_tokens: Tokens(300),
+            trimmed_messages: 1,
             actions: BTreeMap::from([(text.to_owned(), 1)]),
         };
         let edit = Edit {

@@ -17,11 +17,13 @@ function buildModel(report) {
     cached: new Float64Array(count),
     fits: new Uint8Array(count),
     edits: new Uint32Array(count),
+    recalled: new Float64Array(count),
   };
   requests.forEach((request, at) => {
     model.raw[at] = request.rawTokens || 0;
     model.sent[at] = request.sentTokens || 0;
     model.cached[at] = Math.min(request.cachedTokens || 0, model.sent[at]);
+    model.recalled[at] = request.recalledTokens || 0;
     model.fits[at] = request.fits === false ? 0 : 1;
     model.edits[at] = Object.values(request.actions || {}).reduce((sum, n) => sum + n, 0);
   });
@@ -46,6 +48,7 @@ function select(model, filter, query) {
 
 function filterTest(model, filter) {
   if (filter === "edits") return (at) => model.edits[at] > 0;
+  if (filter === "recalled") return (at) => model.recalled[at] > 0;
   if (filter === "over") return (at) => !model.fits[at];
   return () => true;
 }

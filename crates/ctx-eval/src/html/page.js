@@ -53,13 +53,15 @@ function writeTotals(model) {
   const change = (told, before, after) => fromTo(told(before), told(after));
   const { rawTokens, sentTokens, costWithoutUsd, costWithUsd, prefixReuse } = totals;
   const reuse = typeof prefixReuse === "number" ? percent(prefixReuse, 1) : NOTHING;
-  add("Requests", whole(totals.requests), plural(totals.compactions || 0, "compaction"));
+  const recalls = totals.recalls ? `, ${plural(totals.recalls, "recall")}` : "";
+  add("Requests", whole(totals.requests), plural(totals.compactions || 0, "compaction") + recalls);
   add(`Over ${whole(model.limit)} tokens`, change(whole, totals.overflowsWithout, totals.overflowsWith), "without ctx, with ctx");
   add("Tokens", change(short, rawTokens, sentTokens), saving(rawTokens, sentTokens));
   add("Cost", change(dollars, costWithoutUsd, costWithUsd), saving(costWithoutUsd, costWithUsd));
   add("Prefix reuse", reuse, "of the sent tokens were cached");
   writeSettings(model.report);
   writeLayers(model.report.layers || {});
+  writeMemory(totals);
 }
 
 function ledeOf(model, totals) {
@@ -122,6 +124,17 @@ function writeLayers(layers) {
     told.push(tokensRemoved(did.tokensRemoved || 0));
     byId("layers").append(el("div", {}, el("dt", {}, layer), el("dd", {}, told.join(" · "))));
   }
+}
+
+// What long-term memory is for: what was left out comes back when it is asked for.
+function writeMemory(totals) {
+  if (!totals.recalls && !totals.trimmedMessages) return;
+  const told = [
+    `recalled ${plural(totals.recalledTokens || 0, "token")} for ${plural(totals.recalls || 0, "request")}`,
+    `trimmed ${plural(totals.trimmedMessages || 0, "message")} that had little to do with what was asked`,
+  ];
+  const box = el("div", { class: "memory" }, el("dt", {}, "recall"), el("dd", {}, told.join(" · ")));
+  byId("layers").append(box);
 }
 
 // --- the cursor ---

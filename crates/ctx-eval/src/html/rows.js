@@ -179,7 +179,8 @@ function makeRow(rows, at) {
 
 function actionsCell(model, at) {
   const actions = Object.entries(model.requests[at].actions || {});
-  const told = actions.map(([layer, n]) => `${layer} ${whole(n)}`).join(", ");
+  const recalled = model.recalled[at] ? [`recalled ${plural(model.recalled[at], "token")}`] : [];
+  const told = [...actions.map(([layer, n]) => `${layer} ${whole(n)}`), ...recalled].join(", ");
   const count = model.edits[at] ? whole(model.edits[at]) : "";
   return el("td", { class: "c-actions", title: told || null },
     el("span", { class: "wide" }, told),

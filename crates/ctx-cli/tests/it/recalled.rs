@@ -1,0 +1,158 @@
+//! Nothing is lost when it leaves the window: what was compacted away is in the next prompt when it
+//! is asked for.
+
+use std::path::PathBuf;
+
+use ctx_testkit::provider::FakeProvider;
+use serde_json::{Value, json};
+
+use crate::memory::{FACT, keeps_old, long_talk, room, said};
+use crate::support::{Ran, Room, pi_lines, text};
+
+const QUESTION: &str = "remind me, what is the parrot of the lighthouse keeper called?";
+
+/// A session that is told, compacted by a model and asked, with the flags of one setup.
+struct Talk {
+    room: Room,
+    file: PathBuf,
+    provider: FakeProvider,
+    flags: &'static [&'static str],
+}
+
+impl Talk {
+    fn new(memory: Value, flags: &'static [&'static str]) -> Self {
+        let provider = FakeProvider::builder().start().expect("it starts");
+        let mut config = keeps_old(memory);
+        config["models"] = json!({"providers": {"fake": {
+            "baseUrl": provider.v1(), "api": "openai-completions", "apiKey": "none",
+            "models": [{"id": "writer", "contextWindow": 64_000}],
+        }}});
+        let room = room(&config);
+        let source = room.write("source.jsonl", long_talk(120));
+        let file = room.path("agents/main/sessions/s1.jsonl");
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
+        let to = ["convert", text(&source), "--to", "ctx", "--output", text(&file)];
+        assert_eq!(room.ctx(&to).code, Some(0));
+        std::fs::remove_file(&source).expect("it is there");
+        Self { room, file, provider, flags }
+    }
+
+    fn json(&self, command: &str, more: &[&str]) -> Value {
+        let args = [command, text(&self.file), "--window", "32000"];
+        self.room.json(&[&args, self.flags, more].concat())
+    }
+
+    /// The request that would be sent now, and what its manifest says.
+    fn prompt(&self, more: &[&str]) -> (String, Value) {
+        let mut assembled = self.json("assemble", more);
+        (assembled["messages"].take().to_string(), assembled["manifest"].take())
+    }
+
+    /// The user and the model go on, from message `from` to before message `to`.
+    fn goes_on(&self, from: usize, to: usize) {
+        let lines = long_talk(to);
+        lines.lines().skip(1 + from).for_each(|line| self.append(line));
+    }
+
+    /// A message hangs on whatever stands last.
+    fn append(&self, line: &str) {
+        let stored = std::fs::read_to_string(&self.file).expect("it is there");
+        let last: Value = serde_json::from_str(stored.lines().last().expect("one")).expect("JSON");
+        let mut message: Value = serde_json::from_str(line).expect("JSON");
+        message["parentId"] = last["id"].clone();
+        std::fs::write(&self.file, format!("{stored}{message}\n")).expect("it is written");
+    }
+}
+
+/// Told in the fifth message, compacted away after 320, asked for in message 400.
+fn recalls(memory: Value, flags: &'static [&'static str]) -> (String, Value) {
+    let talk = Talk::new(memory, flags);
+    let mut told = 120;
+    for messages in [200, 320] {
+        let (_, manifest) = talk.prompt(&["--record"]);
+        assert!(manifest["tokens"].as_u64() <= manifest["limit"].as_u64(), "{manifest}");
+        talk.goes_on(told, messages);
+        told = messages;
+    }
+    talk.json("assemble", &["--record"]);
+    let done = talk.json("compact", &["--summary-model", "fake/writer", "--force"]);
+    assert_eq!(done["compacted"], true, "{done}");
+    assert!(talk.provider.count() > 0, "the model was asked");
+    let summary = done["result"]["summary"].as_str().expect("a summary");
+    assert!(!summary.contains("Quillon"), "the fact is compacted away: {summary}");
+    let (prompt, _) = talk.prompt(&[]);
+    assert!(!prompt.contains("Quillon"), "nobody asked: {prompt}");
+
+    talk.append(&said(400, "user", QUESTION));
+    let shown =
+        talk.room.ctx(&[&["assemble", text(&talk.file), "--window", "32000"], flags].concat());
+    assert!(shown.stdout.contains("memory: recalled: "), "{}", shown.stdout);
+    let (prompt, manifest) = talk.prompt(&["--to", "openai"]);
+    let added: Vec<&Value> = manifest["entries"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|entry| entry["state"] == "inserted" && entry["layer"] == "memory")
+        .collect();
+    assert_eq!(added.len(), 1, "{manifest}");
+    assert!(added[0]["reason"].as_str().is_some_and(|why| why.starts_with("recalled: ")));
+    // Without its archive the same session has nothing to recall.
+    std::fs::remove_dir_all(talk.room.path("agents/main/memory")).expect("it is there");
+    assert!(!talk.prompt(&[]).0.contains("Quillon"), "the archive alone knew it");
+    (prompt, manifest)
+}
+
+fn at(prompt: &str, what: &str) -> usize {
+    prompt.find(what).unwrap_or_else(|| panic!("no {what} in {prompt}"))
+}
+
+#[test]
+fn a_fact_that_was_compacted_away_stands_right_before_the_question_that_asks_for_it() {
+    let (prompt, _) = recalls(json!({"enabled": true}), &[]);
+    let block = at(&prompt, "<recalled-context");
+    assert!(block < at(&prompt, FACT) && at(&prompt, FACT) < at(&prompt, QUESTION), "{prompt}");
+    assert!(at(&prompt, "module 319") < block, "what was sent before stays as it was: {prompt}");
+}
+
+#[test]
+fn under_the_profile_of_the_memory_extension_it_stands_behind_the_summary() {
+    let (prompt, _) = recalls(json!({}), &["--profile", "memory-context"]);
+    let block = at(&prompt, "<recalled-context");
+    assert!(block < at(&prompt, FACT) && at(&prompt, FACT) < at(&prompt, "module 319"), "{prompt}");
+    assert!(at(&prompt, "module 319") < at(&prompt, QUESTION), "{prompt}");
+}
+
+#[test]
+fn a_replay_tells_what_was_recalled_and_trimmed_in_json_and_on_its_page() {
+    let room = room(&keeps_old(json!({})));
+    let mut lines = vec![pi_lines(0).remove(0)];
+    lines.extend(long_talk(320).lines().skip(1).map(str::to_owned));
+    lines.push(said(320, "user", QUESTION));
+    lines.push(said(321, "assistant", "Quillon."));
+    let file = room.write("talk.jsonl", crate::support::join(&lines));
+    let page = room.path("page.html");
+    let args = ["replay", text(&file), "--profile", "memory-context", "--window", "16k"];
+    let report = room.json(&[&args[..], &["--html", text(&page)]].concat());
+    let totals = &report["totals"];
+    assert_eq!(totals["overflowsWith"], 0, "{totals}");
+    assert!(totals["recalls"].as_u64() >= Some(1), "{totals}");
+    assert!(totals["recalledTokens"].as_u64() > Some(0), "{totals}");
+    let trimmed = totals["trimmedMessages"].as_u64();
+    assert!(trimmed > Some(0), "{totals}");
+    assert_eq!(report["layers"]["memory"]["dropped"].as_u64(), trimmed, "{report}");
+    let requests = report["requests"].as_array().expect("a list");
+    let last = requests.last().expect("one");
+    assert!(last["recalledTokens"].as_u64() > Some(0), "{last}");
+    let sum = |key: &str| requests.iter().filter_map(|r| r[key].as_u64()).sum::<u64>();
+    assert_eq!(Some(sum("recalledTokens")), totals["recalledTokens"].as_u64());
+    assert_eq!(Some(sum("trimmedMessages")), trimmed);
+    let asked = requests.iter().filter(|r| r["recalledTokens"].as_u64() > Some(0)).count();
+    assert_eq!(Some(asked as u64), totals["recalls"].as_u64());
+
+    let page = std::fs::read_to_string(&page).expect("it was written");
+    for told in ["recalled: ", "has little to do with what is being asked", "recalledTokens"] {
+        assert!(page.contains(told), "the page tells {told}");
+    }
+    let Ran { stdout, .. } = room.ctx(&args);
+    assert!(stdout.contains("recalled for ") && stdout.contains("trimmed"), "{stdout}");
+}

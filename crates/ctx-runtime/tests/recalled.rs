@@ -1,0 +1,177 @@
+//! A host of its own, with nothing but the types of this crate: what was said 300 messages ago and
+//! compacted away is in the next prompt when it is asked for.
+
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ctx_core::{
+    AssembleRequest, CompactRequest, CompactionTrigger, ContextEngine, ContextView, Entry, Error,
+    MemoryStore, Message, Profile, Role, SequentialIds, Services, Timestamp, Tokens, TurnContext,
+};
+use ctx_engine_registry::Config;
+use ctx_runtime::{MemoryAt, Resolved, Wanted, summary_models};
+use ctx_testkit::provider::FakeProvider;
+use serde_json::json;
+
+const FACT: &str = "the parrot of the lighthouse keeper is called Quillon";
+const QUESTION: &str = "remind me, what is the parrot of the lighthouse keeper called?";
+
+/// Half a minute passes between two messages.
+const STEP: i64 = 30_000;
+const BEGAN: i64 = 1_767_600_000_000;
+
+/// What runs one session: an engine with a memory, and a model that writes summaries.
+struct Host {
+    resolved: Resolved,
+    engine: Arc<dyn ContextEngine>,
+    memory: Arc<dyn MemoryStore>,
+    ids: Arc<SequentialIds>,
+}
+
+impl Host {
+    fn new(provider: &FakeProvider, profile: Profile, folder: &Path) -> Self {
+        let config = json!({
+            "agents": {"defaults": {"memoryContext": {"enabled": true, "evictionDays": 0}}},
+            "models": {"providers": {"fake": {
+                "baseUrl": provider.v1(), "api": "openai-completions", "apiKey": "none",
+                "models": [{"id": "writer", "contextWindow": 64_000}],
+            }}},
+        });
+        let config = Config::parse(&config.to_string()).unwrap();
+        let wanted =
+            Wanted { profile: Some(profile), window: Some(Tokens(32_000)), ..Wanted::default() };
+        let resolved = wanted.resolve(config).unwrap();
+        let at = MemoryAt::Folder(folder.to_owned());
+        let memory = resolved.memory(&at, "main", "s1", |warning| panic!("{warning}"));
+        let memory = memory.unwrap().expect("it is enabled");
+        let writers = summary_models(&resolved.config, Some("fake/writer"), None).unwrap();
+        let services = Services {
+            memory: Some(memory.clone()),
+            summary_models: writers.map(|writers| writers.models),
+            ..Services::default()
+        };
+        let engine = resolved.engine(&services).unwrap();
+        Self { resolved, engine, memory, ids: Arc::default() }
+    }
+
+    fn turn(&self, now: i64) -> TurnContext {
+        TurnContext {
+            now: Timestamp(now),
+            last_request: None,
+            ids: self.ids.clone(),
+            profile: self.resolved.profile,
+        }
+    }
+
+    /// The view as it would be sent.
+    async fn assemble(&self, view: ContextView, now: i64) -> ContextView {
+        let request = AssembleRequest { session_id: "s1".into(), view, turn: self.turn(now) };
+        let mut view = self.engine.assemble(request).await.unwrap().into_view();
+        let finished = view.finish().unwrap();
+        assert!(finished.tokens <= self.resolved.ledger().limit());
+        view
+    }
+
+    /// The session after a compaction that the user asked for. What it takes out is archived.
+    async fn compact(&self, view: ContextView) -> Result<ContextView, Error> {
+        let turn = self.turn(BEGAN + 320 * STEP);
+        let trigger = CompactionTrigger::Manual;
+        let mut request = CompactRequest::new("s1".to_owned(), view, turn, trigger);
+        request.force = true;
+        let done = self.engine.compact(request).await?.result.expect("it is forced");
+        let mut view = ContextView::new(self.resolved.ledger());
+        for nth in 0..320 {
+            view.append(message(nth))?;
+        }
+        let kept = |at: &usize| *message(*at).id() == done.first_kept_entry_id;
+        let kept = (0..320).find(kept).expect("it is one of ours");
+        self.memory.archive(&(0..kept).map(message).collect::<Vec<_>>())?;
+        view.compact(done, "c0ffee00", "compaction", "the user asked for it")?;
+        Ok(view)
+    }
+}
+
+fn entry(nth: usize, role: Role, words: &str) -> Arc<Entry> {
+    let time = Timestamp(BEGAN + nth as i64 * STEP);
+    let mut message = Message::text(role, words);
+    message.meta.timestamp = Some(time);
+    Arc::new(Entry::held(format!("{nth:08x}"), message))
+}
+
+fn message(nth: usize) -> Arc<Entry> {
+    match (nth, nth % 2) {
+        (4, _) => entry(nth, Role::User, &format!("before we go on: {FACT}. Noted?")),
+        (_, 0) => {
+            entry(nth, Role::User, &format!("please look at module {nth} and tell what it does"))
+        }
+        _ => {
+            let words = format!("module {nth} reads its input, checks it and writes it out. ");
+            entry(nth, Role::Assistant, &words.repeat(12))
+        }
+    }
+}
+
+/// What the model is sent, as one text.
+fn prompt(view: &ContextView) -> String {
+    let messages = view.messages().unwrap();
+    messages.iter().map(|message| message.plain_text() + "\n").collect()
+}
+
+async fn a_fact_comes_back(profile: Profile) -> Result<(), Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let provider = FakeProvider::builder().start().expect("it starts");
+    let host = Host::new(&provider, profile, folder.path());
+    let mut view = ContextView::new(host.resolved.ledger());
+    for nth in 0..320 {
+        if nth % 2 == 1 {
+            view = host.assemble(view, BEGAN + nth as i64 * STEP).await;
+        }
+        view.append(message(nth))?;
+    }
+    let mut view = host.compact(view).await?;
+    assert!(provider.count() > 0, "a model wrote the summary");
+    let compacted = prompt(&view);
+    assert!(!compacted.contains("Quillon"), "{compacted}");
+    assert!(!compacted.contains("module 7 "), "history has gone: {compacted}");
+    host.memory.flush().await?;
+    view.append(entry(400, Role::User, QUESTION))?;
+    let view = host.assemble(view, BEGAN + 400 * STEP).await;
+    check(&prompt(&view), profile);
+    host.memory.flush().await?;
+    drop(host);
+
+    // Another process, which has nothing but the last messages and the folder.
+    let host = Host::new(&provider, profile, folder.path());
+    let mut view = ContextView::new(host.resolved.ledger());
+    for nth in 310..320 {
+        view.append(message(nth))?;
+    }
+    view.append(entry(400, Role::User, QUESTION))?;
+    check(&prompt(&host.assemble(view, BEGAN + 400 * STEP).await), profile);
+    Ok(())
+}
+
+fn check(prompt: &str, profile: Profile) {
+    let at = |what: &str| prompt.find(what).unwrap_or_else(|| panic!("no {what} in {prompt}"));
+    let (block, fact, last) = (at("<recalled-context"), at(FACT), at("module 319"));
+    assert!(block < fact && fact < at(QUESTION), "{prompt}");
+    assert_eq!(block < last, profile == Profile::MemoryContext, "{prompt}");
+}
+
+fn run(profile: Profile) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(a_fact_comes_back(profile)).unwrap();
+}
+
+#[test]
+fn with_memory_switched_on_the_default_engine_recalls_what_was_compacted_away() {
+    run(Profile::Openclaw);
+}
+
+#[test]
+fn the_profile_of_the_memory_extension_recalls_what_it_trimmed() {
+    run(Profile::MemoryContext);
+}
