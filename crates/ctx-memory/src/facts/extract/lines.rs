@@ -177,7 +177,14 @@ fn is_output(line: &str, bare: &str) -> bool {
         && bare.get(4..5) == Some("-");
     let escaped = bare.matches("\\n").count() >= 2 || bare.matches("\":").count() >= 2;
     let indented = line.starts_with("        ") || line.starts_with("\t\t");
-    starts || ends || field || stamped || escaped || indented || is_dense(bare)
+    starts || ends || field || stamped || escaped || indented || is_call(bare) || is_dense(bare)
+}
+
+/// Whether a line is a tool's call, as the archive writes it: `bash({"command":"ls"})`.
+fn is_call(line: &str) -> bool {
+    let Some((name, _)) = line.split_once("({") else { return false };
+    !name.is_empty()
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
 /// Whether a line is mostly signs.
@@ -204,7 +211,7 @@ mod tests {
     fn code_output_tables_and_quotations_are_passed_over() {
         let text = "We use Redis.\n```\nport = 1\n```\n> quoted\n| a | b |\n    at f (a.js:1)\n\
                     {\"a\": 1}\n2024-01-01 00:00 started\n## Next\n- [ ] write docs\n1. tag it\n\
-                    let x = 1;";
+                    let x = 1;\nbash({\"command\":\"echo we use MySQL\"})";
         let found: Vec<_> = prose(text).iter().map(|l| (l.text, l.mark, l.under)).collect();
         assert_eq!(
             found,
