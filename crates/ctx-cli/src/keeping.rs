@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ctx_core::{BlobStore, Entry, MemoryStore, Store};
 use ctx_runtime::MemoryAt;
@@ -10,6 +11,7 @@ use ctx_session::blobs::{FileBlobs, MemoryBlobs};
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 use ctx_session::values::{FileStore, PassingStore};
+use tokio::time::timeout;
 
 use crate::args::Fit;
 use crate::out::Out;
@@ -69,12 +71,47 @@ impl Keeping {
     }
 }
 
-/// Archives what left the context, where the session has a memory, and waits until it is on disk. A
-/// memory that fails costs a warning: the messages are in the transcript still.
-pub(crate) fn archive(memory: Option<&dyn MemoryStore>, leaving: &[Arc<Entry>], out: &Out) {
+/// So long a command waits for vectors that are missing. What is left is made by the next one.
+const VECTORS: Duration = Duration::from_secs(30);
+
+/// So long a command waits for a model that looks for facts.
+const FACTS: Duration = Duration::from_secs(120);
+
+/// Why messages left the context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// A request had no room for them.
+    Request,
+    /// A summary stands for them.
+    Compaction,
+}
+
+/// Archives what left the context, where the session has a memory, waits until it is on disk, and
+/// has it tended: nobody is there to do so once the command is over. A memory that fails costs a
+/// warning: the messages are in the transcript still.
+pub(crate) fn archive(
+    memory: Option<&dyn MemoryStore>,
+    leaving: &[Arc<Entry>],
+    left: Left,
+    out: &Out,
+) {
     let Some(memory) = memory else { return };
     let archived = memory.archive(leaving).map_err(Into::into);
     if let Err(error) = archived.and_then(|()| setup::block_on(memory.flush())) {
         out.warn(format!("what left the context was not archived: {error}"));
+    }
+    let tended = async {
+        let mut told = timeout(VECTORS, memory.tend()).await.unwrap_or_default();
+        if left == Left::Compaction {
+            told.extend(timeout(FACTS, memory.study()).await.unwrap_or_default());
+        }
+        Ok(told)
+    };
+    let waiting = out.waiting("keeping it in memory");
+    let told = setup::block_on(tended);
+    waiting.finish_and_clear();
+    match told {
+        Ok(told) => told.iter().for_each(|told| out.warn(told)),
+        Err(error) => out.warn(format!("memory was not tended: {error}")),
     }
 }

@@ -183,7 +183,8 @@ pub(crate) fn fit(
     let Keeping { blobs, store, memory, workspaces } = keeping;
     let agent = selection::agent(fit, session).unwrap_or_else(|| FileId::main().to_string());
     let name = memory_session(transcript.header().id.as_deref(), session);
-    let memory = resolved.memory(&memory, &agent, &name, |warning| out.warn(warning))?;
+    let models = summary_models.as_ref();
+    let memory = resolved.memory(&memory, &agent, &name, models, |warning| out.warn(warning))?;
     let workspace = workspaces.and_then(|at| workspace::of_session(&resolved, &at, out));
     let services = Services {
         blobs: Some(blobs),

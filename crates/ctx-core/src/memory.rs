@@ -78,4 +78,17 @@ pub trait MemoryStore: Send + Sync {
 
     /// Waits until everything taken in is on disk.
     async fn flush(&self) -> Result<()>;
+
+    /// Does for what was taken in what no request waits for and may take long: vectors by a model.
+    /// A host calls it when a turn is over, and may drop it at any time: what was done by then stays.
+    /// Gives what a person should be told.
+    async fn tend(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Looks for facts in what was taken in, by a model, where there is one. It costs money: a host
+    /// calls it after a compaction. Otherwise as [`tend`](Self::tend).
+    async fn study(&self) -> Vec<String> {
+        Vec::new()
+    }
 }

@@ -5,6 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::SearchSettings;
+use crate::facts::Cap;
+
+/// No model has longer vectors.
+const MOST_DIMENSIONS: f64 = 65_536.0;
 
 /// What makes vectors of texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -51,10 +55,16 @@ pub struct Config {
     /// For `transformer`: the folder with `config.json`, `tokenizer.json` and `model.safetensors`.
     /// For `http`: the model, as `provider/name` of `models.providers`. Default: none.
     pub embedding_source: Option<String>,
+    /// For `http`: how many numbers a vector of the model has, where ctx does not know it by name.
+    /// Default: none.
+    #[schemars(range(min = 1, max = 65536))]
+    pub embedding_dimensions: Option<u32>,
     /// Whether secrets are masked before anything is written. Default: true.
     pub redaction: bool,
     /// Whether facts are taken out of what is compacted. Default: true.
     pub knowledge_extraction: bool,
+    /// What models may cost that look for facts. Without a model for summaries, rules find them.
+    pub knowledge_budget: Cap,
     /// Passages that score less do not come back: 0 to 1. Default: 0.7.
     #[schemars(range(min = 0, max = 1))]
     pub auto_recall_min_score: f32,
@@ -133,6 +143,9 @@ impl Config {
         within("autoRecallMinScore", self.auto_recall_min_score.into(), 0.0, 1.0)?;
         within("recall.trimTo", self.recall.trim_to, 0.1, 1.0)?;
         within("maxSegments", self.max_segments.into(), 1.0, f64::from(u32::MAX))?;
+        within("knowledgeBudget.usdPerDay", self.knowledge_budget.usd_per_day, 0.0, f64::MAX)?;
+        let dimensions = self.embedding_dimensions.map_or(1.0, f64::from);
+        within("embeddingDimensions", dimensions, 1.0, MOST_DIMENSIONS)?;
         let search = &self.search;
         for (key, value, most) in [
             ("search.vectorWeight", search.vector_weight, 1.0),
@@ -156,8 +169,10 @@ impl Default for Config {
             hard_cap_tokens: 4000,
             embedding_model: EmbeddingModel::Hash,
             embedding_source: None,
+            embedding_dimensions: None,
             redaction: true,
             knowledge_extraction: true,
+            knowledge_budget: Cap::default(),
             auto_recall_min_score: 0.7,
             max_segments: 20_000,
             cross_session: false,

@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod apart;
 pub mod archive;
 mod config;
 mod disk;

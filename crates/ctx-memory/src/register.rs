@@ -4,13 +4,19 @@ use std::sync::Arc;
 
 use ctx_core::{ContextEngine, Layer, MemoryStore, Profile, Result};
 use ctx_engine_registry::{
-    BuildContext, ConfigSection, EngineRegistration, LayerRegistration, LayeredEngine, Section,
-    Slot,
+    BuildContext, ConfigSection, EngineRegistration, LayerRegistration, LayeredEngine, Plugins,
+    Section, Slot,
 };
 use serde_json::json;
 
 use crate::workspace::{self, WorkspaceLayer};
 use crate::{Archive, Config, Recall};
+
+/// What `plugins.slots.memory` says for no memory at all.
+const NONE: &str = "none";
+
+/// What switches it on.
+const ENABLED: &str = "agents.defaults.memoryContext.enabled";
 
 /// The engine whose layers trim, archive and recall, whatever the profile.
 pub const ENGINE: &str = "memory-context";
@@ -44,7 +50,7 @@ impl Section for workspace::Config {
 
 /// The section and the memory, where both are there.
 fn enabled(context: &BuildContext<'_>) -> Result<Option<(Config, Arc<dyn MemoryStore>)>> {
-    let config: Config = context.config.section()?;
+    let config = Config::in_force(context.config)?;
     let memory = context.services.memory.clone().filter(|_| config.enabled);
     Ok(memory.map(|memory| (config, memory)))
 }
@@ -69,6 +75,22 @@ fn build_workspace(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>>
 }
 
 impl Config {
+    /// The section in force: `plugins.slots.memory` switches memory on, unless the section says
+    /// otherwise, or off.
+    ///
+    /// # Errors
+    ///
+    /// As [`ctx_engine_registry::Config::section`].
+    pub fn in_force(config: &ctx_engine_registry::Config) -> Result<Self> {
+        let mut section: Self = config.section()?;
+        match config.section::<Plugins>()?.slots.memory.as_deref() {
+            Some(NONE) => section.enabled = false,
+            Some(_) if !config.is_explicit(ENABLED) => section.enabled = true,
+            _ => {}
+        }
+        Ok(section)
+    }
+
     /// The section in force for an engine: for [`ENGINE`] that of the profile `memory-context`,
     /// switched on.
     ///
@@ -77,8 +99,8 @@ impl Config {
     /// As [`ctx_engine_registry::Config::section`].
     pub fn for_engine(config: &ctx_engine_registry::Config, engine: &str) -> Result<Self> {
         match engine {
-            ENGINE => switched_on(config)?.section(),
-            _ => config.section(),
+            ENGINE => Self::in_force(&switched_on(config)?),
+            _ => Self::in_force(config),
         }
     }
 }

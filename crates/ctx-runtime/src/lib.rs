@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod embedder;
 pub mod forget;
 mod memory;
 mod setup;
@@ -19,6 +20,7 @@ mod watch;
 mod workspace;
 mod writers;
 
+pub use embedder::{http_embedder, vector_model};
 pub use memory::{AgentMemory, MemoryAt, memory_session};
 pub use setup::{Asked, Resolved, Wanted};
 pub use watch::EngineWatch;

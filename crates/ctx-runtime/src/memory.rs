@@ -4,15 +4,23 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ctx_core::{Counter, Entry, MemoryStore, RecallRequest, Recollection, Result};
+use ctx_core::{
+    Counter, Embedder, Entry, MemoryStore, RecallRequest, Recollection, Result, SummaryModels,
+};
 use ctx_memory::archive::SegmentMaker;
 use ctx_memory::facts::{FactStore, Rules, Scope};
-use ctx_memory::{Config, Memory, SessionMemory, Settings, VectorModel};
+use ctx_memory::vectors::Embedding;
+use ctx_memory::{
+    Config, EmbeddingModel, HashEmbedder, Memory, SessionMemory, Settings, VectorModel, Vectors,
+};
 
-use crate::Resolved;
+use crate::{Resolved, vector_model};
 
 /// The facts of an agent, in the folder of its memory.
 const FACTS: &str = "knowledge.jsonl";
+
+/// What models cost that look for facts, beside them.
+const BUDGET: &str = "knowledge-budget.json";
 
 /// Where a memory is, and what stays of a session in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,11 +46,14 @@ pub struct AgentMemory {
     pub warnings: Vec<String>,
     agent: String,
     config: Config,
+    folder: Option<PathBuf>,
+    models: Option<SummaryModels>,
 }
 
 impl AgentMemory {
     /// The memory of an agent in a folder, or in this process alone. Of the messages nothing is read
-    /// before they are needed.
+    /// before they are needed. Where the configuration names a model for vectors and `model` is none,
+    /// hashes serve for it; vectors of a model that are there already stay for when it is back.
     #[must_use]
     pub fn open(
         config: &Config,
@@ -50,7 +61,11 @@ impl AgentMemory {
         agent: &str,
         model: Option<VectorModel>,
     ) -> Self {
-        let settings = Settings::of(config, model);
+        let is_missing = config.embedding_model != EmbeddingModel::Hash && model.is_none();
+        let mut settings = Settings::of(config, model);
+        if is_missing && folder.is_some_and(holds_vectors_of_a_model) {
+            settings.vectors = Vectors::None;
+        }
         let scope = if config.cross_session { Scope::Agent } else { Scope::Session };
         let mut warnings = Vec::new();
         let (memory, facts) = match folder {
@@ -62,7 +77,43 @@ impl AgentMemory {
             }
         };
         let facts = facts.map(|facts| Arc::new(Mutex::new(facts)));
-        Self { memory, facts, warnings, agent: agent.to_owned(), config: config.clone() }
+        Self {
+            memory,
+            facts,
+            warnings,
+            agent: agent.to_owned(),
+            config: config.clone(),
+            folder: folder.map(Path::to_owned),
+            models: None,
+        }
+    }
+
+    /// As [`open`](Self::open), with the model for vectors that the configuration names. One that
+    /// cannot be had is told of.
+    #[must_use]
+    pub fn configured(
+        config: &ctx_engine_registry::Config,
+        section: &Config,
+        folder: &Path,
+        agent: &str,
+    ) -> Self {
+        let (model, told) = match vector_model(config, section) {
+            Ok(model) => (model, None),
+            Err(error) => {
+                let hint = error.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
+                let told = "the embedding model is left out and hash serves for it";
+                (None, Some(format!("{told}: {error}{hint}")))
+            }
+        };
+        let mut memory = Self::open(section, Some(folder), agent, model);
+        memory.warnings.extend(told);
+        memory
+    }
+
+    /// The same, with models that look for facts in what is archived, when they are told to.
+    #[must_use]
+    pub fn with_models(self, models: Option<SummaryModels>) -> Self {
+        Self { models, ..self }
     }
 
     /// What one session archives into it and recalls from it.
@@ -74,16 +125,33 @@ impl AgentMemory {
             .with_cross_session(self.config.cross_session);
         let Some(facts) = &self.facts else { return memory };
         let memory = memory.with_facts(facts.clone());
-        match self.config.knowledge_extraction {
-            true => memory.with_rules(Rules::default()),
-            false => memory,
+        if !self.config.knowledge_extraction {
+            return memory;
+        }
+        // Rules look at once, and whatever becomes of the model.
+        let memory = memory.with_rules(Rules::default());
+        match &self.models {
+            Some(models) => {
+                let purse = self.folder.as_ref().map(|folder| folder.join(BUDGET));
+                memory.with_models(models.clone(), self.config.knowledge_budget, purse)
+            }
+            None => memory,
         }
     }
 }
 
+/// Whether a folder holds vectors that hashes did not make.
+fn holds_vectors_of_a_model(folder: &Path) -> bool {
+    let made_by = Embedding::beside(&folder.join("vectors.bin"));
+    made_by.is_some_and(|made_by| made_by.name != HashEmbedder.name())
+}
+
 impl Resolved {
-    /// The memory of a session, where the configuration or the engine wants one. What a person
-    /// should be told goes to `warn`.
+    /// The memory of a session, where the configuration or the engine wants one. `models` look for
+    /// facts in what it archives, besides rules. What a person should be told goes to `warn`.
+    ///
+    /// A memory that is [`Nowhere`](MemoryAt::Nowhere) asks no model: each run of a replay gives the
+    /// same.
     ///
     /// # Errors
     ///
@@ -93,17 +161,20 @@ impl Resolved {
         at: &MemoryAt,
         agent: &str,
         session: &str,
+        models: Option<&SummaryModels>,
         mut warn: impl FnMut(String),
     ) -> Result<Option<Arc<dyn MemoryStore>>> {
         let config = Config::for_engine(&self.config, &self.engine.id)?;
         if !config.enabled {
             return Ok(None);
         }
-        let folder = match at {
-            MemoryAt::Nowhere => None,
-            MemoryAt::Folder(folder) | MemoryAt::ReadOnly(folder) => Some(folder.as_path()),
+        let mut memory = match at {
+            MemoryAt::Nowhere => AgentMemory::open(&config, None, agent, None),
+            MemoryAt::Folder(folder) | MemoryAt::ReadOnly(folder) => {
+                AgentMemory::configured(&self.config, &config, folder, agent)
+                    .with_models(models.cloned())
+            }
         };
-        let mut memory = AgentMemory::open(&config, folder, agent, None);
         memory.warnings.drain(..).for_each(&mut warn);
         let of_session = memory.of_session(session, self.counter);
         Ok(Some(match at {

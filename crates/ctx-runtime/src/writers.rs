@@ -141,7 +141,7 @@ fn near(error: Error, models: &Models) -> Error {
 }
 
 /// A provider of the configuration, as ctx-model takes it.
-fn provider((id, provider): (&String, &ProviderConfig)) -> Result<Provider> {
+pub(crate) fn provider((id, provider): (&String, &ProviderConfig)) -> Result<Provider> {
     let headers = provider.headers.iter();
     let headers = headers.map(|(name, value)| Ok((name.clone(), KeyRef::parse(value.expose())?)));
     Ok(Provider {

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use crate::args::{Assemble, Global, Shape};
 use crate::failure::misuse;
 use crate::faring::Fared;
-use crate::keeping::{Keeping, archive};
+use crate::keeping::{Keeping, Left, archive};
 use crate::named::{ID_CHARS, ShortIds, find_entry};
 use crate::out::{BOLD, Cell, DIM, Out, table};
 use crate::receipt;
@@ -76,7 +76,8 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     if args.record {
         let left = view.left_out().iter().filter(|node| node.source_tokens() > Tokens::ZERO);
         let left: Vec<_> = left.map(|node| node.entry().clone()).collect();
-        archive(fitted.memory.as_deref(), &left, out);
+        let why = if compactions.is_empty() { Left::Request } else { Left::Compaction };
+        archive(fitted.memory.as_deref(), &left, why, out);
         for compacted in &compactions {
             let id = store_compaction(&home, &args.session, leaf.as_ref(), compacted, now)?;
             out.note(format!("compaction stored as {}", shortened(&id, ID_CHARS)));

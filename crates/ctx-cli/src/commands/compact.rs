@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::args::{Compact, Global};
 use crate::failure::misuse;
 use crate::faring::Fared;
-use crate::keeping::{Keeping, archive};
+use crate::keeping::{Keeping, Left, archive};
 use crate::named::{ID_CHARS, ShortIds};
 use crate::out::{BOLD, Out};
 use crate::receipt;
@@ -70,7 +70,7 @@ pub(crate) fn run(global: &Global, args: &Compact, out: &Out) -> anyhow::Result<
     };
     let Planned { transcript, result, fared, before, writer, memory, taken, .. } = planned;
     if entry_id.is_some() {
-        archive(memory.as_deref(), &taken, out);
+        archive(memory.as_deref(), &taken, Left::Compaction, out);
     }
     let details = details(&result);
     let receipt = details.as_ref().map(|details| &details.receipt);

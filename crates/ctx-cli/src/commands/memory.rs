@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use ctx_core::{Counter, Profile, Timestamp};
+use ctx_engine_registry::{SelectFor, selected_engine};
 use ctx_memory::archive::SegmentMaker;
 use ctx_memory::facts::FactStore;
 use ctx_memory::{Config, Memory};
@@ -56,12 +57,13 @@ impl OfAgent {
         let home = Home::from_env()?;
         let config = setup::config(global)?;
         let profile = config.profile();
-        let config: Config = config.section()?;
+        let engine = selected_engine(&config, SelectFor::default())?.id;
+        let section = Config::for_engine(&config, &engine)?;
         let folder = home.memory_dir(&agent);
         let AgentMemory { memory, facts, warnings, .. } =
-            AgentMemory::open(&config, Some(&folder), agent.as_str(), None);
+            AgentMemory::configured(&config, &section, &folder, agent.as_str());
         warnings.iter().for_each(|warning| out.warn(warning));
-        Ok(Self { home, agent, folder, config, profile, memory, facts })
+        Ok(Self { home, agent, folder, config: section, profile, memory, facts })
     }
 
     /// What makes segments of a session's messages.
@@ -87,6 +89,17 @@ impl OfAgent {
             Some(opened.map_or(entry.session_id, |(transcript, path)| name_of(&transcript, &path)))
         };
         named.parse().ok().and_then(of_key).unwrap_or_else(|| named.to_owned())
+    }
+
+    /// Makes the vectors that are missing. A model that fails is told of: it is done another time.
+    fn embed(&self, out: &Out) -> anyhow::Result<()> {
+        let waiting = out.waiting("making vectors");
+        let made = setup::block_on(async { Ok(self.memory.embed().await) });
+        waiting.finish_and_clear();
+        if let Err(error) = made? {
+            out.warn(format!("words alone decide what is recalled: {error}"));
+        }
+        Ok(())
     }
 
     /// Says what the memory did without.

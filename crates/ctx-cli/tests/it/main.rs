@@ -4,6 +4,7 @@ mod bad_input;
 mod citations;
 mod commands;
 mod compaction;
+mod embedders;
 mod engine_health;
 mod engine_host;
 mod engines;

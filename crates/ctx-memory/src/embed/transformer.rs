@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use candle_core::{DType, Device, Tensor};
@@ -12,6 +13,8 @@ use ctx_core::{Chars, Embedder, Error, ErrorKind, Result};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use tokenizers::{Tokenizer, TruncationParams};
+
+use crate::apart::apart;
 
 /// So many tokens of a text are read where the folder does not say it.
 const MAX_TOKENS: usize = 256;
@@ -36,9 +39,15 @@ struct Limits {
 ///
 /// # Notes
 ///
-/// Making a vector keeps a core busy for some milliseconds, and [`Embedder::embed`] does not give way
-/// in between: call it where that does no harm.
+/// Making a vector keeps a core busy for some milliseconds; [`Embedder::embed`] does that on a thread
+/// of its own.
 pub struct TransformerEmbedder {
+    name: String,
+    dimensions: usize,
+    bert: Arc<Bert>,
+}
+
+struct Bert {
     name: String,
     dimensions: usize,
     model: BertModel,
@@ -86,9 +95,13 @@ impl TransformerEmbedder {
         let vars = VarBuilder::from_buffered_safetensors(bytes, DType::F32, &Device::Cpu);
         let vars = vars.map_err(|e| weights.bad(e))?;
         let model = BertModel::load(vars, &parsed).map_err(|e| weights.bad(e))?;
-        Ok(Self { name, dimensions: parsed.hidden_size, model, tokenizer })
+        let dimensions = parsed.hidden_size;
+        let bert = Arc::new(Bert { name: name.clone(), dimensions, model, tokenizer });
+        Ok(Self { name, dimensions, bert })
     }
+}
 
+impl Bert {
     fn tokens(&self, text: &str) -> Result<Vec<u32>> {
         let encoded = self.tokenizer.encode_fast(head(text, MAX_CHARS), true);
         Ok(encoded.map_err(|e| self.failed(e))?.get_ids().to_vec())
@@ -116,6 +129,26 @@ impl TransformerEmbedder {
         mean.broadcast_div(&length)?.to_vec2()
     }
 
+    fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
+        let tokens: Vec<Vec<u32>> =
+            texts.iter().map(|text| self.tokens(text)).collect::<Result<_>>()?;
+        // Texts of like length together: a short one beside a long one costs as much as the long one.
+        let mut order: Vec<usize> = (0..texts.len()).collect();
+        order.sort_by_key(|&n| tokens[n].len());
+        let mut vectors = vec![Vec::new(); texts.len()];
+        for batch in order.chunks(BATCH) {
+            let ids: Vec<&[u32]> = batch.iter().map(|&n| tokens[n].as_slice()).collect();
+            let made = self.vectors(&ids).map_err(|e| self.failed(e))?;
+            for (&n, vector) in batch.iter().zip(made) {
+                if vector.len() != self.dimensions || !vector.iter().all(|x| x.is_finite()) {
+                    return Err(self.failed("a vector holds numbers that are none"));
+                }
+                vectors[n] = vector;
+            }
+        }
+        Ok(vectors)
+    }
+
     fn failed(&self, why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::new(ErrorKind::Upstream, "the model makes no vector")
             .with("embedder", &self.name)
@@ -135,23 +168,8 @@ impl Embedder for TransformerEmbedder {
     }
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
-        let tokens: Vec<Vec<u32>> =
-            texts.iter().map(|text| self.tokens(text)).collect::<Result<_>>()?;
-        // Texts of like length together: a short one beside a long one costs as much as the long one.
-        let mut order: Vec<usize> = (0..texts.len()).collect();
-        order.sort_by_key(|&n| tokens[n].len());
-        let mut vectors = vec![Vec::new(); texts.len()];
-        for batch in order.chunks(BATCH) {
-            let ids: Vec<&[u32]> = batch.iter().map(|&n| tokens[n].as_slice()).collect();
-            let made = self.vectors(&ids).map_err(|e| self.failed(e))?;
-            for (&n, vector) in batch.iter().zip(made) {
-                if vector.len() != self.dimensions || !vector.iter().all(|x| x.is_finite()) {
-                    return Err(self.failed("a vector holds numbers that are none"));
-                }
-                vectors[n] = vector;
-            }
-        }
-        Ok(vectors)
+        let (bert, texts) = (self.bert.clone(), texts.to_vec());
+        apart("ctx-memory-bert", move || bert.embed(&texts)).await?
     }
 }
 

@@ -1,5 +1,6 @@
 //! Vectors by a model, made when there is time.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Result};
@@ -12,27 +13,31 @@ use crate::{Segment, SegmentId, embedded_text};
 /// So many texts are embedded at once.
 const BATCH: usize = 32;
 
+/// A model that failed is not asked again for so long.
+const REST: Duration = Duration::from_secs(60);
+
 impl Memory {
-    /// The vector of a query, where a model makes them; `None` where none does.
+    /// The vector of a query, where a model makes them; `None` where none does, and for a minute
+    /// after it failed.
     ///
     /// # Errors
     ///
     /// Where the model fails, or answers with what is no vector of its own. Search without one.
     pub async fn vector_of(&self, query: &str) -> Result<Option<Vec<f32>>> {
-        let Some(model) = self.model() else { return Ok(None) };
-        let made = made(model, &[query.to_owned()], model.query_deadline).await?;
-        Ok(made.into_iter().next())
+        let Some(model) = self.model().filter(|model| !self.rests(model)) else { return Ok(None) };
+        let made = made(model, &[query.to_owned()], model.query_deadline).await;
+        Ok(self.unless_it_rests(model, made)?.into_iter().next())
     }
 
     /// Gives a vector to the segments that have none, where a model makes them, and says to how
     /// many. Nothing waits for it: until then, segments are found by their words. What a batch made
-    /// is kept, whatever becomes of the next one.
+    /// is kept, whatever becomes of the next one. A model that failed is left alone for a minute.
     ///
     /// # Errors
     ///
     /// Where the model fails, or the archive cannot be read.
     pub async fn embed(&self) -> Result<usize> {
-        let Some(model) = self.model() else { return Ok(0) };
+        let Some(model) = self.model().filter(|model| !self.rests(model)) else { return Ok(0) };
         self.inner.ensure_open()?;
         let (mut made, mut next) = (0, 0);
         loop {
@@ -44,10 +49,23 @@ impl Memory {
             }
             next = after;
             let texts = self.texts(&ids)?;
-            let vectors = self::made(model, &texts, model.batch_deadline).await?;
+            let vectors = self::made(model, &texts, model.batch_deadline).await;
+            let vectors = self.unless_it_rests(model, vectors)?;
             made += self.keep(&ids, &vectors, model.embedder.dimensions());
             self.inner.flush_vectors();
         }
+    }
+
+    /// Whether the model failed not long ago: no turn waits for it again so soon.
+    fn rests(&self, model: &VectorModel) -> bool {
+        let until = *self.inner.rests_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| model.timer.elapsed() < until)
+    }
+
+    fn unless_it_rests<T>(&self, model: &VectorModel, made: Result<T>) -> Result<T> {
+        let until = made.is_err().then(|| model.timer.elapsed().saturating_add(REST));
+        *self.inner.rests_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        made
     }
 
     /// The model, where its vectors count.

@@ -21,6 +21,7 @@ mod session;
 mod settings;
 mod source;
 mod stats;
+mod study;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use ctx_core::Result;
 
@@ -74,6 +76,8 @@ struct Inner {
     is_open: AtomicBool,
     /// Whether a thread writes the index, or is about to.
     is_indexing: AtomicBool,
+    /// Until when a model that failed is left alone, by its clock.
+    rests_until: Mutex<Option<Duration>>,
     warnings: Mutex<Warnings>,
 }
 
@@ -102,6 +106,7 @@ impl Memory {
             settings,
             is_open: AtomicBool::new(false),
             is_indexing: AtomicBool::new(false),
+            rests_until: Mutex::default(),
             warnings: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }

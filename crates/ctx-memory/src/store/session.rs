@@ -1,16 +1,20 @@
 //! One session's view of a memory.
 
 use std::collections::{HashSet, VecDeque};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use ctx_core::{
-    Entry, MemoryStore, Passage, RecallRequest, RecalledFact, Recollection, Result, Timestamp,
+    Entry, MemoryStore, Passage, RecallRequest, RecalledFact, Recollection, Result, SummaryModels,
+    Timestamp,
 };
 
 use super::Memory;
+use super::study::Study;
+use crate::apart::apart;
 use crate::archive::SegmentMaker;
-use crate::facts::{Candidate, FactQuery, FactStore, Rules, Said};
+use crate::facts::{Candidate, Cap, FactQuery, FactStore, Rules, Said};
 use crate::search::fit;
 use crate::{Hit, Query, Segment, SegmentId};
 
@@ -41,6 +45,7 @@ struct Shared {
     maker: SegmentMaker,
     facts: Option<Arc<Mutex<FactStore>>>,
     rules: Option<Rules>,
+    study: Option<Study>,
     cross_session: bool,
     queue: Mutex<Queue>,
     /// Held by whoever works on the queue, so that messages stay in their order.
@@ -64,6 +69,7 @@ impl SessionMemory {
                 maker,
                 facts: None,
                 rules: None,
+                study: None,
                 cross_session: false,
                 queue: Mutex::default(),
                 working: Mutex::default(),
@@ -81,6 +87,14 @@ impl SessionMemory {
     #[must_use]
     pub fn with_rules(self, rules: Rules) -> Self {
         self.with(|shared| shared.rules = Some(rules))
+    }
+
+    /// With facts found by models in what is archived, when [`study`](MemoryStore::study) is called, at
+    /// a price of at most `cap` a day. What was spent is kept in the file `purse`, for all processes;
+    /// without one, for as long as this memory is open.
+    #[must_use]
+    pub fn with_models(self, models: SummaryModels, cap: Cap, purse: Option<PathBuf>) -> Self {
+        self.with(|shared| shared.study = Some(Study::new(models, cap, purse)))
     }
 
     /// Whether it recalls what was said in other sessions of the agent. Default: no.
@@ -131,8 +145,20 @@ impl MemoryStore for SessionMemory {
     }
 
     async fn flush(&self) -> Result<()> {
-        self.shared.work(Until::Empty);
-        self.shared.memory.flush()
+        let shared = self.shared.clone();
+        let work = move || {
+            shared.work(Until::Empty);
+            shared.memory.flush()
+        };
+        apart("ctx-memory-flush", work).await?
+    }
+
+    async fn tend(&self) -> Vec<String> {
+        self.shared.tend().await
+    }
+
+    async fn study(&self) -> Vec<String> {
+        self.shared.study().await
     }
 }
 
@@ -190,8 +216,30 @@ impl Shared {
             let id = segment.id.to_string();
             rules.find(&[Said::of(&segment, &id)])
         });
-        let added = self.memory.add(&[segment])?;
-        Ok(facts.filter(|_| added > 0).unwrap_or_default())
+        let segment = [segment];
+        let added = self.memory.add(&segment)?;
+        if added == 0 {
+            return Ok(Vec::new());
+        }
+        if let (Some(study), [segment]) = (&self.study, &segment) {
+            study.push(segment);
+        }
+        Ok(facts.unwrap_or_default())
+    }
+
+    /// Makes the vectors that are missing. A model that fails is told of once, by whoever asked it
+    /// first.
+    async fn tend(&self) -> Vec<String> {
+        if let Err(error) = self.memory.embed().await {
+            self.memory.inner.warn(format!("words alone decide what is recalled: {error}"));
+        }
+        self.memory.take_warnings()
+    }
+
+    async fn study(&self) -> Vec<String> {
+        let (Some(study), Some(facts)) = (&self.study, &self.facts) else { return Vec::new() };
+        let session = (!self.cross_session).then_some(self.session.as_str());
+        study.run(facts, session, self.memory.settings().now()).await
     }
 
     fn learn(&self, candidates: Vec<Candidate>) {

@@ -24,8 +24,9 @@ impl Embedding {
         Self { name: name.into(), dimensions }
     }
 
-    /// What the file beside the vectors says. None if there is none that can be read.
-    pub(super) fn beside(vectors: &Path) -> Option<Self> {
+    /// What the file beside `vectors.bin` says. None if there is none that can be read.
+    #[must_use]
+    pub fn beside(vectors: &Path) -> Option<Self> {
         let text = std::fs::read(disk::beside(vectors, ".json")).ok()?;
         serde_json::from_slice(&text).ok()
     }

@@ -72,6 +72,7 @@ pub(super) fn run(global: &Global, args: &Ingest, out: &Out) -> anyhow::Result<E
     let waiting = out.waiting("writing the index");
     of.memory.settle()?;
     waiting.finish_and_clear();
+    of.embed(out)?;
     of.warn(out);
     report.segments = of.memory.stats()?.segments;
     let added: usize = report.sessions.iter().map(|session| session.added).sum();

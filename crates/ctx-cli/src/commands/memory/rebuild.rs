@@ -14,6 +14,9 @@ pub(super) fn run(global: &Global, args: &InMemory, out: &Out) -> anyhow::Result
         of.memory.rebuild()?;
     }
     waiting.finish_and_clear();
+    if of.folder.is_dir() {
+        of.embed(out)?;
+    }
     let report = stats::report(&of)?;
     of.warn(out);
     match args.json {

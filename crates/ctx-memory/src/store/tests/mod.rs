@@ -6,7 +6,6 @@ use ctx_core::{
     Counter, CounterKind, Embedder, Entry, Error, ErrorKind, MemoryStore, Message, RecallRequest,
     Role, Timestamp,
 };
-use futures_util::FutureExt;
 
 mod models;
 mod sessions;
@@ -55,7 +54,7 @@ fn found(memory: &Memory, text: &str) -> Vec<(SegmentId, f32, f32)> {
 }
 
 fn waited<T>(future: impl Future<Output = T>) -> T {
-    future.now_or_never().expect("it waits for nobody")
+    futures_executor::block_on(future)
 }
 
 fn maker(session: &str) -> SegmentMaker {

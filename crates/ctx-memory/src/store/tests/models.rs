@@ -140,8 +140,14 @@ fn a_model_that_fails_leaves_words_to_decide_and_is_told_of() {
         let memory = Memory::in_memory("main", with_model(answers));
         memory.add(&some(0..10)).unwrap();
         assert_eq!(waited(memory.embed()).unwrap_err().kind(), kind);
+        assert_eq!(waited(memory.embed()).unwrap(), 0, "it is left alone for a while");
+        let memory = Memory::in_memory("main", with_model(answers));
+        memory.add(&some(0..10)).unwrap();
         let session = SessionMemory::new(memory, "s", maker("s"));
         let found = waited(session.recall(request("note 4: ember"))).unwrap();
         assert!(!found.passages.is_empty() && found.warnings.len() == 1, "{found:?}");
+        let found = waited(session.recall(request("note 5: ember"))).unwrap();
+        assert!(!found.passages.is_empty() && found.warnings.is_empty(), "{found:?}");
+        assert_eq!(waited(session.tend()), [] as [&str; 0], "nor is that told twice");
     }
 }

@@ -1,0 +1,259 @@
+//! Models that make vectors for memory: from configuration, and when they fail.
+
+use ctx_testkit::provider::{Api, FailureKind, FakeProvider, Step, When};
+use serde_json::{Value, json};
+
+use crate::memory::{FACT, keeps_old, long_talk};
+use crate::support::{Room, text};
+
+const MESSAGES: usize = 40;
+const QUESTION: &str = "what is the parrot of the lighthouse keeper called?";
+
+/// A memory whose vectors a server makes, in a room with a session.
+struct Site {
+    room: Room,
+    file: String,
+    config: Value,
+}
+
+impl Site {
+    fn new(provider: &FakeProvider) -> Self {
+        Self::of("fake", &provider.v1())
+    }
+
+    fn of(id: &str, url: &str) -> Self {
+        let mut config = keeps_old(json!({
+            "enabled": true, "embeddingModel": "http",
+            "embeddingSource": format!("{id}/vec"), "embeddingDimensions": 64,
+        }));
+        config["models"] = json!({"providers": {(id): {
+            "baseUrl": url, "api": "openai-completions", "apiKey": "none",
+            "models": [{"id": "writer", "contextWindow": 64_000}],
+        }}});
+        let room = Room::new();
+        let file = room.write("talk/long.jsonl", long_talk(MESSAGES));
+        let site = Self { file: text(&file).to_owned(), room, config };
+        site.configure(&json!({}));
+        site
+    }
+
+    /// With other keys of `memoryContext`.
+    fn configure(&self, keys: &Value) {
+        let mut config = self.config.clone();
+        for (key, value) in keys.as_object().expect("keys") {
+            config["agents"]["defaults"]["memoryContext"][key] = value.clone();
+        }
+        self.room.write("ctx.json5", config.to_string());
+    }
+
+    fn ingest(&self) -> Value {
+        self.room.json(&["memory", "ingest", &self.file])
+    }
+
+    fn vectors(&self) -> Value {
+        self.room.json(&["memory", "stats"])["vectors"].clone()
+    }
+
+    /// Recalls, expects that words or vectors found it, and gives what was warned of.
+    fn recalls(&self, why: &str) -> Vec<String> {
+        let ran = self.room.ctx(&["recall", QUESTION, "--session", "s1"]);
+        assert_eq!(ran.code, Some(0), "{why}: {}", ran.stderr);
+        assert!(ran.stdout.contains(FACT), "{why}: {}{}", ran.stdout, ran.stderr);
+        warnings(&ran.stderr)
+    }
+}
+
+/// What was warned of, but for the window, which is small here.
+fn warnings(stderr: &str) -> Vec<String> {
+    let warned = stderr.lines().filter(|line| line.starts_with("warning"));
+    warned.filter(|line| !line.contains("low context window")).map(str::to_owned).collect()
+}
+
+/// Answers a request for vectors.
+fn embeds(step: Step) -> Step {
+    step.when(When { api: Some(Api::Embeddings), ..When::default() })
+}
+
+fn answers(body: &Value) -> Step {
+    embeds(Step::raw(200, "application/json", body.to_string()))
+}
+
+/// What a server does instead of answering with the vectors.
+fn faults() -> Vec<(&'static str, Step)> {
+    let vector = |numbers: Vec<Value>| json!({"data": [{"index": 0, "embedding": numbers}]});
+    vec![
+        ("an error", embeds(Step::error(FailureKind::ServerError))),
+        ("overload", embeds(Step::error(FailureKind::Overloaded))),
+        ("no number", answers(&vector(vec![Value::Null; 64]))),
+        ("too large a number", answers(&vector(vec![json!(1e300); 64]))),
+        ("NaN", embeds(Step::raw(200, "application/json", r#"{"data":[{"embedding":[NaN]}]}"#))),
+        ("another length", answers(&vector(vec![json!(0.5); 32]))),
+        ("no vectors", answers(&json!({"data": []}))),
+        ("no JSON", embeds(Step::raw(200, "text/html", "<html>a gateway</html>"))),
+        ("garbage", embeds(Step::garbage())),
+        ("no answer", embeds(Step::hang())),
+    ]
+}
+
+#[test]
+fn a_server_makes_vectors_once_and_a_restart_none_again() {
+    let provider = FakeProvider::builder().start().expect("it starts");
+    for (id, url, path) in
+        [("fake", provider.v1(), "/v1/embeddings"), ("ollama", provider.url(), "/api/embed")]
+    {
+        let site = Site::of(id, &url);
+        let before = provider.count();
+        site.ingest();
+        assert_eq!(site.vectors(), MESSAGES, "{id}");
+        let asked = provider.requests().split_off(before);
+        assert!(!asked.is_empty() && asked.iter().all(|r| r.path == path), "{asked:?}");
+        let texts: usize =
+            asked.iter().filter_map(|r| Some(r.json["input"].as_array()?.len())).sum();
+        assert_eq!(texts, MESSAGES, "each once");
+        site.ingest();
+        assert_eq!(provider.count(), before + asked.len(), "{id}: nothing is embedded again");
+        assert_eq!(site.recalls(id), [] as [&str; 0]);
+        assert_eq!(provider.count(), before + asked.len() + 1, "{id}: one vector for the question");
+        let found = site.room.json(&["memory", "search", QUESTION, "--explain"]);
+        assert!(found["hits"][0]["parts"]["cosine"].as_f64() > Some(0.1), "{id}: {found}");
+    }
+}
+
+#[test]
+fn what_a_compaction_takes_out_gets_its_vectors_before_the_command_ends() {
+    let provider = FakeProvider::builder().start().expect("it starts");
+    let site = Site::new(&provider);
+    let done = site.room.json(&["compact", &site.file, "--window", "16000", "--force"]);
+    assert_eq!(done["compacted"], true, "{done}");
+    let stats = site.room.json(&["memory", "stats"]);
+    assert!(stats["segments"].as_u64() > Some(10), "{stats}");
+    assert_eq!(stats["vectors"], stats["segments"]);
+}
+
+#[test]
+fn a_server_that_fails_costs_a_question_one_warning_and_words_find_it() {
+    let provider = FakeProvider::builder().start().expect("it starts");
+    let site = Site::new(&provider);
+    site.ingest();
+    for (name, fault) in faults() {
+        provider.extend([fault]);
+        let warned = site.recalls(name);
+        assert_eq!(warned.len(), 1, "{name}: {warned:?}");
+        assert!(warned[0].contains("words alone decide"), "{name}: {warned:?}");
+        assert_eq!(provider.steps_left(), 0, "{name}");
+        assert_eq!(site.recalls("it is well again"), [] as [&str; 0]);
+    }
+    provider.stop();
+    let warned = site.recalls("it is down");
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert_eq!(site.vectors(), MESSAGES, "they are kept");
+}
+
+#[test]
+fn a_server_that_fails_loses_no_message_and_its_vectors_are_made_when_it_is_back() {
+    for (name, fault) in faults() {
+        // It would be waited for as long as a batch may take.
+        if name == "no answer" {
+            continue;
+        }
+        let provider = FakeProvider::builder().script([fault]).start().expect("it starts");
+        let site = Site::new(&provider);
+        let ran = site.room.ctx(&["memory", "ingest", &site.file]);
+        assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
+        assert_eq!(warnings(&ran.stderr).len(), 1, "{name}: {}", ran.stderr);
+        let stats = site.room.json(&["memory", "stats"]);
+        assert_eq!(
+            (&stats["segments"], &stats["vectors"]),
+            (&json!(MESSAGES), &json!(0)),
+            "{name}"
+        );
+        site.ingest();
+        assert_eq!(site.vectors(), MESSAGES, "{name}");
+    }
+}
+
+#[test]
+fn a_turn_is_assembled_compacted_and_recorded_whatever_the_server_does() {
+    for (name, fault) in faults() {
+        let provider = FakeProvider::builder().script([fault.always()]).start().expect("it starts");
+        let site = Site::new(&provider);
+        if name == "no answer" {
+            // A question waits for two seconds; what has no vector is another's business.
+            site.configure(&json!({"enabled": true}));
+        }
+        let args = ["assemble", &site.file, "--window", "16000", "--json"];
+        let ran = site.room.ctx(&args);
+        assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
+        let made: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        assert!(made["messages"].as_array().is_some_and(|m| !m.is_empty()), "{name}");
+        if name == "no answer" {
+            continue;
+        }
+        let ran = site.room.ctx(&["compact", &site.file, "--window", "16000", "--force", "--json"]);
+        assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
+        assert_eq!(warnings(&ran.stderr).len(), 1, "{name}: {}", ran.stderr);
+        let stats = site.room.json(&["memory", "stats"]);
+        assert!(stats["segments"].as_u64() > Some(10), "{name}: {stats}");
+    }
+}
+
+#[test]
+fn a_model_that_cannot_be_had_is_told_once_and_hash_serves_for_it() {
+    let provider = FakeProvider::builder().start().expect("it starts");
+    let site = Site::new(&provider);
+    site.ingest();
+    let asked = provider.count();
+    let nowhere = text(&site.room.path("nowhere")).to_owned();
+    for (keys, words) in [
+        (json!({"embeddingModel": "transformer", "embeddingSource": nowhere}), ""),
+        (json!({"embeddingModel": "transformer", "embeddingSource": null}), "embeddingSource"),
+        (json!({"embeddingSource": null}), "embeddingSource"),
+        (json!({"embeddingSource": "nobody/vec"}), "nobody"),
+        (json!({"embeddingDimensions": null}), "embeddingDimensions"),
+    ] {
+        site.configure(&keys);
+        let warned = site.recalls(&keys.to_string());
+        assert_eq!(warned.len(), 1, "{keys}: {warned:?}");
+        assert!(warned[0].contains("hash") && warned[0].contains(words), "{keys}: {warned:?}");
+        site.ingest();
+    }
+    assert_eq!(provider.count(), asked);
+    // What the model made was not thrown away.
+    site.configure(&json!({}));
+    site.ingest();
+    assert_eq!((site.vectors(), provider.count()), (json!(MESSAGES), asked));
+}
+
+#[test]
+fn hashes_that_serve_for_a_model_stay_apart_from_its_vectors() {
+    let provider = FakeProvider::builder().start().expect("it starts");
+    let site = Site::new(&provider);
+    let theirs = json!({"embeddingSource": "nobody/vec", "search": {"hashWeight": 0.7}});
+    site.configure(&theirs);
+    site.ingest();
+    assert_eq!(site.vectors(), MESSAGES, "of hashes");
+    site.configure(&json!({"search": {"hashWeight": 0.7}}));
+    site.ingest();
+    assert_eq!(site.vectors(), MESSAGES, "of the model");
+    let asked = provider.count();
+    assert!(asked > 0);
+    // The model is gone and comes back: its vectors were not mixed with hashes.
+    site.configure(&theirs);
+    site.ingest();
+    site.recalls("by words");
+    site.configure(&json!({"search": {"hashWeight": 0.7}}));
+    site.ingest();
+    assert_eq!((site.vectors(), provider.count()), (json!(MESSAGES), asked));
+}
+
+#[test]
+fn a_length_that_no_vector_has_is_refused_with_its_key() {
+    let provider = FakeProvider::builder().start().expect("it starts");
+    let site = Site::new(&provider);
+    for wrong in [json!(0), json!(1_000_000), json!("many")] {
+        site.configure(&json!({"embeddingDimensions": wrong}));
+        site.room.refused(&["memory", "stats"], "embeddingDimensions");
+    }
+    site.configure(&json!({"knowledgeBudget": {"usdPerDay": -1}}));
+    site.room.refused(&["memory", "stats"], "usdPerDay");
+}
