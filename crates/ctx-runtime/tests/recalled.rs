@@ -45,7 +45,7 @@ impl Host {
             Wanted { profile: Some(profile), window: Some(Tokens(32_000)), ..Wanted::default() };
         let resolved = wanted.resolve(config).unwrap();
         let at = MemoryAt::Folder(folder.to_owned());
-        let memory = resolved.memory(&at, "main", "s1", |warning| panic!("{warning}"));
+        let memory = resolved.memory(&at, "main", "s1", None, |warning| panic!("{warning}"));
         let memory = memory.unwrap().expect("it is enabled");
         let writers = summary_models(&resolved.config, Some("fake/writer"), None).unwrap();
         let services = Services {

@@ -94,8 +94,12 @@ async fn close(session: &mut Session, call: &Call) -> Result<String, Failure> {
 async fn dispose(session: &mut Session) -> Result<String, Failure> {
     // Calls that no request depends on may have failed since the last one.
     session.watch();
+    let warnings = session.memory.close().await;
     session.engine.dispose().await?;
-    message::json(&json!({ "closed": true }))
+    message::json(&match warnings.is_empty() {
+        true => json!({ "closed": true }),
+        false => json!({ "closed": true, "warnings": warnings }),
+    })
 }
 
 /// Runs what a call asks for. A panic is an answer, not the end of all sessions.
@@ -142,11 +146,13 @@ async fn handle(session: &mut Session, call: &Call) -> Result<String, Failure> {
         Method::AfterTurn => {
             let params::OfSession { .. } = call.params()?;
             session.engine.after_turn(&session.id).await?;
+            session.memory.tend();
             ok()
         }
         Method::Maintain => {
             let params::OfSession { .. } = call.params()?;
             session.engine.maintain(&session.id).await?;
+            session.memory.tend();
             ok()
         }
         Method::PrepareSubagentSpawn => {

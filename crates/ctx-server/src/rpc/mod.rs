@@ -14,6 +14,7 @@ mod dialect;
 mod failure;
 mod history;
 mod lines;
+mod memory;
 mod message;
 mod method;
 mod open;

@@ -8,7 +8,7 @@ use ctx_core::{
 };
 use ctx_dialect::json::string;
 use ctx_engine_registry::{Config, Selection};
-use ctx_runtime::{Asked, EngineWatch, Wanted, summary_models, workspace_search};
+use ctx_runtime::{Asked, EngineWatch, MemoryAt, Wanted, summary_models, workspace_search};
 use ctx_session::blobs::FileBlobs;
 use ctx_session::key::FileId;
 use ctx_session::log::RandomIds;
@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::Host;
 use super::history::History;
+use super::memory::Remembering;
 use super::params::Open;
 use super::session::{Sent, Session};
 
@@ -94,11 +95,19 @@ pub(super) async fn open(host: &Host, id: String, given: Open<'_>) -> Result<(Se
             warnings.push(format!("the workspace is left out: {error}"));
             None
         });
+    let models = writers.map(|writers| writers.models);
+    let at = match given.session_id {
+        Some(_) => MemoryAt::Folder(host.home.memory_dir(&agent)),
+        None => MemoryAt::Nowhere,
+    };
+    let warn = |warning| warnings.push(warning);
+    let memory = resolved.memory(&at, agent.as_str(), &id, models.as_ref(), warn)?;
     let services = Services {
         workspace,
+        memory: memory.clone(),
         store: Some(store),
         blobs: Some(Arc::new(FileBlobs::at(host.home.tool_results_dir(&agent)))),
-        summary_models: writers.map(|writers| writers.models),
+        summary_models: models,
         ..Services::default()
     };
     let engine = resolved.engine(&services)?;
@@ -118,6 +127,7 @@ pub(super) async fn open(host: &Host, id: String, given: Open<'_>) -> Result<(Se
         watch: EngineWatch::new(&host.home),
         untold: None,
         engine,
+        memory: Remembering::new(memory),
         ledger: resolved.ledger(),
         resolved,
         format: given.format,

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::dialect::Dialect;
 use super::history::{History, Synced};
+use super::memory::Remembering;
 use super::params;
 use super::view::{InForce, rebuilt};
 
@@ -23,6 +24,7 @@ const LAYER: &str = "compaction";
 pub(super) struct Session {
     pub(super) id: String,
     pub(super) engine: Arc<dyn ContextEngine>,
+    pub(super) memory: Remembering,
     pub(super) watch: EngineWatch,
     /// What went wrong in watching it.
     pub(super) untold: Option<String>,
@@ -207,6 +209,7 @@ impl Session {
         let done = view.compact(compacted, self.ids.next_id(), LAYER, "asked for");
         if done.is_ok() {
             self.note(&mut view);
+            self.memory.archive(&view, true);
         }
         self.view = Some(view);
         done.map(drop)
@@ -260,6 +263,7 @@ impl Session {
     pub(super) fn warnings(&mut self) -> Vec<String> {
         let mut warnings = self.engine.take_warnings();
         warnings.extend(self.untold.take());
+        warnings.extend(self.memory.warnings());
         warnings
     }
 

@@ -71,7 +71,8 @@ impl Session {
         let addition = view.system_addition().map(str::to_owned);
         let compactions = self.note(&mut view);
         let finished = view.finish();
-        self.note(&mut view);
+        let more = self.note(&mut view);
+        self.memory.archive(&view, !(compactions.is_empty() && more.is_empty()));
         let (told, count) = (std::mem::take(&mut self.edits_told), view.edits().len());
         let answer = finished.and_then(|finished| {
             let last = sent(&view, addition.clone())?;
@@ -137,6 +138,7 @@ impl Session {
         self.watch();
         let result = result?;
         self.take_in(&result)?;
+        self.memory.taken_in().await;
         let in_force = self.in_force.as_ref().filter(|_| result.compacted);
         let summary_id = in_force.and_then(|in_force| in_force.summary_id()).cloned();
         let warnings = self.warnings();

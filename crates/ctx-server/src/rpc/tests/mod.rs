@@ -2,6 +2,7 @@
 
 mod engines;
 mod history;
+mod memory;
 mod protocol;
 mod sessions;
 mod turns;

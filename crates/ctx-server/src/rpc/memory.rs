@@ -1,0 +1,126 @@
+//! What of a session goes to its long-term memory, and who tends that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ctx_core::{ContextView, Entry, MemoryStore, NodeState, Tokens};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// So long the end of a session waits for vectors and facts that are being made. What was archived
+/// is waited for in any case.
+const LAST_WORK: Duration = Duration::from_secs(10);
+
+/// So long a compaction waits until what it took out is found again.
+const TAKEN_IN: Duration = Duration::from_secs(2);
+
+/// A session's memory, if it has one.
+#[derive(Default)]
+pub(super) struct Remembering {
+    store: Option<Arc<dyn MemoryStore>>,
+    /// How many of those left out in the past were archived.
+    seen: usize,
+    /// Whether something was archived that nobody has tended since.
+    is_untended: bool,
+    /// Whether something was compacted in which nobody has looked for facts since.
+    is_unstudied: bool,
+    at_work: Option<JoinHandle<Vec<String>>>,
+    told: Vec<String>,
+}
+
+impl Remembering {
+    pub(super) fn new(store: Option<Arc<dyn MemoryStore>>) -> Self {
+        Self { store, ..Self::default() }
+    }
+
+    /// Archives what has left a view, whichever engine took it out. It is on its way to the disk when
+    /// this returns.
+    pub(super) fn archive(&mut self, view: &ContextView, was_compacted: bool) {
+        let Some(store) = &self.store else { return };
+        let past = view.left_out();
+        let since = past.get(self.seen..).unwrap_or(past);
+        let dropped = view.nodes().iter().filter(|node| node.state() == NodeState::Dropped);
+        // What an engine added is in no transcript.
+        let leaving =
+            since.iter().chain(dropped).filter(|node| node.source_tokens() > Tokens::ZERO);
+        let leaving: Vec<Arc<Entry>> = leaving.map(|node| node.entry().clone()).collect();
+        self.seen = past.len();
+        if !leaving.is_empty() {
+            self.is_untended = true;
+            if let Err(error) = store.archive(&leaving) {
+                self.told.push(format!("what left the context was not archived: {error}"));
+            }
+        }
+        self.is_unstudied |= was_compacted;
+        self.tend();
+    }
+
+    /// Waits until what was archived is found, and on disk. One that takes long goes on by itself, and
+    /// one that fails is told of by who tends it.
+    pub(super) async fn taken_in(&self) {
+        if let Some(store) = &self.store {
+            let _ = timeout(TAKEN_IN, store.flush()).await;
+        }
+    }
+
+    /// Has done beside the session's calls what none of them waits for.
+    pub(super) fn tend(&mut self) {
+        let is_busy = self.at_work.as_ref().is_some_and(|work| !work.is_finished());
+        if is_busy || !(self.is_untended || self.is_unstudied) {
+            return;
+        }
+        self.reap();
+        let Some(store) = self.store.clone() else { return };
+        let studies = std::mem::take(&mut self.is_unstudied);
+        self.is_untended = false;
+        self.at_work = Some(tokio::spawn(async move {
+            let mut told = Vec::new();
+            if let Err(error) = store.flush().await {
+                told.push(format!("what left the context is kept in memory for now: {error}"));
+            }
+            told.extend(store.tend().await);
+            if studies {
+                told.extend(store.study().await);
+            }
+            told
+        }));
+    }
+
+    /// Takes over what work that is done has to tell.
+    fn reap(&mut self) {
+        if self.at_work.as_ref().is_some_and(JoinHandle::is_finished)
+            && let Some(work) = self.at_work.take()
+            && let Some(Ok(told)) = futures_util::FutureExt::now_or_never(work)
+        {
+            self.told.extend(told);
+        }
+    }
+
+    /// What a person should be told, each thing once.
+    pub(super) fn warnings(&mut self) -> Vec<String> {
+        self.reap();
+        std::mem::take(&mut self.told)
+    }
+
+    /// Waits until everything archived is on disk; what more is to be done, for a while.
+    pub(super) async fn close(&mut self) -> Vec<String> {
+        let Some(store) = self.store.clone() else { return self.warnings() };
+        if let Err(error) = store.flush().await {
+            self.told.push(format!("what left the context is not all on disk: {error}"));
+        }
+        let last = async {
+            // What came while the first was at work is for the second.
+            for _ in 0..2 {
+                self.tend();
+                if let Some(work) = self.at_work.take() {
+                    self.told.extend(work.await.unwrap_or_default());
+                }
+            }
+        };
+        if timeout(LAST_WORK, last).await.is_err() {
+            self.told
+                .push("memory was not tended to the end: vectors are made another time".into());
+        }
+        std::mem::take(&mut self.told)
+    }
+}
