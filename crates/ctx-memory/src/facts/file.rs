@@ -4,14 +4,15 @@
 //! caller hears that they are there. A line that a crash left unfinished was never acknowledged: it
 //! is passed over, and goes when the file is next written anew.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ctx_core::{Error, ErrorKind, Result};
+use ctx_core::{Error, Result};
 
 use super::Fact;
+use crate::disk::{self, FileLock};
 
 /// A longer line is no fact: its content and context are bounded.
 const LINE_MAX: u64 = 64 * 1024;
@@ -45,7 +46,7 @@ pub(super) struct KnowledgeFile {
 
 /// The right to write; there is no file to lock where nothing is kept.
 #[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "held, not used")] Option<File>);
+pub(super) struct Lock(#[expect(dead_code, reason = "held, not used")] Option<FileLock>);
 
 impl KnowledgeFile {
     pub(super) fn new(path: PathBuf) -> Self {
@@ -80,33 +81,8 @@ impl KnowledgeFile {
         if !self.is_kept() {
             return Ok(Lock(None));
         }
-        if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            create_folder(folder)?;
-        }
-        let path = beside(&self.path, ".lock");
-        let file = private().read(true).write(true).create(true).truncate(false).open(&path);
-        let file = file.map_err(|e| io_error("cannot open the lock file", &path, e))?;
-        let begin = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(Lock(Some(file))),
-                Err(TryLockError::Error(e)) => {
-                    return Err(io_error("cannot lock the facts", &self.path, e));
-                }
-                Err(TryLockError::WouldBlock) if begin.elapsed() < PATIENCE => {
-                    std::thread::park_timeout(Duration::from_millis(2));
-                }
-                Err(TryLockError::WouldBlock) => {
-                    return Err(Error::new(
-                        ErrorKind::Locked,
-                        "another process has the facts open",
-                    )
-                    .with("path", self.path.display())
-                    .retryable()
-                    .hint("wait until it is done, or end the process that holds the lock"));
-                }
-            }
-        }
+        disk::create_private_dir(disk::parent(&self.path))?;
+        Ok(Lock(Some(FileLock::within(&self.path, PATIENCE)?)))
     }
 
     /// Reads what was written since the last time; everything, where the file is another.
@@ -121,9 +97,9 @@ impl KnowledgeFile {
                 *self = Self::new(std::mem::take(&mut self.path));
                 return Ok(News { anew, facts: Vec::new() });
             }
-            Err(e) => return Err(io_error("cannot open the facts", &self.path, e)),
+            Err(e) => return Err(disk::io_error("cannot open the facts", &self.path, e)),
         };
-        self.read_from(&file).map_err(|e| io_error("cannot read the facts", &self.path, e))
+        self.read_from(&file).map_err(|e| disk::io_error("cannot read the facts", &self.path, e))
     }
 
     fn read_from(&mut self, file: &File) -> io::Result<News> {
@@ -202,7 +178,7 @@ impl KnowledgeFile {
             write_line(&mut text, fact).map_err(|e| self.failed(e.into()))?;
         }
         let is_new = !self.path.exists();
-        let file = private().append(true).create(true).open(&self.path);
+        let file = disk::private().append(true).create(true).open(&self.path);
         let mut file = file.map_err(|e| self.failed(e))?;
         let end = file.metadata().map_err(|e| self.failed(e))?.len();
         // What a crash left unfinished must not swallow the first line.
@@ -218,7 +194,7 @@ impl KnowledgeFile {
             return Err(self.failed(e));
         }
         if is_new {
-            sync_folder(&self.path)?;
+            disk::sync_dir(disk::parent(&self.path))?;
         }
         self.damaged += bridge.len();
         self.read_to = end + bridge.len() as u64 + text.len() as u64;
@@ -251,19 +227,7 @@ impl KnowledgeFile {
             lines += 1;
             write_line(&mut text, fact).map_err(|e| self.failed(e.into()))?;
         }
-        let temporary = beside(&self.path, ".tmp");
-        let write = || {
-            let mut file = private().write(true).create(true).truncate(true).open(&temporary)?;
-            file.write_all(&text)?;
-            file.sync_all()?;
-            std::fs::rename(&temporary, &self.path)
-        };
-        if let Err(e) = write() {
-            // Best effort: the error that matters is the one being reported.
-            let _ = std::fs::remove_file(&temporary);
-            return Err(self.failed(e));
-        }
-        sync_folder(&self.path)?;
+        disk::replace(&self.path, |out| out.write_all(&text))?;
         (self.lines, self.damaged, self.foreign) = (lines, 0, foreign);
         self.read_to = text.len() as u64;
         self.keep_tail(text.get(last..).unwrap_or_default());
@@ -272,11 +236,11 @@ impl KnowledgeFile {
 
     /// Takes away what a rewrite that was killed left behind.
     pub(super) fn sweep(&self, _lock: &Lock) {
-        let _ = std::fs::remove_file(beside(&self.path, ".tmp"));
+        let _ = std::fs::remove_file(disk::temporary(&self.path));
     }
 
     fn failed(&self, error: io::Error) -> Error {
-        io_error("cannot write the facts", &self.path, error)
+        disk::io_error("cannot write the facts", &self.path, error)
     }
 }
 
@@ -302,52 +266,4 @@ fn skip_line(reader: &mut impl BufRead) -> io::Result<u64> {
             return Ok(skipped);
         }
     }
-}
-
-fn io_error(doing: &'static str, path: &Path, error: io::Error) -> Error {
-    let hint = match error.kind() {
-        io::ErrorKind::PermissionDenied => {
-            "check the owner and the permissions of the file and its folder"
-        }
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free some disk space; no fact that was stored before is lost"
-        }
-        _ => "check the path and its file system; memory goes on without facts",
-    };
-    Error::new(ErrorKind::Io, doing).with("path", path.display()).source(error).hint(hint)
-}
-
-fn private() -> OpenOptions {
-    let mut options = File::options();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-fn create_folder(path: &Path) -> Result<()> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(|e| io_error("cannot create the folder", path, e))
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
-/// Makes the name of a file durable. Only Unix has and needs this.
-fn sync_folder(path: &Path) -> Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    if cfg!(unix) {
-        let sync = File::open(folder).and_then(|folder| folder.sync_all());
-        sync.map_err(|e| io_error("cannot sync the folder", folder, e))?;
-    }
-    Ok(())
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 
 mod forget;
+mod killed;
 mod model;
 mod replay;
 mod rules;

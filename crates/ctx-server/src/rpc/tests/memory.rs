@@ -8,13 +8,9 @@ const FACT: &str = "the parrot of the lighthouse keeper is called Quillon";
 const QUESTION: &str = "what is the parrot of the lighthouse keeper called?";
 
 /// A host that has opened session `s` with memory and told of many modules, and once of a parrot.
-fn told(engine: &str, more: Value) -> Calls {
+fn told(engine: &str) -> Calls {
     let mut calls = Calls::default();
-    let mut memory = json!({ "enabled": true });
-    for (key, value) in more.as_object().expect("keys") {
-        memory[key] = value.clone();
-    }
-    let config = json!({ "agents": { "defaults": { "memoryContext": memory } } });
+    let config = json!({ "agents": { "defaults": { "memoryContext": { "enabled": true } } } });
     calls.call(
         "open",
         json!({ "sessionId": "s", "engine": engine, "window": 32_000, "config": config }),
@@ -48,7 +44,7 @@ fn ended(home: &TempDir, calls: Calls) -> Vec<Value> {
 fn what_was_compacted_away_is_in_a_later_request_that_asks_for_it() {
     for engine in ["legacy", "memory-context"] {
         let home = TempDir::new().unwrap();
-        let mut calls = told(engine, json!({}));
+        let mut calls = told(engine);
         let before = calls.s("assemble", json!({}));
         let compacted = calls.s("compact", json!({ "force": true }));
         calls.append(&[QUESTION]);
@@ -77,7 +73,7 @@ fn what_was_compacted_away_is_in_a_later_request_that_asks_for_it() {
 #[test]
 fn what_leaves_through_layers_is_archived_and_on_disk_when_the_input_ends() {
     let home = TempDir::new().unwrap();
-    let mut calls = told("legacy", json!({}));
+    let mut calls = told("legacy");
     let assembled = calls.s("assemble", json!({}));
     let answers = ended(&home, calls);
     let sent = texts(&answers[assembled]).len();
@@ -102,7 +98,7 @@ fn a_memory_that_cannot_be_written_costs_no_turn_and_is_told_of() {
     let home = TempDir::new().unwrap();
     std::fs::create_dir_all(home.path().join("agents/main/memory")).unwrap();
     std::fs::write(home.path().join("agents/main/memory/context"), "a file").unwrap();
-    let mut calls = told("legacy", json!({}));
+    let mut calls = told("legacy");
     calls.s("compact", json!({ "force": true }));
     calls.append(&[QUESTION]);
     let after = calls.s("assemble", json!({}));
