@@ -32,7 +32,7 @@ pub use name::EngineName;
 pub use registration::{
     BuildContext, BuildLayer, EngineRegistration, LayerRegistration, ModelWindow, Slot,
 };
-pub use registry::{DEFAULT_ENGINE, EngineEntry, EngineState, Registry};
+pub use registry::{DEFAULT_ENGINE, EngineEntry, EngineState, NO_MEMORY, Registry};
 
 pub use selection::{SelectFor, SelectedBy, Selection, engines_named, selected_engine};
 

@@ -11,6 +11,9 @@ use crate::{BuildContext, EngineRegistration, LayerRegistration, Plugins, Select
 /// The engine that runs when the config names none.
 pub const DEFAULT_ENGINE: &str = "legacy";
 
+/// What `plugins.slots.memory` says where no engine is to have a long-term memory.
+pub const NO_MEMORY: &str = "none";
+
 inventory::submit! {
     EngineRegistration {
         slot: Slot::ContextEngine,
@@ -183,7 +186,8 @@ impl Registry {
     /// The slots beside `contextEngine` take what is linked.
     fn check_slot(&self, slot: Slot, id: &str) -> Result<()> {
         let of_slot = self.engines().filter(|engine| engine.slot == slot);
-        let known: Vec<_> = of_slot.map(|engine| engine.id).collect();
+        let none = (slot == Slot::Memory).then_some(NO_MEMORY);
+        let known: Vec<_> = of_slot.map(|engine| engine.id).chain(none).collect();
         if known.contains(&id) {
             return Ok(());
         }

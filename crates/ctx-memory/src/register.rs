@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use ctx_core::{ContextEngine, Layer, MemoryStore, Profile, Result};
+use ctx_core::{ContextEngine, Error, ErrorKind, Layer, MemoryStore, Profile, Result};
 use ctx_engine_registry::{
-    BuildContext, ConfigSection, EngineRegistration, LayerRegistration, LayeredEngine, Plugins,
-    Section, Slot,
+    BuildContext, ConfigSection, EngineRegistration, LayerRegistration, LayeredEngine, NO_MEMORY,
+    Plugins, Section, Slot,
 };
 use serde_json::json;
 
 use crate::workspace::{self, WorkspaceLayer};
 use crate::{Archive, Config, Recall};
-
-/// What `plugins.slots.memory` says for no memory at all.
-const NONE: &str = "none";
 
 /// What switches it on.
 const ENABLED: &str = "agents.defaults.memoryContext.enabled";
@@ -80,13 +77,18 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// As [`ctx_engine_registry::Config::section`].
+    /// As [`ctx_engine_registry::Config::section`]; a slot that names no memory.
     pub fn in_force(config: &ctx_engine_registry::Config) -> Result<Self> {
         let mut section: Self = config.section()?;
         match config.section::<Plugins>()?.slots.memory.as_deref() {
-            Some(NONE) => section.enabled = false,
-            Some(_) if !config.is_explicit(ENABLED) => section.enabled = true,
-            _ => {}
+            Some(NO_MEMORY) => section.enabled = false,
+            Some(ENGINE) => section.enabled |= !config.is_explicit(ENABLED),
+            Some(other) => {
+                return Err(Error::new(ErrorKind::Config, "nothing of that name is a memory")
+                    .with("plugins.slots.memory", other.chars().take(80).collect::<String>())
+                    .hint(format!("set it to '{ENGINE}' or '{NO_MEMORY}', or leave it out")));
+            }
+            None => {}
         }
         Ok(section)
     }
@@ -152,6 +154,16 @@ ctx_engine_registry::inventory::submit! {
         id: ENGINE,
         source: env!("CARGO_PKG_NAME"),
         about: "the layers with long-term memory: trims, archives and recalls",
+        build: build_engine,
+    }
+}
+ctx_engine_registry::inventory::submit! {
+    EngineRegistration {
+        slot: Slot::Memory,
+        id: ENGINE,
+        source: env!("CARGO_PKG_NAME"),
+        about: "long-term memory for whatever engine is selected",
+        // The slot is no engine's: what fills it is built by the host, for any of them.
         build: build_engine,
     }
 }

@@ -27,8 +27,8 @@ pub(crate) struct EvalRecall {
     /// The form of the labelled conversations: locomo, beam
     #[arg(long, value_name = "FORM")]
     pub(crate) dataset: Form,
-    /// What makes vectors: hash, or transformer:DIR (a folder with config.json, tokenizer.json and
-    /// model.safetensors)
+    /// What makes vectors: hash, transformer:DIR (a folder with config.json, tokenizer.json and
+    /// model.safetensors), or http (the server of agents.defaults.memoryContext.embeddingSource)
     #[arg(long, value_name = "WHAT", default_value = "hash")]
     pub(crate) embedder: EmbedWith,
     /// The share of the vectors in the score, 0 to 1 [default: 0.5, for hashes 0]

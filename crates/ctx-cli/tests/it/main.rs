@@ -13,11 +13,14 @@ mod engines_check;
 mod engines_ended;
 mod engines_replay;
 mod eval;
+mod eval_recall;
+mod facts_by_model;
 mod forget;
 mod formats;
 mod hostile;
 mod interrupted;
 mod memory;
+mod memory_slot;
 mod models;
 #[path = "../../../../tests/it/plugins.rs"]
 mod plugins;

@@ -30,7 +30,9 @@ pub struct Slots {
     /// The engine that decides what the model sees. An agent or a model may have another: see
     /// `contextEngine` in `agents.list` and in the rows of `models.providers`. Default: `legacy`.
     pub context_engine: String,
-    /// Long-term memory. Default: what is built in.
+    /// Long-term memory, for whatever engine is in the other slot: `memory-context` switches it on,
+    /// unless `agents.defaults.memoryContext.enabled` is false; `none` switches it off. Default: as
+    /// `agents.defaults.memoryContext.enabled` says.
     pub memory: Option<String>,
     /// The model that writes summaries. Default: what is built in.
     pub summarizer: Option<String>,

@@ -20,6 +20,7 @@ pub struct VectorCache {
     file: Option<PathBuf>,
     known: HashMap<Key, Vec<f32>>,
     is_changed: bool,
+    fault: Option<Error>,
 }
 
 impl VectorCache {
@@ -27,7 +28,7 @@ impl VectorCache {
     #[must_use]
     pub fn open(file: &Path) -> Self {
         let known = fs::read(file).ok().and_then(|bytes| read(&bytes)).unwrap_or_default();
-        Self { file: Some(file.to_owned()), known, is_changed: false }
+        Self { file: Some(file.to_owned()), known, is_changed: false, fault: None }
     }
 
     /// One vector per text, in their order.
@@ -59,20 +60,25 @@ impl VectorCache {
         Ok(keys.iter().map(|key| self.known.get(key).cloned().unwrap_or_default()).collect())
     }
 
-    /// Writes the file, if there is one and anything is new.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Io`], with the file.
-    pub fn save(&mut self) -> Result<()> {
-        let Some(file) = self.file.as_ref().filter(|_| self.is_changed) else { return Ok(()) };
+    /// Writes the file, if there is one and anything is new. One that cannot be written is not tried
+    /// again, and [told of](Self::take_fault): the vectors are in memory all the same.
+    pub fn save(&mut self) {
+        let Some(file) = self.file.as_ref().filter(|_| self.is_changed) else { return };
         self.is_changed = false;
-        write(file, &self.known).map_err(|e| {
-            Error::new(ErrorKind::Io, "cannot keep the vectors for the next run")
-                .with("path", file.display())
-                .hint("give another --cache, or none")
-                .source(e)
-        })
+        if let Err(error) = write(file, &self.known) {
+            self.fault = Some(
+                Error::new(ErrorKind::Io, "cannot keep the vectors for the next run")
+                    .with("path", file.display())
+                    .hint("give another --cache, or none")
+                    .source(error),
+            );
+            self.file = None;
+        }
+    }
+
+    /// Why the file could not be written, told once.
+    pub fn take_fault(&mut self) -> Option<Error> {
+        self.fault.take()
     }
 }
 
@@ -93,7 +99,17 @@ fn write(file: &Path, known: &HashMap<Key, Vec<f32>>) -> std::io::Result<()> {
     }
     let mut temporary = file.as_os_str().to_owned();
     temporary.push(".tmp");
-    let mut out = std::io::BufWriter::new(fs::File::create(&temporary)?);
+    let written =
+        write_to(Path::new(&temporary), known).and_then(|()| fs::rename(&temporary, file));
+    if written.is_err() {
+        // Best effort: half a file is of no use, and may be what fills the disk.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+fn write_to(file: &Path, known: &HashMap<Key, Vec<f32>>) -> std::io::Result<()> {
+    let mut out = std::io::BufWriter::new(fs::File::create(file)?);
     out.write_all(MAGIC)?;
     for (key, vector) in known {
         out.write_all(key)?;
@@ -102,8 +118,7 @@ fn write(file: &Path, known: &HashMap<Key, Vec<f32>>) -> std::io::Result<()> {
             out.write_all(&number.to_le_bytes())?;
         }
     }
-    out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
-    fs::rename(temporary, file)
+    out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()
 }
 
 fn read(bytes: &[u8]) -> Option<HashMap<Key, Vec<f32>>> {

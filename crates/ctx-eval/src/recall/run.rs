@@ -118,7 +118,7 @@ async fn embed(
         done(made.len().min(conversation.turns.len()));
     }
     // A run that is broken off goes on from here.
-    vectors.cache.save()?;
+    vectors.cache.save();
     let questions = made.split_off(conversation.turns.len());
     Ok(Some((made, questions)))
 }

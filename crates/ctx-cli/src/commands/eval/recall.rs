@@ -2,12 +2,14 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use ctx_core::{Counter, CounterKind, Embedder, Error, ErrorKind};
 use ctx_eval::recall::{
     CategoryReport, RecallReport, RecallSetup, VectorCache, Vectors, load, measure,
 };
-use ctx_memory::{HashEmbedder, SearchSettings};
+use ctx_memory::{EmbeddingModel, HashEmbedder, SearchSettings};
+use ctx_runtime::vector_model;
 
 use crate::args::{EmbedWith, EvalRecall, Global};
 use crate::failure::misuse;
@@ -15,16 +17,12 @@ use crate::out::{BOLD, Cell, DIM, Out, table_within, terminal_columns};
 use crate::setup;
 use crate::words::{counted, harmless, thousands};
 
-pub(super) fn run(_global: &Global, args: &EvalRecall, out: &Out) -> anyhow::Result<ExitCode> {
+pub(super) fn run(global: &Global, args: &EvalRecall, out: &Out) -> anyhow::Result<ExitCode> {
     let settings = SearchSettings::default();
-    let (embedder, default_weight): (Box<dyn Embedder>, f32) = match &args.embedder {
-        EmbedWith::Hash => (Box::new(HashEmbedder), settings.hash_weight),
+    let (embedder, default_weight): (Arc<dyn Embedder>, f32) = match &args.embedder {
+        EmbedWith::Hash => (Arc::new(HashEmbedder), settings.hash_weight),
         EmbedWith::Transformer(folder) => (transformer(folder)?, settings.vector_weight),
-        EmbedWith::Http => {
-            let error =
-                Error::new(ErrorKind::Capability, "vectors of a server are not measured yet");
-            return Err(misuse(error.hint("take hash or transformer:DIR")));
-        }
+        EmbedWith::Http => (http(global)?, settings.vector_weight),
     };
     let weight = args.weight.unwrap_or(default_weight);
     if !(0.0..=1.0).contains(&weight) {
@@ -44,6 +42,9 @@ pub(super) fn run(_global: &Global, args: &EvalRecall, out: &Out) -> anyhow::Res
         }));
     bar.finish_and_clear();
     let report = measured?;
+    if let Some(fault) = cache.take_fault() {
+        out.warn(fault.to_string());
+    }
     if args.json {
         out.json(&report)?;
     } else {
@@ -52,13 +53,23 @@ pub(super) fn run(_global: &Global, args: &EvalRecall, out: &Out) -> anyhow::Res
     Ok(ExitCode::SUCCESS)
 }
 
+/// The server and the model that the configuration names for memory.
+fn http(global: &Global) -> anyhow::Result<Arc<dyn Embedder>> {
+    let config = setup::config(global)?;
+    let mut section: ctx_memory::Config = config.section()?;
+    section.embedding_model = EmbeddingModel::Http;
+    let model = vector_model(&config, &section)?;
+    // There is none for hashes alone.
+    Ok(model.map_or_else(|| Arc::new(HashEmbedder) as Arc<dyn Embedder>, |model| model.embedder))
+}
+
 #[cfg(feature = "transformer")]
-fn transformer(folder: &Path) -> anyhow::Result<Box<dyn Embedder>> {
-    Ok(Box::new(ctx_memory::TransformerEmbedder::open(folder)?))
+fn transformer(folder: &Path) -> anyhow::Result<Arc<dyn Embedder>> {
+    Ok(Arc::new(ctx_memory::TransformerEmbedder::open(folder)?))
 }
 
 #[cfg(not(feature = "transformer"))]
-fn transformer(_folder: &Path) -> anyhow::Result<Box<dyn Embedder>> {
+fn transformer(_folder: &Path) -> anyhow::Result<Arc<dyn Embedder>> {
     let error = Error::new(ErrorKind::Capability, "this build cannot run an embedding model");
     Err(misuse(error.hint("build with `cargo build -p ctx-cli --features transformer`")))
 }
