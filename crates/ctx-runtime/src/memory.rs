@@ -17,7 +17,7 @@ use ctx_memory::{
 use crate::{Resolved, vector_model};
 
 /// The facts of an agent, in the folder of its memory.
-const FACTS: &str = "knowledge.jsonl";
+pub(crate) const FACTS: &str = "knowledge.jsonl";
 
 /// What models cost that look for facts, beside them.
 const BUDGET: &str = "knowledge-budget.json";

@@ -49,12 +49,10 @@ pub(crate) struct Ingest {
 pub(crate) struct SearchMemory {
     /// The words
     pub(crate) query: String,
-    /// Only what was said in this session: its key, its id, or the path of its transcript
+    /// Only what was said in this session: its key, its id, or the path of its transcript [default: all
+    /// sessions of the agent]
     #[arg(long, value_name = "KEY")]
     pub(crate) session: Option<String>,
-    /// What was said in any session of the agent; so it is without --session
-    #[arg(long, conflicts_with = "session")]
-    pub(crate) all_sessions: bool,
     /// At most this many hits
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) limit: usize,
@@ -92,7 +90,7 @@ pub(crate) struct ForgetArgs {
     /// Transcripts to look into besides those under $CTX_HOME and those ctx keeps something beside
     #[arg(value_name = "TRANSCRIPT")]
     pub(crate) files: Vec<PathBuf>,
-    /// A message, by the id of its entry or the beginning of it; may be given several times
+    /// A message, by the id of its entry or a beginning that no other has; may be given several times
     #[arg(long = "entry", value_name = "ID")]
     pub(crate) entries: Vec<String>,
     /// All of a session, by its key, its id or its path; with --entry or --matching, only in it
@@ -107,7 +105,8 @@ pub(crate) struct ForgetArgs {
     /// Do not ask
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// Only from this agent's memory and sessions [default: every agent's]
+    /// Only from this agent's memory and sessions, and from what ctx keeps beside the files of other
+    /// programs: those are of no agent [default: every agent's]
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
     /// Print JSON

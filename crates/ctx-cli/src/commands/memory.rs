@@ -9,9 +9,9 @@ mod stats;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use ctx_core::{Counter, Profile, Timestamp};
+use ctx_core::{Counter, Error, ErrorKind, Profile, Timestamp};
 use ctx_engine_registry::{SelectFor, selected_engine};
 use ctx_memory::archive::SegmentMaker;
 use ctx_memory::facts::FactStore;
@@ -74,21 +74,65 @@ impl OfAgent {
     }
 
     /// The name under which a session stands in memory, for its key, its id or its path.
-    pub(crate) fn session(&self, named: &str) -> String {
+    ///
+    /// # Errors
+    ///
+    /// Where the sessions of the agent cannot be read, and where nobody knows that name.
+    pub(crate) fn session(&self, named: &str) -> anyhow::Result<String> {
         let path = Path::new(named);
         if path.is_file()
             && let Ok(transcript) = Transcript::open(path)
         {
-            return name_of(&transcript, path);
+            return Ok(name_of(&transcript, path));
         }
-        let stored = SessionStore::at(self.home.sessions_file(&self.agent)).load();
+        let stored = SessionStore::at(self.home.sessions_file(&self.agent)).load()?;
         let of_key = |key: SessionKey| {
-            let entry = stored.as_ref().ok()?.get(&key)?.clone();
+            let entry = stored.get(&key)?.clone();
             let path = self.home.transcript(&key, &entry).ok().filter(|path| path.is_file());
             let opened = path.and_then(|path| Some((Transcript::open(&path).ok()?, path)));
             Some(opened.map_or(entry.session_id, |(transcript, path)| name_of(&transcript, &path)))
         };
-        named.parse().ok().and_then(of_key).unwrap_or_else(|| named.to_owned())
+        if let Some(name) = named.parse().ok().and_then(of_key) {
+            return Ok(name);
+        }
+        let is_stored = stored.all().any(|(_, entry)| entry.session_id == named);
+        if is_stored || self.knows(named)? {
+            return Ok(named.to_owned());
+        }
+        let hint = "`ctx sessions` lists the keys of sessions, `ctx memory stats --json` those that \
+                    were archived; the path of a transcript will do as well";
+        Err(Error::new(ErrorKind::NotFound, "there is no session of that name")
+            .with("session", named)
+            .with("agent", &self.agent)
+            .hint(hint)
+            .into())
+    }
+
+    /// Whether anything in memory is of that session.
+    fn knows(&self, session: &str) -> anyhow::Result<bool> {
+        let of_session = |facts: &Arc<Mutex<FactStore>>| {
+            let facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
+            facts.facts().any(|fact| fact.session_id == session)
+        };
+        if self.facts.as_ref().is_some_and(of_session) {
+            return Ok(true);
+        }
+        let mut is_known = false;
+        self.memory.select(|segment| {
+            is_known |= segment.session_id == session;
+            false
+        })?;
+        Ok(is_known)
+    }
+
+    /// Makes the index where it was lost: a search finds nothing of what is not in it.
+    pub(crate) fn index(&self, out: &Out) -> anyhow::Result<()> {
+        if self.memory.wordless()? > 0 {
+            let waiting = out.waiting("making the index anew");
+            self.memory.settle()?;
+            waiting.finish_and_clear();
+        }
+        Ok(())
     }
 
     /// Makes the vectors that are missing. A model that fails is told of: it is done another time.

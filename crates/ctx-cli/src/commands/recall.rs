@@ -60,7 +60,8 @@ pub(crate) fn run(global: &Global, args: &RecallArgs, out: &Out) -> anyhow::Resu
     let budget = args.budget.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
     let of = OfAgent::open(global, &args.of.agent, out)?;
     let budget = budget.unwrap_or(Tokens(of.config.hard_cap_tokens));
-    let session = args.session.as_deref().map(|named| of.session(named));
+    of.index(out)?;
+    let session = args.session.as_deref().map(|named| of.session(named)).transpose()?;
     let name = session.clone().unwrap_or_default();
     let across = args.all_sessions || of.config.cross_session;
     let mut memory = SessionMemory::new(of.memory.clone(), name.clone(), of.maker(&name))

@@ -10,7 +10,8 @@ pub(crate) const FACT: &str = "by the way, the parrot of the lighthouse keeper i
 /// A message of a pi session, as a line.
 pub(crate) fn said(n: usize, role: &str, words: &str) -> String {
     let parent = if n == 0 { "null".to_owned() } else { format!("\"{:08x}\"", n - 1) };
-    let minute = format!("2026-01-05T{:02}:{:02}:00.000Z", 8 + n / 60, n % 60);
+    let (hour, minute) = (8 + n / 60, n % 60);
+    let minute = format!("2026-01-{:02}T{:02}:{minute:02}:00.000Z", 5 + hour / 24, hour % 24);
     let words = Value::from(words);
     format!(
         r#"{{"type":"message","id":"{n:08x}","parentId":{parent},"timestamp":"{minute}","message":{{"role":"{role}","content":[{{"type":"text","text":{words}}}]}}}}"#
@@ -67,8 +68,16 @@ fn transcripts_are_archived_once_searched_and_recalled() {
         let found = room.json(&["memory", "search", query, "--session", session]);
         assert_eq!(found["hits"][0]["entry"], "00000004", "{session}");
     }
-    let other = room.json(&["memory", "search", query, "--session", "another"]);
-    assert_eq!(other["hits"], json!([]));
+    let other = room.write("talk/other.jsonl", join(&pi_lines(2)).replace("\"s1\"", "\"another\""));
+    room.json(&["memory", "ingest", text(&other), "--agent", "ops"]);
+    room.write(
+        "agents/main/sessions/sessions.json",
+        r#"{"agent:main:new":{"sessionId":"another"}}"#,
+    );
+    for named in ["another", "agent:main:new", text(&other)] {
+        let other = room.json(&["memory", "search", query, "--session", named]);
+        assert_eq!((&other["hits"], &other["session"]), (&json!([]), &json!("another")), "{named}");
+    }
     let shown = room.ctx(&["memory", "search", query, "--explain"]).stdout;
     assert!(shown.contains("e:00000004") && shown.contains("BM25"), "{shown}");
 
@@ -87,6 +96,13 @@ fn transcripts_are_archived_once_searched_and_recalled() {
     let across = room.json(&["recall", query, "--all-sessions"]);
     assert!(across["block"].as_str().is_some_and(|block| block.contains(FACT)));
     room.misused(&["recall", query], "--session");
+
+    for of in [&["recall", query][..], &["memory", "search", query], &["memory", "facts"]] {
+        let mistyped = [of, &["--session", "s2"]].concat();
+        room.refused(&mistyped, "there is no session of that name");
+    }
+    room.write("agents/main/sessions/sessions.json", "{");
+    room.refused(&["memory", "search", query, "--session", "agent:main:new"], "is damaged");
 
     let stats = room.json(&["memory", "stats"]);
     assert_eq!((&stats["segments"], &stats["sessions"]["s1"]), (&json!(40), &json!(40)));
@@ -129,10 +145,41 @@ fn what_cannot_be_archived_is_refused_and_what_is_let_go_is_told() {
     room.refused(&["memory", "ingest", "nowhere.jsonl"], "nowhere.jsonl");
     let bad = room.write("bad.jsonl", "no transcript");
     room.refused(&["memory", "ingest", text(&bad)], "bad.jsonl");
-    // The sessions are of last year, and 90 days are kept.
+    // The sessions are of last year; 90 days count from when they were archived.
     let file = room.write("talk/long.jsonl", long_talk(8));
     let ran = room.ctx(&["memory", "ingest", text(&file)]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let told = ran.stderr.contains("evictionDays");
-    assert!(told || room.json(&["memory", "stats"])["segments"] == 8, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("evictionDays"), "{}", ran.stderr);
+    assert_eq!(room.json(&["memory", "stats"])["segments"], 8);
+    let small = self::room(&keeps_old(json!({"maxSegments": 4})));
+    let file = small.write("talk/long.jsonl", long_talk(8));
+    let ran = small.ctx(&["memory", "ingest", text(&file)]);
+    assert!(ran.stderr.contains("4 segments let go again"), "{}", ran.stderr);
+    assert_eq!(small.json(&["memory", "stats"])["segments"], 4);
+}
+
+#[test]
+fn a_large_archive_whose_index_is_gone_is_searched_all_the_same() {
+    let room = room(&keeps_old(json!({})));
+    let file = room.write("talk/long.jsonl", long_talk(4_200));
+    room.json(&["memory", "ingest", text(&file)]);
+    let query = "what is the parrot of the lighthouse keeper called?";
+    let finds = |what: &str| {
+        let found = room.json(&["memory", "search", query]);
+        assert!(found["hits"].to_string().contains(FACT), "{what}: {found}");
+    };
+    let lost = || std::fs::remove_dir_all(room.path("agents/main/memory/context/lexical"));
+    finds("as it was written");
+    room.json(&["memory", "forget", "--matching", "nobody ever said this", "--yes"]);
+    finds("nothing was forgotten");
+    let gone = room.json(&["memory", "forget", "--entry", "00000009", "--yes"]);
+    assert_eq!(gone["agents"][0]["segments"], 1, "{gone}");
+    let stats = room.json(&["memory", "stats"]);
+    assert!(stats["storedPieces"].as_u64() >= Some(4_199), "{stats}");
+    finds("something was forgotten");
+    lost().expect("it was there");
+    finds("the index was deleted");
+    lost().expect("it was made anew");
+    let recalled = room.json(&["recall", query, "--session", "s1"]);
+    assert!(recalled["block"].to_string().contains(FACT), "{recalled}");
 }

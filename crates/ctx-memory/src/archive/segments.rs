@@ -267,6 +267,11 @@ impl Segments {
         }
         let lock = self.begin()?;
         let there: Vec<_> = ids.iter().filter(|id| self.places.contains_key(id)).copied().collect();
+        if there.is_empty() && self.dead == 0 && self.unreadable.is_empty() {
+            // Every line of it is of a segment that stays.
+            self.file.remove_aside(&lock)?;
+            return Ok(0);
+        }
         for id in &there {
             self.remove(*id);
         }

@@ -1,6 +1,6 @@
 //! Taking facts away, from the disk as well.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
 
@@ -14,31 +14,33 @@ pub enum Erase<'a> {
         /// The session. Ids of entries are unique within it alone.
         session: &'a str,
         /// The entries.
-        ids: &'a [&'a str],
+        ids: &'a BTreeSet<String>,
     },
     /// All that was said in a session.
     Session(&'a str),
-    /// What holds this text, whatever the case of its letters.
+    /// What holds this text, whatever the case of its letters and however it is broken into lines.
     Matching(&'a str),
 }
 
 impl FactStore {
     /// The facts that [`forget`](Self::forget) would take away.
-    pub fn would_forget(&self, what: Erase<'_>) -> Vec<&Fact> {
-        let wanted = wanted(what);
-        self.facts.iter().filter(|fact| wanted(fact)).collect()
+    pub fn would_forget(&self, what: &[Erase<'_>]) -> Vec<&Fact> {
+        let wanted = Wanted::of(what);
+        self.facts.iter().filter(|fact| wanted.takes(fact)).collect()
     }
 
-    /// Takes facts away, from the disk as well: the file is written anew without them and without
-    /// what they said before they were last told. What an erased fact had superseded holds again,
-    /// as if that had never been said. Returns the facts that are gone.
+    /// Takes facts away, from the disk as well: the file is written anew, once, without them and
+    /// without what they said before they were last told. What an erased fact had superseded holds
+    /// again, as if that had never been said. Returns the facts that are gone.
     ///
     /// # Errors
     ///
-    /// Where the text to match is empty, or the file cannot be locked, read or written; nothing has
+    /// Where a text to match is empty, or the file cannot be locked, read or written; nothing has
     /// changed then.
-    pub fn forget(&mut self, what: Erase<'_>) -> Result<Vec<Fact>> {
-        if matches!(what, Erase::Matching(text) if text.trim().is_empty()) {
+    pub fn forget(&mut self, what: &[Erase<'_>]) -> Result<Vec<Fact>> {
+        let is_empty =
+            |erase: &Erase<'_>| matches!(erase, Erase::Matching(text) if text.trim().is_empty());
+        if what.iter().any(is_empty) {
             return Err(Error::new(ErrorKind::InvalidInput, "the text to forget is empty")
                 .hint("name the text; to forget all of a session, name the session"));
         }
@@ -51,23 +53,14 @@ impl FactStore {
             self.file.sweep(&lock);
         }
         self.refresh()?;
-        let wanted = wanted(what);
+        let wanted = Wanted::of(what);
         let (gone, mut kept): (Vec<Fact>, Vec<Fact>) =
-            self.facts.iter().cloned().partition(|fact| wanted(fact));
+            self.facts.iter().cloned().partition(|fact| wanted.takes(fact));
         let erased: HashMap<FactId, &Fact> = gone.iter().map(|fact| (fact.id, fact)).collect();
         for fact in &mut kept {
             relink(fact, &erased, |id| self.get(id).map(|fact| fact.valid_from));
         }
-        let (needles, all): (Vec<String>, bool) = match what {
-            Erase::Entries { ids, .. } => {
-                (ids.iter().map(|id| format!("\"{id}\"")).collect(), false)
-            }
-            Erase::Session(session) => (vec![format!("\"{session}\"")], false),
-            // What a line of another version says is unknown, and escapes may hide it.
-            Erase::Matching(_) => (Vec::new(), true),
-        };
-        let keep = |line: &str| !all && !needles.iter().any(|needle| line.contains(needle));
-        self.file.rewrite(&lock, kept.iter(), keep)?;
+        self.file.rewrite(&lock, kept.iter(), |line| wanted.keeps(line))?;
         self.clear();
         for fact in kept {
             self.put(fact);
@@ -96,21 +89,57 @@ fn relink(
     fact.valid_to = next.and_then(since);
 }
 
-fn wanted<'a>(what: Erase<'a>) -> impl Fn(&Fact) -> bool + 'a {
-    let lower = match what {
-        Erase::Matching(text) => text.trim().to_lowercase(),
-        _ => String::new(),
-    };
-    move |fact| match what {
-        Erase::Entries { session, ids } => {
-            fact.session_id == session
-                && fact.source_entry_ids.iter().any(|id| ids.contains(&id.as_str()))
+/// All that is to be forgotten, to be asked of each fact.
+#[derive(Default)]
+struct Wanted<'a> {
+    sessions: HashSet<&'a str>,
+    entries: HashMap<&'a str, Vec<&'a BTreeSet<String>>>,
+    texts: Vec<String>,
+    /// What a line that is no fact may not hold.
+    names: Vec<String>,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(what: &[Erase<'a>]) -> Self {
+        let mut wanted = Self::default();
+        for erase in what {
+            match *erase {
+                Erase::Entries { session, ids } => {
+                    wanted.entries.entry(session).or_default().push(ids);
+                    wanted.names.extend(ids.iter().map(|id| format!("\"{id}\"")));
+                }
+                Erase::Session(session) => {
+                    wanted.sessions.insert(session);
+                    wanted.names.push(format!("\"{session}\""));
+                }
+                Erase::Matching(text) => wanted.texts.push(folded(text)),
+            }
         }
-        Erase::Session(session) => fact.session_id == session,
-        Erase::Matching(_) => {
-            !lower.is_empty()
-                && (fact.content.to_lowercase().contains(&lower)
-                    || fact.context.to_lowercase().contains(&lower))
-        }
+        wanted.texts.retain(|text| !text.is_empty());
+        wanted
     }
+
+    fn takes(&self, fact: &Fact) -> bool {
+        let is_named = || {
+            let ids = self.entries.get(fact.session_id.as_str()).into_iter().flatten();
+            fact.source_entry_ids.iter().any(|id| ids.clone().any(|ids| ids.contains(id)))
+        };
+        let holds = || {
+            let told = [&fact.content, &fact.context].map(|told| folded(told));
+            self.texts.iter().any(|text| told.iter().any(|told| told.contains(text.as_str())))
+        };
+        self.sessions.contains(fact.session_id.as_str())
+            || is_named()
+            || !self.texts.is_empty() && holds()
+    }
+
+    /// Whether a line stays that is no fact this version knows. What it says is unknown, and escapes
+    /// may hide a text.
+    fn keeps(&self, line: &str) -> bool {
+        self.texts.is_empty() && !self.names.iter().any(|name| line.contains(name.as_str()))
+    }
+}
+
+fn folded(text: &str) -> String {
+    text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -169,6 +169,15 @@ impl Indexer {
         gone > 1_024 && gone > all / 4
     }
 
+    /// Whether it may hold words of segments that are gone, or none at all that can be used.
+    pub(super) fn tells_of_what_is_gone(&self, inner: &Inner) -> bool {
+        let is_there = || self.folder.as_ref().is_some_and(|folder| folder.exists());
+        match self.stored.as_ref().map(|stored| stored.pieces()) {
+            Some((1.., 0)) => inner.live().index.removed() > 0,
+            _ => is_there(),
+        }
+    }
+
     /// Everything in memory anew, from the archive and the index as they are.
     fn reload(&mut self, inner: &Inner) -> Result<()> {
         let mut source = inner.opened()?;

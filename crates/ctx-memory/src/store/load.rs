@@ -86,10 +86,8 @@ impl Inner {
                 }
             }
         } else {
-            self.warn(
-                "the lexical index is being made: older messages are found once it is".into(),
-            );
             live.wordless = missing;
+            self.was_wordless.store(true, Ordering::Release);
         }
         self.load_vectors(&mut live);
         let ids = live.index.ids().to_vec();
@@ -202,36 +200,6 @@ impl Inner {
         let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Err(error)) = file.as_mut().map(VectorFile::commit) {
             self.warn(format!("vectors are not kept: {error}"));
-        }
-    }
-
-    pub(super) fn forget_vectors(&self, ids: &HashSet<SegmentId>) -> Result<()> {
-        let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
-        match file.as_mut() {
-            Some(file) => file.retain(|id| !ids.contains(&id)),
-            None => self.forget_unused_vectors(ids),
-        }
-    }
-}
-
-impl Inner {
-    /// Takes vectors out of a file that nobody uses as things are set; one whose maker is not known
-    /// goes as a whole.
-    fn forget_unused_vectors(&self, ids: &HashSet<SegmentId>) -> Result<()> {
-        let Some(path) = self.folder.as_ref().map(|folder| folder.join("vectors.bin")) else {
-            return Ok(());
-        };
-        if let Some(embedding) = Embedding::beside(&path)
-            && let Ok(mut file) = VectorFile::open(&path, embedding)
-            && file.take_faults().is_empty()
-        {
-            return file.retain(|id| !ids.contains(&id));
-        }
-        match std::fs::remove_file(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                Err(crate::disk::io_error("cannot remove the vectors", &path, e))
-            }
-            _ => Ok(()),
         }
     }
 }

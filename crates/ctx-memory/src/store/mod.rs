@@ -13,6 +13,7 @@
 //! Locks are taken in this order: indexer, source, live.
 
 mod embed;
+mod forget;
 mod indexer;
 mod live;
 mod load;
@@ -25,7 +26,6 @@ mod study;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -78,6 +78,8 @@ struct Inner {
     is_indexing: AtomicBool,
     /// Until when a model that failed is left alone, by its clock.
     rests_until: Mutex<Option<Duration>>,
+    /// Whether words of older messages were nowhere when they were read, and nobody asked since.
+    was_wordless: AtomicBool,
     warnings: Mutex<Warnings>,
 }
 
@@ -107,6 +109,7 @@ impl Memory {
             is_open: AtomicBool::new(false),
             is_indexing: AtomicBool::new(false),
             rests_until: Mutex::default(),
+            was_wordless: AtomicBool::new(false),
             warnings: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -169,6 +172,7 @@ impl Memory {
     /// Where the archive cannot be read.
     pub fn search(&self, query: &Query<'_>, vector: Option<&[f32]>) -> Result<Vec<Hit>> {
         self.inner.ensure_open()?;
+        self.look_for_words();
         let settings = &self.inner.settings;
         let weight = settings.weight();
         let hash = matches!(settings.vectors, Vectors::Hash) && weight > 0.0;
@@ -218,33 +222,6 @@ impl Memory {
         Ok(changes.removed.len())
     }
 
-    /// Removes segments from memory and from the disk, with everything that was derived from them,
-    /// and says how many were there.
-    ///
-    /// # Errors
-    ///
-    /// Where a file cannot be written. What was removed by then is gone.
-    pub fn forget(&self, ids: &HashSet<SegmentId>) -> Result<usize> {
-        self.inner.ensure_open()?;
-        let gone = {
-            let mut indexer = self.inner.indexer();
-            let mut source = self.inner.opened()?;
-            // The source goes last: what is left of it after a crash says what is to be forgotten.
-            // Terms of that would stay readable in the index.
-            indexer.delete()?;
-            self.inner.forget_vectors(ids)?;
-            self.inner.live_mut().pending.retain(|id, _| !ids.contains(id));
-            let gone = source.forget(ids);
-            // Another process may have written an index of the old source meanwhile.
-            indexer.delete()?;
-            let live = self.inner.load(&mut source, &mut indexer)?;
-            self.inner.swap(live);
-            gone?
-        };
-        self.nudge();
-        Ok(gone)
-    }
-
     /// Makes everything that is derived from the archive anew, except vectors of a model, and
     /// returns when it is there.
     ///
@@ -267,10 +244,34 @@ impl Memory {
         self.inner.indexer().run(&self.inner, Much::All)
     }
 
+    /// How many segments have their words in no index: they are found once [`settle`](Self::settle)
+    /// returned, or a thread has done the same, which the first search begins.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read.
+    pub fn wordless(&self) -> Result<usize> {
+        self.inner.ensure_open()?;
+        Ok(self.inner.live().wordless.len())
+    }
+
     /// What did not work and was done without; each is said once.
     #[must_use]
     pub fn take_warnings(&self) -> Vec<String> {
         self.inner.warnings.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Has the index made where a store was opened whose index was gone, and says so.
+    fn look_for_words(&self) {
+        let inner = &self.inner;
+        let asked = inner.was_wordless.load(Ordering::Acquire)
+            && inner.was_wordless.swap(false, Ordering::AcqRel);
+        if asked && !inner.live().wordless.is_empty() {
+            inner.warn(
+                "the lexical index is being made: older messages are found once it is".into(),
+            );
+            self.nudge();
+        }
     }
 
     /// Has the index written by a thread, where there is enough to write.

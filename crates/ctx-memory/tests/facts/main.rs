@@ -9,6 +9,8 @@ mod replay;
 mod rules;
 mod store;
 
+use std::collections::BTreeSet;
+
 use ctx_core::Timestamp;
 use ctx_memory::facts::{Candidate, FactKind, FactStore, Scope};
 
@@ -25,6 +27,10 @@ fn candidate(kind: FactKind, content: &str, at: i64) -> Candidate {
 
 fn config(content: &str, at: i64) -> Candidate {
     candidate(FactKind::Config, content, at)
+}
+
+fn named(ids: &[&str]) -> BTreeSet<String> {
+    ids.iter().map(ToString::to_string).collect()
 }
 
 fn open(dir: &tempfile::TempDir) -> FactStore {

@@ -1,7 +1,7 @@
 use ctx_memory::facts::{Candidate, Erase, FactKind, Update, decide};
 use proptest::prelude::*;
 
-use crate::{candidate, open};
+use crate::{candidate, named, open};
 
 fn contents() -> impl Strategy<Value = String> {
     let subject = prop::sample::select(vec![
@@ -48,7 +48,7 @@ proptest! {
             }
             prop_assert_eq!(fact.superseded_by.is_some(), fact.valid_to.is_some());
         }
-        store.forget(Erase::Entries { session: "s", ids: &["e3", "e4", "e5"] }).unwrap();
+        store.forget(&[Erase::Entries { session: "s", ids: &named(&["e3", "e4", "e5"]) }]).unwrap();
         prop_assert!(open(&dir).facts().eq(store.facts()));
         for fact in store.facts() {
             prop_assert!(fact.superseded_by.is_none_or(|next| store.get(next).is_some()));

@@ -6,7 +6,7 @@ use ctx_memory::facts::{
     Erase, FactKind, FactQuery, FactStore, Proposal, RefusalReason, Scope, Wish,
 };
 
-use crate::{candidate, config, current, open};
+use crate::{candidate, config, current, named, open};
 
 #[test]
 fn what_was_learned_is_there_after_opening_again() {
@@ -104,7 +104,7 @@ fn a_torn_or_damaged_line_costs_nothing_but_itself() {
         assert_eq!(current(store), ["Server port is 3000", "Worker timeout is 30s"]);
     }
     // What another version wrote is carried through a rewrite, what is broken is not.
-    again.forget(Erase::Entries { session: "s", ids: &["e2"] }).unwrap();
+    again.forget(&[Erase::Entries { session: "s", ids: &named(&["e2"]) }]).unwrap();
     let text = fs::read_to_string(again.path()).unwrap();
     assert!(text.contains("preference") && !text.contains("torn"));
 }

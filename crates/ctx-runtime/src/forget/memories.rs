@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ctx_core::{EntryId, Error, ErrorKind, Result};
-use ctx_memory::facts::{Erase, FactId, FactStore};
+use ctx_core::{EntryId, Result};
+use ctx_memory::facts::{Erase, FactStore};
 use ctx_memory::{Memory, Segment, SegmentId};
 use ctx_session::blobs::FileBlobs;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
-use super::plan::Plan;
-use super::{Forget, ForgottenMessage, InAgent, values};
+use super::plan::{Plan, begins};
+use super::{Forget, ForgottenMessage, InAgent, StillHeld, values};
+use crate::memory::FACTS;
 
 /// The memory of an agent, opened.
 #[derive(Clone)]
@@ -28,6 +29,7 @@ pub struct Remembered {
 /// What is to go from one memory.
 pub(super) struct InMemory<'r> {
     of: &'r Remembered,
+    folder: PathBuf,
     segments: Vec<Segment>,
     /// Whole sessions.
     sessions: BTreeSet<String>,
@@ -37,8 +39,6 @@ pub(super) struct InMemory<'r> {
     results: Vec<String>,
     blobs: FileBlobs,
     values: Vec<PathBuf>,
-    /// Whether the memory has a folder; one that was never used is not made by forgetting.
-    is_there: bool,
 }
 
 impl<'r> InMemory<'r> {
@@ -47,7 +47,8 @@ impl<'r> InMemory<'r> {
         let mut entries: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for session in &plan.sessions {
             for name in &session.names {
-                if session.all {
+                // Where others have that name as well, not all that stands under it is of this one.
+                if session.all && !plan.others.contains(name) {
                     sessions.insert(name.clone());
                 } else if !session.entries.is_empty() {
                     let ids = session.entries.iter().map(ToString::to_string);
@@ -65,7 +66,7 @@ impl<'r> InMemory<'r> {
         });
         let is_unknown = |segment: &Segment| {
             let id = segment.entry_id.as_deref();
-            id.is_some_and(|id| plan.unknown.iter().any(|unknown| unknown == id))
+            id.is_some_and(|id| plan.unknown.iter().any(|unknown| id.starts_with(unknown.as_str())))
         };
         let wanted = |segment: &Segment| {
             let session = segment.session_id.as_str();
@@ -79,7 +80,18 @@ impl<'r> InMemory<'r> {
                 || is_named()
                 || in_scope() && (holds() || is_unknown(segment))
         };
-        let segments = of.memory.select(wanted)?;
+        let mut segments = of.memory.select(wanted)?;
+        // A whole id is meant before the beginning of others.
+        let is_whole = |segment: &Segment, id: &String| segment.entry_id.as_ref() == Some(id);
+        for id in &plan.unknown {
+            if segments.iter().any(|segment| is_whole(segment, id)) {
+                segments.retain(|segment| {
+                    let begins =
+                        segment.entry_id.as_ref().is_some_and(|of| of.starts_with(id.as_str()));
+                    !begins || is_whole(segment, id)
+                });
+            }
+        }
         for segment in &segments {
             let id = segment.entry_id.clone().unwrap_or_else(|| segment.id.to_string());
             entries.entry(segment.session_id.clone()).or_default().insert(id);
@@ -87,46 +99,62 @@ impl<'r> InMemory<'r> {
         // Facts are looked through by themselves for a text, where it goes wherever it was said.
         let matching = what.matching.clone().filter(|_| scope.is_none());
         let blobs = FileBlobs::at(home.tool_results_dir(&of.agent));
-        let needle = plan.needle.as_ref().filter(|_| scope.is_none());
-        let results = plan.traces.in_blobs(&blobs, needle)?;
-        let values = values::to_go(home, &of.agent, plan)?;
-        let is_there = home.memory_dir(&of.agent).is_dir();
-        Ok(Self { of, segments, sessions, entries, matching, results, blobs, values, is_there })
+        let values = values::to_go(home, what, &of.agent, plan)?;
+        let (folder, results) = (home.memory_dir(&of.agent), Vec::new());
+        Ok(Self { of, folder, segments, sessions, entries, matching, results, blobs, values })
     }
 
-    /// Entries that only the archive has.
-    pub(super) fn only_archived(&self, unknown: &[String]) -> Vec<(String, ForgottenMessage)> {
-        let of_entry =
-            |segment: &&Segment| segment.entry_id.as_ref().is_some_and(|id| unknown.contains(id));
+    /// What goes that no transcript has any more.
+    pub(super) fn only_archived(&self, plan: &Plan) -> impl Iterator<Item = &Segment> {
+        let is_known = |segment: &Segment| {
+            let Some(id) = segment.entry_id.as_deref().map(EntryId::from) else { return false };
+            plan.sessions
+                .iter()
+                .any(|of| of.names.contains(&segment.session_id) && of.entries.contains(&id))
+        };
+        self.segments.iter().filter(move |segment| !is_known(segment))
+    }
+
+    /// The messages of entries that only the archive has, with their sessions.
+    pub(super) fn named(&self, unknown: &[String]) -> Vec<(String, ForgottenMessage)> {
+        let of_entry = |segment: &&Segment| {
+            let id = segment.entry_id.as_ref();
+            id.is_some_and(|id| unknown.iter().any(|unknown| id.starts_with(unknown.as_str())))
+        };
         let found = self.segments.iter().filter(of_entry);
         let message = |segment: &Segment| ForgottenMessage {
             entry: EntryId::from(segment.entry_id.as_deref().unwrap_or_default()),
             path: None,
             role: segment.role.clone(),
-            begins: Some(segment.content.chars().take(80).collect::<String>().replace('\n', " ")),
+            begins: Some(begins(&segment.content)),
         };
         found.map(|segment| (segment.session_id.clone(), message(segment))).collect()
     }
 
+    /// Finds the files of tool results that go, once all is known of those that do.
+    pub(super) fn find_results(&mut self, what: &Forget, plan: &Plan) -> Result<()> {
+        let needle = plan.needle.as_ref().filter(|_| what.session.is_none());
+        self.results = plan.traces.in_blobs(&self.blobs, needle)?;
+        Ok(())
+    }
+
     /// What would go.
     pub(super) fn count(&self) -> InAgent {
-        let mut facts: HashSet<FactId> = HashSet::new();
-        if let Some(store) = self.facts() {
-            self.each_erase(|erase| {
-                facts.extend(store.would_forget(erase).iter().map(|fact| fact.id));
-                Ok(())
-            })
-            // Nothing in it can fail.
-            .unwrap_or_default();
-        }
         InAgent {
             agent: self.of.agent.to_string(),
             segments: self.segments.len(),
             vectors: 0,
-            facts: facts.len(),
+            facts: self.facts().map_or(0, |store| store.would_forget(&self.erases()).len()),
             tool_results: self.results.len(),
             engine_values: self.values.len(),
         }
+    }
+
+    /// Facts that cannot be read, and so cannot be forgotten.
+    pub(super) fn unread(&self) -> Option<StillHeld> {
+        let why = "the facts cannot be read: whether one of them tells it is not known".to_owned();
+        let path = self.folder.join(FACTS);
+        self.of.facts.is_none().then_some(StillHeld { path, why })
     }
 
     /// Lets it go: what was drawn from the archive first, the archive itself last. Even where nothing
@@ -134,16 +162,14 @@ impl<'r> InMemory<'r> {
     pub(super) fn forget(&self) -> Result<InAgent> {
         let mut gone = InAgent { agent: self.of.agent.to_string(), ..InAgent::default() };
         if let Some(mut store) = self.facts() {
-            self.each_erase(|erase| {
-                gone.facts += store.forget(erase)?.len();
-                Ok(())
-            })?;
+            gone.facts = store.forget(&self.erases())?.len();
         }
         for name in &self.results {
             gone.tool_results += usize::from(self.blobs.remove(name)?);
         }
         gone.engine_values = values::remove(&self.values)?;
-        if !self.is_there {
+        // A memory that was never used is not made by forgetting.
+        if !self.folder.is_dir() {
             return Ok(gone);
         }
         let vectors = self.of.memory.stats()?.vectors;
@@ -158,47 +184,9 @@ impl<'r> InMemory<'r> {
         Some(facts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn each_erase(&self, mut each: impl FnMut(Erase<'_>) -> Result<()>) -> Result<()> {
-        for session in &self.sessions {
-            each(Erase::Session(session))?;
-        }
-        for (session, ids) in &self.entries {
-            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-            each(Erase::Entries { session, ids: &ids })?;
-        }
-        match &self.matching {
-            Some(text) => each(Erase::Matching(text)),
-            None => Ok(()),
-        }
+    fn erases(&self) -> Vec<Erase<'_>> {
+        let sessions = self.sessions.iter().map(|session| Erase::Session(session));
+        let entries = self.entries.iter().map(|(session, ids)| Erase::Entries { session, ids });
+        sessions.chain(entries).chain(self.matching.as_deref().map(Erase::Matching)).collect()
     }
-}
-
-/// Refuses entries that nobody has, and those that several sessions of the archive have.
-pub(super) fn check_unknown(
-    unknown: &[String],
-    found: &[(String, ForgottenMessage)],
-) -> Result<()> {
-    for id in unknown {
-        let of_id = found.iter().filter(|(_, message)| *message.entry == **id);
-        let sessions: BTreeSet<&str> = of_id.map(|(session, _)| session.as_str()).collect();
-        if sessions.len() > 1 {
-            let sessions = sessions.into_iter().take(4).collect::<Vec<_>>().join(", ");
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                "several sessions of the archive have an entry of that id",
-            )
-            .with("entry", id)
-            .with("sessions", sessions)
-            .hint("say which one with --session"));
-        }
-        if sessions.is_empty() {
-            return Err(Error::new(ErrorKind::NotFound, "no session has a message of that id")
-                .with("entry", id)
-                .hint(
-                    "`ctx memory search` prints the entries of what it finds; a transcript outside \
-                     of the home is looked into where it is named: `ctx memory forget FILE --entry ID`",
-                ));
-        }
-    }
-    Ok(())
 }

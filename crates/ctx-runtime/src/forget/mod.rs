@@ -8,7 +8,9 @@
 //! What tells what is to be forgotten goes last. So a run that was killed leaves every file old or
 //! new, and the next one finds what is left and ends it.
 
+mod check;
 mod memories;
+mod opened;
 mod places;
 mod plan;
 mod report;
@@ -22,13 +24,13 @@ use std::path::PathBuf;
 
 pub use memories::Remembered;
 pub use report::{Forgotten, ForgottenMessage, InAgent, StillHeld};
-pub use run::forget;
+pub use run::Forgetting;
 
 /// What is to be forgotten. With a session, `entries` and `matching` mean only what was said in it;
 /// alone, it goes as a whole.
 #[derive(Clone, Debug, Default)]
 pub struct Forget {
-    /// Messages by the ids of their entries, or the beginnings of those.
+    /// Messages by the ids of their entries, or the beginnings of those, if those tell which.
     pub entries: Vec<String>,
     /// A session: its key, its id, or the path of its transcript.
     pub session: Option<String>,
@@ -36,7 +38,7 @@ pub struct Forget {
     pub matching: Option<String>,
     /// Transcripts to look into besides those of the home.
     pub files: Vec<PathBuf>,
-    /// Only say what would be done.
+    /// Nothing is to be written, not even what a journal still holds.
     pub dry_run: bool,
 }
 

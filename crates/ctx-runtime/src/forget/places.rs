@@ -19,7 +19,7 @@ const HEADER_BYTES: u64 = 64 * 1024;
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) path: PathBuf,
-    /// What its session may be called: keys, ids, the path.
+    /// What its session may be called, before it is opened: keys, ids, the path.
     pub(super) names: BTreeSet<String>,
 }
 
@@ -27,9 +27,16 @@ pub(super) struct Place {
 #[derive(Debug, Default)]
 pub(super) struct Places {
     pub(super) transcripts: Vec<Place>,
-    /// Overlays whose transcripts are not there any more, or are others now.
-    pub(super) lost_overlays: Vec<PathBuf>,
+    pub(super) lost_overlays: Vec<LostOverlay>,
     pub(super) warnings: Vec<String>,
+}
+
+/// An overlay whose transcript is not there any more, or is another now.
+#[derive(Clone, Debug)]
+pub(super) struct LostOverlay {
+    pub(super) path: PathBuf,
+    /// Where its transcript was, if it says so.
+    pub(super) source: Option<PathBuf>,
 }
 
 impl Places {
@@ -57,7 +64,7 @@ impl Places {
 #[derive(Default)]
 struct Found {
     transcripts: BTreeMap<PathBuf, BTreeSet<String>>,
-    lost_overlays: Vec<PathBuf>,
+    lost_overlays: Vec<LostOverlay>,
     warnings: Vec<String>,
 }
 
@@ -67,7 +74,6 @@ impl Found {
         let known = self.transcripts.entry(full.clone()).or_default();
         known.extend(names);
         known.extend([path, &full].map(|path| path.to_string_lossy().into_owned()));
-        known.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
     }
 
     /// The sessions of an agent: those in its folder, and those that its store knows.
@@ -104,9 +110,9 @@ impl Found {
             let has_it = |source: &PathBuf| {
                 Overlay::of(home, source).is_ok_and(|of_source| of_source.path() == overlay)
             };
-            match source.filter(has_it) {
-                Some(source) => self.add(&source, []),
-                None => self.lost_overlays.push(overlay),
+            match source {
+                Some(source) if has_it(&source) => self.add(&source, []),
+                source => self.lost_overlays.push(LostOverlay { path: overlay, source }),
             }
         }
         Ok(())

@@ -5,22 +5,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ctx_core::text::head;
-use ctx_core::{Chars, ContentHash, Entry, EntryId, Error, ErrorKind, Result, Role};
+use ctx_core::{Chars, ContentHash, Entry, EntryId, Error, Projection, Result, Role};
 use ctx_memory::archive::text_of;
-use ctx_session::Transcript;
-use ctx_session::erase::{files_of, forms_kept};
+use ctx_session::erase::forms_kept;
 use ctx_session::paths::Home;
 
-use super::places::{Place, Places};
-use super::results::Traces;
+use super::opened::Opened;
+use super::places::{LostOverlay, Place, Places};
+use super::results::{Fate, Traces};
 use super::words::{Needle, OnlyThere};
-use super::{Forget, ForgottenMessage};
+use super::{Forget, ForgottenMessage, StillHeld, check};
 
 /// So much of a message is shown.
 const BEGINS: Chars = Chars(80);
-
-/// So many sessions are named that have an entry of the same id.
-const NAMED: usize = 4;
 
 /// A transcript with what is to be forgotten of it.
 pub(super) struct Session {
@@ -36,37 +33,42 @@ pub(super) struct Session {
 }
 
 /// What is to be forgotten.
+#[derive(Default)]
 pub(super) struct Plan {
     pub(super) needle: Option<Needle>,
     pub(super) sessions: Vec<Session>,
     /// Entries that no transcript has: the archive may have them.
     pub(super) unknown: Vec<String>,
     pub(super) traces: Traces,
+    pub(super) lost_overlays: Vec<LostOverlay>,
+    /// The names in memory of sessions of which nothing goes.
+    pub(super) others: BTreeSet<String>,
+    /// What cannot be looked into, and may hold it.
+    pub(super) unread: Vec<StillHeld>,
+    pub(super) warnings: Vec<String>,
 }
 
 impl Plan {
-    pub(super) fn of(
-        home: &Home,
-        what: &Forget,
-        places: Places,
-    ) -> Result<(Self, Vec<PathBuf>, Vec<String>)> {
-        let Places { transcripts, lost_overlays, mut warnings } = places;
+    pub(super) fn of(home: &Home, what: &Forget, places: Places) -> Result<Self> {
+        let Places { transcripts, lost_overlays, warnings } = places;
         let needle = what.matching.as_deref().map(Needle::new);
-        let mut plan =
-            Self { needle, sessions: Vec::new(), unknown: Vec::new(), traces: Traces::default() };
+        let mut plan = Self { needle, lost_overlays, warnings, ..Self::default() };
         let mut named: BTreeMap<&str, Vec<(PathBuf, ContentHash)>> = BTreeMap::new();
+        let (mut meant, mut untouched) = (BTreeSet::new(), Vec::new());
         for place in transcripts {
             let opened = match Opened::of(home, &place) {
                 Ok(opened) => opened,
                 Err(error) => {
-                    let path = place.path.display();
-                    warnings.push(format!("{path} is not looked into: {error}"));
+                    plan.cannot_open(what, place, &error);
                     continue;
                 }
             };
             if what.session.as_ref().is_some_and(|session| !opened.names.contains(session)) {
+                untouched.push(opened.path);
+                plan.others.insert(opened.in_memory);
                 continue;
             }
+            meant.insert(opened.path.clone());
             let mut entries = opened.holding(plan.needle.as_ref())?;
             let holds = opened.file_holds(plan.needle.as_ref())?;
             for id in &what.entries {
@@ -74,15 +76,44 @@ impl Plan {
                 named.entry(id).or_default().push((opened.path.clone(), entry.hash()?));
                 entries.insert(entry.id().clone());
             }
+            if entries.is_empty() && !what.is_whole() {
+                untouched.push(opened.path.clone());
+            }
             plan.take(home, what, &opened, entries, holds)?;
         }
+        check::session(what.session.as_deref(), &meant)?;
         for id in &what.entries {
             match named.get(id.as_str()) {
-                Some(found) => is_one(id, found)?,
+                Some(found) => check::entry(id, found)?,
                 None => plan.unknown.push(id.clone()),
             }
         }
-        Ok((plan, lost_overlays, warnings))
+        if !plan.traces.is_empty() || !plan.unknown.is_empty() {
+            for path in untouched {
+                // What cannot be read keeps nothing.
+                let forms = forms_kept(home, &path).unwrap_or_default();
+                forms.iter().for_each(|form| plan.traces.stays_elsewhere(form));
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Takes note of a transcript that cannot be looked into. Where another session is meant, it only
+    /// may be that one.
+    fn cannot_open(&mut self, what: &Forget, place: Place, error: &Error) {
+        let Place { path, names } = place;
+        if std::fs::metadata(&path).is_ok_and(|found| found.len() == 0) {
+            return;
+        }
+        if what.session.as_ref().is_some_and(|session| !names.contains(session)) {
+            self.warnings.push(format!("{} is not looked into: {error}", path.display()));
+            return;
+        }
+        self.unread(path, error);
+    }
+
+    fn unread(&mut self, path: PathBuf, error: &Error) {
+        self.unread.push(StillHeld { path, why: format!("it cannot be looked into: {error}") });
     }
 
     /// Takes a transcript in, with what of it is to be forgotten, if there may be anything.
@@ -95,6 +126,9 @@ impl Plan {
         holds: bool,
     ) -> Result<()> {
         let all = what.is_whole();
+        if !all {
+            opened.unread.iter().for_each(|(path, error)| self.unread(path.clone(), error));
+        }
         // Where a text is looked for, summaries and forms may hold it that no message holds any more.
         if entries.is_empty() && !all && self.needle.is_none() {
             return Ok(());
@@ -109,154 +143,61 @@ impl Plan {
             messages: Vec::new(),
             holds: holds || all,
         };
-        let goes = |id: &EntryId| all || session.entries.contains(id);
-        for entry in opened.messages.values().filter(|entry| goes(entry.id())) {
-            let message = entry.message()?;
-            let text = text_of(&message).unwrap_or_default();
-            session.messages.push(ForgottenMessage {
-                entry: entry.id().clone(),
-                path: Some(opened.path.clone()),
-                role: message.role.clone(),
-                begins: Some(head(text.trim(), BEGINS).replace(['\n', '\r'], " ")),
-            });
-            session.only.goes(&text);
-            self.traces.of_message(&message);
+        if all || !session.entries.is_empty() {
+            self.messages(home, opened, &mut session)?;
         }
-        for id in session.entries.iter().filter(|id| !opened.messages.contains_key(id)) {
-            let (entry, path) = (id.clone(), Some(opened.path.clone()));
-            session.messages.push(ForgottenMessage {
-                entry,
-                path,
-                role: Role::Custom,
-                begins: None,
-            });
-        }
-        if !session.entries.is_empty() && !all {
-            for entry in opened.messages.values().filter(|entry| !goes(entry.id())) {
-                session.only.stays(&text_of(&*entry.message()?).unwrap_or_default());
-            }
-        }
-        if !session.messages.is_empty() {
-            for form in forms_kept(home, &opened.path)?.iter().filter(|form| goes(&form.key.entry))
-            {
-                self.traces.of_form(form);
-            }
+        if all {
+            // In memory, its name may be that of others too: its messages are known by their ids.
+            session.entries.extend(opened.messages.keys().cloned());
         }
         self.sessions.push(session);
         Ok(())
     }
-}
 
-/// A session with those that were archived beside it, opened.
-struct Opened {
-    path: PathBuf,
-    names: BTreeSet<String>,
-    is_ours: bool,
-    transcripts: Vec<Transcript>,
-    /// All messages of all of them, in their order in the file they were found in first.
-    messages: indexed::Messages,
-}
-
-impl Opened {
-    fn of(home: &Home, place: &Place) -> Result<Self> {
-        let Place { path, mut names } = place.clone();
-        let open = |path: &PathBuf| ctx_session::open(home, path);
-        let first = open(&path)?;
-        names.extend(first.header().id.clone());
-        let is_ours = first.is_ours();
-        let mut transcripts = vec![first];
-        if is_ours {
-            transcripts.extend(files_of(&path).iter().skip(1).filter_map(|file| open(file).ok()));
+    /// Learns what the messages say that go, and what those say that stay.
+    fn messages(&mut self, home: &Home, opened: &Opened, session: &mut Session) -> Result<()> {
+        let forms = forms_kept(home, &opened.path)?;
+        let mut of_entry: HashMap<&EntryId, Vec<&Projection>> = HashMap::new();
+        for form in &forms {
+            of_entry.entry(&form.key.entry).or_default().push(form);
         }
-        let mut messages = indexed::Messages::default();
-        for transcript in &transcripts {
-            transcript.all_messages().into_iter().for_each(|entry| messages.add(entry));
-        }
-        Ok(Self { path, names, is_ours, transcripts, messages })
-    }
-
-    /// The messages that hold a text.
-    fn holding(&self, needle: Option<&Needle>) -> Result<HashSet<EntryId>> {
-        let Some(needle) = needle else { return Ok(HashSet::new()) };
-        let mut found = HashSet::new();
-        for transcript in &self.transcripts {
-            found.extend(transcript.messages_holding(&|text| needle.is_in(text))?);
-        }
-        Ok(found)
-    }
-
-    /// Whether the file of another program holds a text, whatever ctx was told to forget of it.
-    fn file_holds(&self, needle: Option<&Needle>) -> Result<bool> {
-        let Some(needle) = needle.filter(|_| !self.is_ours) else { return Ok(false) };
-        let alone = Transcript::open(&self.path)?;
-        Ok(!alone.messages_holding(&|text| needle.is_in(text))?.is_empty())
-    }
-
-    /// The message of an entry that somebody named, by its id or the beginning of it.
-    fn find(&self, id: &str) -> Result<Option<Arc<Entry>>> {
-        for transcript in &self.transcripts {
-            let Some(found) = transcript.find(id) else { continue };
-            if let Some(entry) = self.messages.get(&found) {
-                return Ok(Some(entry.clone()));
+        let mut traces = self.traces.in_session();
+        for entry in opened.messages.values() {
+            let (id, message) = (entry.id(), entry.message()?);
+            let text = text_of(&message).unwrap_or_default();
+            let forms = of_entry.get(id).map(Vec::as_slice).unwrap_or_default();
+            if !session.all && !session.entries.contains(id) {
+                traces.message(&message, forms, Fate::Stays);
+                continue;
             }
-            // A message that was written over several lines is named by any of them.
-            let line = transcript.line_to(Some(&found))?;
-            if let Some(item) =
-                line.last().filter(|item| self.messages.contains_key(item.entry.id()))
-            {
-                let is_message =
-                    transcript.index_of(&found).and_then(|at| transcript.entries().get(at));
-                if is_message.is_some_and(ctx_session::TreeEntry::is_message) {
-                    return Ok(Some(item.entry.clone()));
-                }
+            traces.message(&message, forms, Fate::Goes);
+            session.messages.push(ForgottenMessage {
+                entry: id.clone(),
+                path: Some(opened.path.clone()),
+                role: message.role.clone(),
+                begins: Some(begins(&text)),
+            });
+            session.only.goes(&text);
+        }
+        if !session.all {
+            let stays = |entry: &&Arc<Entry>| !session.entries.contains(entry.id());
+            for entry in opened.messages.values().filter(stays) {
+                session.only.stays(&text_of(&*entry.message()?).unwrap_or_default());
             }
         }
-        Ok(None)
+        for id in session.entries.iter().filter(|id| !opened.messages.contains_key(*id)) {
+            session.messages.push(ForgottenMessage {
+                entry: id.clone(),
+                path: Some(opened.path.clone()),
+                role: Role::Custom,
+                begins: None,
+            });
+        }
+        Ok(())
     }
 }
 
-/// Messages by their ids, in the order in which they came.
-mod indexed {
-    use super::{Arc, Entry, EntryId, HashMap};
-
-    #[derive(Default)]
-    pub(super) struct Messages {
-        places: HashMap<EntryId, usize>,
-        entries: Vec<Arc<Entry>>,
-    }
-
-    impl Messages {
-        pub(super) fn add(&mut self, entry: Arc<Entry>) {
-            let next = self.entries.len();
-            if *self.places.entry(entry.id().clone()).or_insert(next) == next {
-                self.entries.push(entry);
-            }
-        }
-
-        pub(super) fn get(&self, id: &EntryId) -> Option<&Arc<Entry>> {
-            self.entries.get(*self.places.get(id)?)
-        }
-
-        pub(super) fn contains_key(&self, id: &EntryId) -> bool {
-            self.places.contains_key(id)
-        }
-
-        pub(super) fn values(&self) -> impl Iterator<Item = &Arc<Entry>> {
-            self.entries.iter()
-        }
-    }
-}
-
-/// Refuses an id that means one thing here and another there. Copies of a session have the same
-/// entries under the same ids: those are one.
-fn is_one(id: &str, found: &[(PathBuf, ContentHash)]) -> Result<()> {
-    if found.iter().all(|(_, hash)| Some(hash) == found.first().map(|(_, hash)| hash)) {
-        return Ok(());
-    }
-    let paths = found.iter().take(NAMED).map(|(path, _)| path.display().to_string());
-    let paths = paths.collect::<Vec<_>>().join(", ");
-    Err(Error::new(ErrorKind::InvalidInput, "several sessions have an entry of that id")
-        .with("entry", id)
-        .with("sessions", paths)
-        .hint("say which one with --session, by its key, its id or its path"))
+/// How a message begins, on one line.
+pub(super) fn begins(text: &str) -> String {
+    head(text.trim(), BEGINS).replace(['\n', '\r'], " ")
 }

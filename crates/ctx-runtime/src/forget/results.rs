@@ -2,43 +2,63 @@
 
 use std::collections::HashSet;
 
-use ctx_core::{ContentHash, Message, Projection, Role};
+use ctx_core::{ContentHash, Message, Projected, Projection, Role};
 use ctx_session::blobs::FileBlobs;
 
 use super::words::Needle;
 
-/// What messages that go tell of files that were made of them.
+/// What messages tell of files that were made of tool results.
+///
+/// A file is of the message that names it first, itself or in a form it was sent in: it was made of
+/// that one, and those that come later only speak of it.
 #[derive(Default)]
 pub(super) struct Traces {
-    /// Names of files that they, or the forms they were sent in, speak of.
-    names: HashSet<String>,
+    /// Names of files of messages that go.
+    gone: HashSet<String>,
+    /// Names of files of messages that stay, in sessions of which something goes.
+    kept: HashSet<String>,
+    /// Names of files that forms in other sessions speak of.
+    elsewhere: HashSet<String>,
     /// The results themselves: a file may hold one whose message does not say so.
     results: HashSet<ContentHash>,
 }
 
+/// What the messages of one session tell, in their order.
+pub(super) struct InSession<'t> {
+    traces: &'t mut Traces,
+    named: HashSet<String>,
+}
+
+/// Whether a message is to be forgotten.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Goes,
+    Stays,
+}
+
 impl Traces {
-    pub(super) fn of_message(&mut self, message: &Message) {
-        for result in message.tool_results() {
-            let text = result.plain_text();
-            self.mentioned(&text);
-            self.results.insert(hash(&text));
-        }
-        self.mentioned(&message.plain_text());
+    pub(super) fn in_session(&mut self) -> InSession<'_> {
+        InSession { traces: self, named: HashSet::new() }
     }
 
-    pub(super) fn of_form(&mut self, form: &Projection) {
-        self.mentioned(&form.reason);
-        if let ctx_core::Projected::Replaced(message) = &form.form {
-            self.mentioned(&message.plain_text());
-            message.tool_results().for_each(|result| self.mentioned(&result.plain_text()));
+    /// Whether nothing tells of any file.
+    pub(super) fn is_empty(&self) -> bool {
+        self.gone.is_empty() && self.results.is_empty()
+    }
+
+    /// Learns of a form in a session that stays.
+    pub(super) fn stays_elsewhere(&mut self, form: &Projection) {
+        for text in texts_of(form) {
+            self.elsewhere.extend(names_in(&text));
         }
     }
 
-    fn mentioned(&mut self, text: &str) {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        for word in text.split(|c: char| !is_name(c)) {
-            let word = word.trim_end_matches('.');
-            self.names.extend(word.strip_suffix(".txt").map(str::to_owned));
+    /// Learns what only the archive has still of a message that goes.
+    pub(super) fn of_archived(&mut self, role: &Role, text: &str) {
+        let kept = &self.kept;
+        self.gone.extend(names_in(text).filter(|name| !kept.contains(name)));
+        if *role == Role::ToolResult {
+            self.results.insert(hash(text));
         }
     }
 
@@ -50,15 +70,60 @@ impl Traces {
     ) -> ctx_core::Result<Vec<String>> {
         let looks_inside = needle.is_some() || !self.results.is_empty();
         let goes = |name: &String| {
-            self.names.contains(name)
+            let stays = self.elsewhere.contains(name);
+            self.gone.contains(name) && !stays
                 || looks_inside
                     && blobs.get(name).is_ok_and(|text| {
-                        self.results.contains(&hash(&text))
+                        let is_spoken_of = stays || self.kept.contains(name);
+                        !is_spoken_of && self.results.contains(&hash(&text))
                             || needle.is_some_and(|needle| needle.is_in(&text))
                     })
         };
         Ok(blobs.names()?.into_iter().filter(goes).collect())
     }
+}
+
+impl InSession<'_> {
+    /// Learns of a message and the forms it was sent in.
+    pub(super) fn message(&mut self, message: &Message, forms: &[&Projection], fate: Fate) {
+        self.mentioned(&message.plain_text(), fate);
+        for result in message.tool_results() {
+            let text = result.plain_text();
+            self.mentioned(&text, fate);
+            if fate == Fate::Goes {
+                self.traces.results.insert(hash(&text));
+            }
+        }
+        for text in forms.iter().flat_map(|form| texts_of(form)) {
+            self.mentioned(&text, fate);
+        }
+    }
+
+    fn mentioned(&mut self, text: &str, fate: Fate) {
+        for name in names_in(text) {
+            if self.named.insert(name.clone()) {
+                match fate {
+                    Fate::Goes => self.traces.gone.insert(name),
+                    Fate::Stays => self.traces.kept.insert(name),
+                };
+            }
+        }
+    }
+}
+
+fn texts_of(form: &Projection) -> Vec<String> {
+    let mut texts = vec![form.reason.clone()];
+    if let Projected::Replaced(message) = &form.form {
+        texts.push(message.plain_text());
+        texts.extend(message.tool_results().map(|result| result.plain_text().into_owned()));
+    }
+    texts
+}
+
+fn names_in(text: &str) -> impl Iterator<Item = String> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let words = text.split(move |c: char| !is_name(c));
+    words.filter_map(|word| word.trim_end_matches('.').strip_suffix(".txt").map(str::to_owned))
 }
 
 fn hash(text: &str) -> ContentHash {

@@ -3,171 +3,222 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use ctx_core::{Error, ErrorKind, Result, Timestamp};
+use ctx_core::{EntryId, Error, ErrorKind, Result, Timestamp};
 use ctx_session::erase::{Erased, Erasing, erase_beside, erase_from_overlay, erase_from_session};
 use ctx_session::key::FileId;
 use ctx_session::overlay::Overlay;
 use ctx_session::paths::Home;
 
-use super::memories::{InMemory, check_unknown};
-use super::places::Places;
+use super::memories::InMemory;
+use super::places::{LostOverlay, Places};
 use super::plan::{Plan, Session};
-use super::sweep::files_holding;
-use super::{Forget, Forgotten, Remembered, StillHeld};
-
-/// Shorter texts are in everything.
-const SHORTEST: usize = 3;
+use super::sweep::{Seen, look};
+use super::{Forget, Forgotten, ForgottenMessage, Remembered, StillHeld, check};
+use crate::memory_session;
 
 const THEIRS: &str = "a file of another program is not written; ctx reads it there no more";
 
-/// Forgets what was said: in transcripts, in what stands beside them, and in the memories of these
-/// agents. What could not be reached, and who still holds it, is in the report.
-///
-/// # Errors
-///
-/// [`ErrorKind::InvalidInput`] where it is not clear what is meant, [`ErrorKind::NotFound`] where
-/// nobody knows it; [`ErrorKind::Locked`] and [`ErrorKind::Io`] where a memory cannot be written: then
-/// no transcript was touched, and the same call does it another time.
-pub fn forget(
-    home: &Home,
-    what: &Forget,
-    memories: &[Remembered],
-    now: Timestamp,
-) -> Result<Forgotten> {
-    check(what)?;
-    if !what.dry_run {
-        // What a journal still holds comes into the sessions, and goes from there.
-        ctx_session::group_commit::recover(home)?;
-    }
-    let agents: Vec<FileId> = memories.iter().map(|memory| memory.agent.clone()).collect();
-    let places = Places::of(home, &agents, &what.files)?;
-    let (mut plan, lost_overlays, warnings) = Plan::of(home, what, places)?;
-    let mut report = Forgotten::new(what.dry_run, warnings);
-    let in_memories = memories
-        .iter()
-        .map(|memory| InMemory::of(home, what, &plan, memory))
-        .collect::<Result<Vec<_>>>()?;
-    let archived: Vec<_> =
-        in_memories.iter().flat_map(|memory| memory.only_archived(&plan.unknown)).collect();
-    check_unknown(&plan.unknown, &archived)?;
-    for session in &mut plan.sessions {
-        report.messages.append(&mut session.messages);
-    }
-    report.messages.extend(archived.into_iter().map(|(_, message)| message));
-    for memory in &in_memories {
-        report.agents.push(if what.dry_run { memory.count() } else { memory.forget()? });
-    }
-    if plan.needle.is_some() && what.session.is_none() {
-        for overlay in lost_overlays {
-            let done = lost(&plan, &overlay, what.dry_run);
-            report.take(done.map(|erased| erased.into_iter().collect()), overlay);
+/// What is to be forgotten, found: it can be shown, and what was shown is what is erased.
+pub struct Forgetting<'m> {
+    home: Home,
+    what: Forget,
+    plan: Plan,
+    memories: Vec<InMemory<'m>>,
+    /// Messages that only the archive has, with their sessions.
+    archived: Vec<(String, ForgottenMessage)>,
+}
+
+impl<'m> Forgetting<'m> {
+    /// Finds what is to be forgotten: in transcripts, in what stands beside them, and in the memories
+    /// of these agents.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] where it is not clear what is meant, [`ErrorKind::NotFound`] where
+    /// nobody knows it, [`ErrorKind::Io`] where something cannot be read.
+    pub fn plan(home: &Home, what: Forget, memories: &'m [Remembered]) -> Result<Self> {
+        check::asked(&what)?;
+        if !what.dry_run {
+            // What a journal still holds comes into the sessions, and goes from there.
+            ctx_session::group_commit::recover(home)?;
         }
-    }
-    for session in &plan.sessions {
-        let done = in_session(home, what, &plan, session, now);
-        report.take(done, session.path.clone());
-        if !session.is_ours && (session.holds || !session.entries.is_empty()) {
-            let (path, why) = (session.path.clone(), THEIRS.to_owned());
-            report.still_held.push(StillHeld { path, why });
+        let agents: Vec<FileId> = memories.iter().map(|memory| memory.agent.clone()).collect();
+        let places = Places::of(home, &agents, &what.files)?;
+        let mut plan = Plan::of(home, &what, places)?;
+        let found = memories.iter().map(|memory| InMemory::of(home, &what, &plan, memory));
+        let mut memories = found.collect::<Result<Vec<_>>>()?;
+        let archived: Vec<_> =
+            memories.iter().flat_map(|memory| memory.named(&plan.unknown)).collect();
+        let is_lost = plan.lost_overlays.iter().any(|lost| is_named(&what, lost));
+        if !is_lost {
+            check::archived(&plan.unknown, &archived)?;
         }
+        let mut traces = std::mem::take(&mut plan.traces);
+        for segment in memories.iter().flat_map(|memory| memory.only_archived(&plan)) {
+            traces.of_archived(&segment.role, &segment.content);
+        }
+        plan.traces = traces;
+        for memory in &mut memories {
+            memory.find_results(&what, &plan)?;
+        }
+        Ok(Self { home: home.clone(), what, plan, memories, archived })
     }
-    if what.is_whole() && report.is_nothing() && plan.sessions.is_empty() {
-        return Err(Error::new(ErrorKind::NotFound, "there is no session of that name")
-            .with("session", what.session.as_deref().unwrap_or_default())
-            .hint("`ctx sessions` lists their keys; the path of a transcript will do as well"));
+
+    /// What would be forgotten. Nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] where no session has that name.
+    pub fn report(&self) -> Result<Forgotten> {
+        let mut report = self.begin(true);
+        report.agents = self.memories.iter().map(InMemory::count).collect();
+        // Nothing is written, so no time is noted.
+        self.transcripts(Timestamp(0), &mut report);
+        self.check_found(&report)?;
+        Ok(report)
     }
-    if !what.dry_run {
+
+    /// Forgets it. What could not be reached, and who still holds it, is in the report.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`] where no session has that name; [`ErrorKind::Locked`] and
+    /// [`ErrorKind::Io`] where a memory cannot be written: then no transcript was touched, and the
+    /// same call does it another time.
+    pub fn carry_out(self, now: Timestamp) -> Result<Forgotten> {
+        let mut report = self.begin(false);
+        for memory in &self.memories {
+            report.agents.push(memory.forget()?);
+        }
+        self.transcripts(now, &mut report);
+        self.check_found(&report)?;
         report.messages.iter_mut().for_each(|message| message.begins = None);
-        look_again(home, what, &mut report)?;
+        self.look_again(&mut report);
+        Ok(report)
     }
-    Ok(report)
-}
 
-/// Refuses what cannot be meant.
-fn check(what: &Forget) -> Result<()> {
-    let nothing = what.entries.is_empty() && what.session.is_none() && what.matching.is_none();
-    let is_short = |text: &String| text.trim().chars().count() < SHORTEST;
-    if nothing {
-        return Err(Error::new(ErrorKind::InvalidInput, "it is not said what to forget")
-            .hint("give --entry, --session or --matching"));
-    }
-    if what.matching.as_ref().is_some_and(is_short) {
-        return Err(Error::new(ErrorKind::InvalidInput, "the text to forget is too short")
-            .with("fewest characters", SHORTEST)
-            .hint("every message holds a text as short as that: give more of it"));
-    }
-    let is_empty = |text: &String| text.trim().is_empty();
-    if what.entries.iter().chain(&what.session).any(is_empty) {
-        return Err(Error::new(ErrorKind::InvalidInput, "a name is empty")
-            .hint("name the entry or the session"));
-    }
-    Ok(())
-}
-
-fn lost(plan: &Plan, overlay: &std::path::Path, dry_run: bool) -> Result<Option<Erased>> {
-    let holds = |text: &str| plan.needle.as_ref().is_some_and(|needle| needle.is_in(text));
-    let entries = HashSet::new();
-    let erasing = Erasing { entries: &entries, all: false, derived: &holds, holds: &holds };
-    erase_from_overlay(overlay, &erasing, dry_run)
-}
-
-/// Erases what is to go from a transcript and what stands beside it: that first, as the transcript
-/// tells what it was.
-fn in_session(
-    home: &Home,
-    what: &Forget,
-    plan: &Plan,
-    session: &Session,
-    now: Timestamp,
-) -> Result<Vec<Erased>> {
-    let holds = |text: &str| plan.needle.as_ref().is_some_and(|needle| needle.is_in(text));
-    let derived = |text: &str| session.only.are_in(text);
-    let Session { path, entries, all, .. } = session;
-    let erasing = Erasing { entries, all: *all, derived: &derived, holds: &holds };
-    if !session.is_ours {
-        let erased = erase_beside(home, path, &erasing, now, what.dry_run)?;
-        return Ok(erased.into_iter().collect());
-    }
-    let overlay = Overlay::of(home, path)?;
-    let mut erased = Vec::new();
-    if overlay.path().exists() {
-        erased.extend(erase_from_overlay(overlay.path(), &erasing, what.dry_run)?);
-    }
-    erased.extend(erase_from_session(path, &erasing, what.dry_run)?.unwrap_or_default());
-    Ok(erased)
-}
-
-/// Looks whether anything in the home still holds the text.
-fn look_again(home: &Home, what: &Forget, report: &mut Forgotten) -> Result<()> {
-    let Some(text) = what.matching.as_deref().filter(|_| what.session.is_none()) else {
-        return Ok(());
-    };
-    if !home.root().is_dir() {
-        return Ok(());
-    }
-    for path in files_holding(home.root(), text)? {
-        if report.still_held.iter().any(|held| held.path == path) {
-            continue;
+    fn begin(&self, dry_run: bool) -> Forgotten {
+        let mut report = Forgotten::new(dry_run, self.plan.warnings.clone());
+        let of_sessions = self.plan.sessions.iter().flat_map(|session| &session.messages);
+        report.messages = of_sessions.cloned().collect();
+        report.messages.extend(self.archived.iter().map(|(_, message)| message.clone()));
+        let unread = self.memories.iter().filter_map(InMemory::unread);
+        for held in self.plan.unread.iter().cloned().chain(unread) {
+            report.not_reached(held);
         }
-        let why = match path.extension().and_then(|e| e.to_str()) {
-            Some("journal") => "a process that is running has it open",
-            _ => "ctx does not know it for something that was drawn from a message",
-        };
-        report.still_held.push(StillHeld { path, why: why.to_owned() });
+        report
     }
-    Ok(())
+
+    /// Erases from transcripts, and from what stands beside those that are there and those that are
+    /// not. One that could not be reached is named, and does not keep the others from being done.
+    fn transcripts(&self, now: Timestamp, report: &mut Forgotten) {
+        for lost in &self.plan.lost_overlays {
+            report.take(self.lost(lost, report.dry_run), lost.path.clone());
+        }
+        for session in &self.plan.sessions {
+            let done = self.in_session(session, now, report.dry_run);
+            report.take(done, session.path.clone());
+            if !session.is_ours && (session.holds || !session.entries.is_empty()) {
+                let (path, why) = (session.path.clone(), THEIRS.to_owned());
+                report.still_held.push(StillHeld { path, why });
+            }
+        }
+    }
+
+    fn check_found(&self, report: &Forgotten) -> Result<()> {
+        if !self.what.is_whole() || !report.is_nothing() || !self.plan.sessions.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::NotFound, "there is no session of that name")
+            .with("session", self.what.session.as_deref().unwrap_or_default())
+            .hint("`ctx sessions` lists their keys; the path of a transcript will do as well"))
+    }
+
+    /// Erases from an overlay whose transcript is not there any more.
+    fn lost(&self, lost: &LostOverlay, dry_run: bool) -> Result<Vec<Erased>> {
+        let Self { what, plan, .. } = self;
+        let is_named = is_named(what, lost);
+        let mut entries: HashSet<EntryId> = HashSet::new();
+        if is_named {
+            entries.extend(what.entries.iter().map(|id| EntryId::from(id.as_str())));
+        }
+        let in_memory = lost.source.as_deref().map(|source| memory_session(None, source));
+        let archived = self.archived.iter();
+        let of_it = archived.filter(|(session, _)| Some(session) == in_memory.as_ref());
+        entries.extend(of_it.map(|(_, message)| message.entry.clone()));
+        let all = is_named && what.is_whole();
+        let holds = |text: &str| plan.needle.as_ref().is_some_and(|needle| needle.is_in(text));
+        if !all
+            && entries.is_empty()
+            && (plan.needle.is_none() || what.session.is_some() && !is_named)
+        {
+            return Ok(Vec::new());
+        }
+        let erasing = Erasing { entries: &entries, all, derived: &holds, holds: &holds };
+        Ok(erase_from_overlay(&lost.path, &erasing, dry_run)?.into_iter().collect())
+    }
+
+    /// Erases what is to go from a transcript and what stands beside it: that first, as the transcript
+    /// tells what it was.
+    fn in_session(&self, session: &Session, now: Timestamp, dry_run: bool) -> Result<Vec<Erased>> {
+        let needle = self.plan.needle.as_ref();
+        let holds = |text: &str| needle.is_some_and(|needle| needle.is_in(text));
+        let derived = |text: &str| session.only.are_in(text);
+        let Session { path, entries, all, .. } = session;
+        let erasing = Erasing { entries, all: *all, derived: &derived, holds: &holds };
+        if !session.is_ours {
+            let erased = erase_beside(&self.home, path, &erasing, now, dry_run)?;
+            return Ok(erased.into_iter().collect());
+        }
+        let overlay = Overlay::of(&self.home, path)?;
+        let mut erased = Vec::new();
+        if overlay.path().exists() {
+            erased.extend(erase_from_overlay(overlay.path(), &erasing, dry_run)?);
+        }
+        erased.extend(erase_from_session(path, &erasing, dry_run)?.unwrap_or_default());
+        Ok(erased)
+    }
+
+    /// Looks whether anything in the home still holds the text. What cannot be looked into may.
+    fn look_again(&self, report: &mut Forgotten) {
+        let needle = self.plan.needle.as_ref().filter(|_| self.what.session.is_none());
+        let Some(needle) = needle.filter(|_| self.home.root().is_dir()) else { return };
+        let Seen { holding, unread } = look(self.home.root(), needle);
+        for path in holding {
+            let why = match path.extension().and_then(|e| e.to_str()) {
+                Some("journal") => "a process that is running has it open",
+                _ => "ctx does not know it for something that was drawn from a message",
+            };
+            report.not_reached(StillHeld { path, why: why.to_owned() });
+        }
+        for path in unread {
+            let why = "it cannot be read: whether it holds it is not known".to_owned();
+            report.not_reached(StillHeld { path, why });
+        }
+    }
+}
+
+/// Whether an overlay is of the session that was named by its path.
+fn is_named(what: &Forget, lost: &LostOverlay) -> bool {
+    let source = lost.source.as_ref().map(|source| source.to_string_lossy());
+    source.is_some() && source.as_deref() == what.session.as_deref()
 }
 
 impl Forgotten {
-    /// Takes in what came of one transcript. One that could not be reached is named, and does not
-    /// keep the others from being done.
+    /// Takes in what came of one transcript.
     fn take(&mut self, done: Result<Vec<Erased>>, path: PathBuf) {
         match done {
             Ok(erased) => self.files.extend(erased),
-            Err(error) => {
-                self.complete = false;
-                self.still_held.push(StillHeld { path, why: error.to_string() });
-            }
+            Err(error) => self.not_reached(StillHeld { path, why: error.to_string() }),
+        }
+    }
+
+    /// Takes note of what ctx should have erased and could not, once. The file of another program is
+    /// not ctx's to write, and is named already.
+    fn not_reached(&mut self, held: StillHeld) {
+        if self.still_held.iter().all(|known| known.path != held.path) {
+            self.complete = false;
+            self.still_held.push(held);
         }
     }
 }

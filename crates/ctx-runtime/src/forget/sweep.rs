@@ -4,55 +4,64 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use ctx_core::Result;
-
 use super::places::listed;
+use super::words::Needle;
 
 /// So much of a file is read at once.
 const CHUNK: usize = 1 << 20;
 
-/// The files below a folder that hold a text as it is or as JSON writes it, whatever the case of
-/// ASCII letters. Links are not followed; what cannot be read is passed over.
-pub(super) fn files_holding(root: &Path, text: &str) -> Result<Vec<PathBuf>> {
-    let text = text.trim().to_ascii_lowercase();
-    let quoted = serde_json::to_string(&text).unwrap_or_default();
-    let quoted = quoted.trim_matches('"').to_owned();
-    let mut needles = vec![text.into_bytes()];
-    if quoted.as_bytes() != needles[0] {
-        needles.push(quoted.into_bytes());
-    }
-    needles.retain(|needle| !needle.is_empty());
-    let mut found = Vec::new();
+/// What a last look found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Files that hold the text.
+    pub(super) holding: Vec<PathBuf>,
+    /// Files and folders that cannot be read.
+    pub(super) unread: Vec<PathBuf>,
+}
+
+/// Looks through the files below a folder for a text, whatever the case of its letters, however it is
+/// broken into lines and whatever escapes of JSON it is written with. Links are not followed.
+pub(super) fn look(root: &Path, needle: &Needle) -> Seen {
+    let mut seen = Seen::default();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
-        for path in listed(&folder)? {
-            let Ok(metadata) = path.symlink_metadata() else { continue };
-            if metadata.is_dir() {
-                folders.push(path);
-            } else if metadata.is_file() && holds(&path, &needles).unwrap_or(false) {
-                found.push(path);
+        let Ok(paths) = listed(&folder) else {
+            seen.unread.push(folder);
+            continue;
+        };
+        for path in paths {
+            match path.symlink_metadata() {
+                Ok(found) if found.is_dir() => folders.push(path),
+                Ok(found) if found.is_file() => match holds(&path, needle) {
+                    Ok(true) => seen.holding.push(path),
+                    Ok(false) => {}
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                    Err(_) => seen.unread.push(path),
+                },
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(_) => seen.unread.push(path),
             }
         }
     }
-    found.sort_unstable();
-    Ok(found)
+    seen.holding.sort_unstable();
+    seen.unread.sort_unstable();
+    seen
 }
 
-fn holds(path: &Path, needles: &[Vec<u8>]) -> io::Result<bool> {
-    let longest = needles.iter().map(Vec::len).max().unwrap_or(0);
+fn holds(path: &Path, needle: &Needle) -> io::Result<bool> {
+    let longest = needle.longest();
     let mut file = File::open(path)?;
     let mut buffer = Vec::with_capacity(CHUNK + longest);
     loop {
-        let kept = buffer.len();
         if file.by_ref().take(CHUNK as u64).read_to_end(&mut buffer)? == 0 {
             return Ok(false);
         }
-        buffer[kept..].make_ascii_lowercase();
-        if needles.iter().any(|needle| memchr::memmem::find(&buffer, needle).is_some()) {
+        if needle.is_in_file(&String::from_utf8_lossy(&buffer)) {
             return Ok(true);
         }
         // What begins at the end of this part may go on in the next.
-        let rest = buffer.len().saturating_sub(longest.saturating_sub(1));
+        let rest = buffer.len().saturating_sub(longest);
         buffer.drain(..rest);
     }
 }
@@ -68,11 +77,14 @@ mod tests {
         std::fs::create_dir(at("deep")).unwrap();
         let padded = |before: usize, text: &str| format!("{}{text}tail", "x".repeat(before));
         std::fs::write(at("deep/across"), padded(CHUNK - 5, "Red \"heron\"")).unwrap();
+        std::fs::write(at("deep/broken"), padded(CHUNK - 5, "Red\n\n  \"heron\"")).unwrap();
         std::fs::write(at("json"), r#"{"a":"a red \"heron\""}"#).unwrap();
         std::fs::write(at("other"), padded(10, "red herring")).unwrap();
         std::fs::write(at("empty"), "").unwrap();
-        let found = files_holding(folder.path(), " RED \"heron\" ").unwrap();
-        assert_eq!(found, [at("deep/across"), at("json")]);
-        assert!(files_holding(folder.path(), " ").unwrap().is_empty());
+        let found = look(folder.path(), &Needle::new(" RED \"heron\" "));
+        assert_eq!(found.holding, [at("deep/across"), at("deep/broken"), at("json")]);
+        assert_eq!(look(folder.path(), &Needle::new(" ")), Seen::default());
+        std::fs::write(at("umlaut"), r"DER GR\u00dcNE Reiher").unwrap();
+        assert_eq!(look(folder.path(), &Needle::new("der grüne")).holding, [at("umlaut")]);
     }
 }

@@ -7,11 +7,10 @@ use ctx_core::{Error, ErrorKind, Result};
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
+use super::Forget;
 use super::places::listed;
 use super::plan::Plan;
-
-/// A name that is shorter is in keys by chance.
-const SHORTEST: usize = 4;
+use super::words::unescaped;
 
 /// A value in a file: a line with its key, and the rest.
 struct Value {
@@ -24,25 +23,44 @@ struct Value {
 /// The files that go. Where an engine keeps anything of a session that was drawn from what is to be
 /// forgotten, all that it keeps of that session goes: it begins anew, as with a session that it does
 /// not know, where a part of it would be damage.
-pub(super) fn to_go(home: &Home, agent: &FileId, plan: &Plan) -> Result<Vec<PathBuf>> {
+pub(super) fn to_go(
+    home: &Home,
+    what: &Forget,
+    agent: &FileId,
+    plan: &Plan,
+) -> Result<Vec<PathBuf>> {
     let values = values_in(&home.store_dir(agent))?;
-    let holds = |value: &Value| plan.needle.as_ref().is_some_and(|n| n.is_in(&value.text));
+    let holds = |value: &Value| plan.needle.as_ref().is_some_and(|n| n.is_in_file(&value.text));
     let mut gone: BTreeSet<PathBuf> = BTreeSet::new();
-    for session in plan.sessions.iter().filter(|session| session.all || !session.entries.is_empty())
-    {
-        let names: Vec<&String> =
-            session.names.iter().filter(|name| name.len() >= SHORTEST).collect();
-        let is_of = |value: &&Value| names.iter().any(|name| value.key.contains(name.as_str()));
-        let tells =
-            |value: &&Value| session.all || session.only.are_in(&value.text) || holds(value);
+    for session in &plan.sessions {
+        let is_of = |value: &&Value| session.names.iter().any(|name| is_of(&value.key, name));
+        let tells = |value: &&Value| {
+            session.all || session.only.are_in(&unescaped(&value.text)) || holds(value)
+        };
         let of_session: Vec<&Value> = values.iter().filter(is_of).collect();
         let folders: BTreeSet<&Path> =
             of_session.iter().filter(|value| tells(value)).map(|v| v.folder.as_path()).collect();
         let of_folders = of_session.iter().filter(|v| folders.contains(v.folder.as_path()));
         gone.extend(of_folders.map(|value| value.path.clone()));
     }
-    gone.extend(values.iter().filter(|value| holds(value)).map(|value| value.path.clone()));
+    // A session that is named bounds what a text is looked for in.
+    if what.session.is_none() {
+        gone.extend(values.iter().filter(|value| holds(value)).map(|value| value.path.clone()));
+    }
     Ok(gone.into_iter().collect())
+}
+
+/// Whether a name stands in a key as a whole, between slashes: `node/NAME/3`. A name may have slashes
+/// of its own, as paths do.
+fn is_of(key: &str, name: &str) -> bool {
+    // What stands first is the engine.
+    let key = key.splitn(3, '/').nth(2).unwrap_or(key);
+    !name.is_empty()
+        && key.match_indices(name).any(|(at, _)| {
+            let (before, after) = (&key[..at], &key[at + name.len()..]);
+            (before.is_empty() || before.ends_with('/'))
+                && (after.is_empty() || after.starts_with('/'))
+        })
 }
 
 /// Removes them.
@@ -72,8 +90,8 @@ fn values_in(root: &Path) -> Result<Vec<Value>> {
                 let Ok(bytes) = std::fs::read(&path) else { continue };
                 let whole = String::from_utf8_lossy(&bytes);
                 let (key, text) = whole.split_once('\n').unwrap_or((&whole, ""));
-                let (key, text) = (key.to_owned(), text.to_owned());
-                values.push(Value { path, folder: folder.clone(), key, text });
+                let key = serde_json::from_str(key).unwrap_or_else(|_| key.to_owned());
+                values.push(Value { path, folder: folder.clone(), key, text: text.to_owned() });
             }
         }
     }
@@ -82,4 +100,25 @@ fn values_in(root: &Path) -> Result<Vec<Value>> {
 
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(listed(folder)?.into_iter().filter(|path| path.is_dir()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_of_the_session_whose_name_stands_in_it_as_a_whole() {
+        let check = |key: &str, name: &str, expected: bool| {
+            assert_eq!(is_of(key, name), expected, "{name} in {key}");
+        };
+        check("engines/lossless/head/agent:main:main", "agent:main:main", true);
+        check("engines/lossless/node/s1/4", "s1", true);
+        check("engines/lossless/node/s12/s1", "s1", true);
+        check("engines/x/head//home/u/chat.jsonl", "/home/u/chat.jsonl", true);
+        check("engines/lossless/head/agent:main:main:thread:1", "agent:main:main", false);
+        check("engines/lossless/head/session-4", "session", false);
+        check("engines/lossless/head/s12", "s1", false);
+        check("engines/lossless/head", "", false);
+        check("engines/lossless/head/s1", "lossless", false);
+    }
 }

@@ -1,5 +1,6 @@
 //! Which texts were drawn from messages that go.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
@@ -7,6 +8,15 @@ use ctx_memory::text::{TermKind, Terms};
 
 /// Shorter words say too little to tell where a line comes from.
 const SHORTEST: usize = 3;
+
+/// JSON in strings of JSON: so many levels of it are looked into.
+const NESTED: usize = 4;
+
+/// A byte takes so many where it is escaped, in strings within strings.
+const ESCAPED: usize = 6 + NESTED * 2;
+
+/// Blanks between two words take no more than this.
+const BLANKS: usize = 4 << 10;
 
 /// A text that is looked for, whatever the case of its letters and however it is broken into lines.
 #[derive(Clone, Debug)]
@@ -20,6 +30,72 @@ impl Needle {
     pub(super) fn is_in(&self, text: &str) -> bool {
         !self.0.is_empty() && folded(text).contains(&self.0)
     }
+
+    /// Whether a file holds it, as it is or as JSON writes it, in strings within strings too.
+    pub(super) fn is_in_file(&self, text: &str) -> bool {
+        if self.is_in(text) {
+            return true;
+        }
+        let mut plain = Cow::Borrowed(text);
+        for _ in 0..NESTED {
+            if !plain.contains('\\') {
+                return false;
+            }
+            plain = Cow::Owned(unescaped(&plain));
+            if self.is_in(&plain) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// How many bytes it takes at most where every letter of it is escaped.
+    pub(super) fn longest(&self) -> usize {
+        self.0.len().saturating_mul(ESCAPED) + BLANKS
+    }
+}
+
+/// A text with the escapes of JSON taken out, wherever they stand. What is none stays as it is.
+pub(super) fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let Some(kind) = rest.chars().next() else {
+            out.push('\\');
+            break;
+        };
+        let plain = match kind {
+            '"' | '\\' | '/' => Some((kind, 1)),
+            'n' => Some(('\n', 1)),
+            't' => Some(('\t', 1)),
+            'r' => Some(('\r', 1)),
+            'u' => of_units(rest),
+            _ => None,
+        };
+        match plain {
+            Some((plain, length)) => {
+                out.push(plain);
+                rest = &rest[length..];
+            }
+            None => out.push('\\'),
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The character that `uXXXX` is, or `uXXXX\uXXXX`, and how many bytes say so.
+fn of_units(text: &str) -> Option<(char, usize)> {
+    let unit = |at: usize| u16::from_str_radix(text.get(at..at + 4)?, 16).ok();
+    let first = unit(1)?;
+    if let Some(plain) = char::from_u32(u32::from(first)) {
+        return Some((plain, 5));
+    }
+    let second = unit(7).filter(|_| text.get(5..7) == Some("\\u"))?;
+    let plain = char::decode_utf16([first, second]).next()?.ok()?;
+    Some((plain, 11))
 }
 
 fn folded(text: &str) -> String {
@@ -96,5 +172,23 @@ mod tests {
         let needle = Needle::new("Red  Heron");
         assert!(needle.is_in("a RED\n heron flew") && !needle.is_in("red herring"));
         assert!(!Needle::new(" \n").is_in("anything"));
+    }
+
+    #[test]
+    fn a_needle_is_found_through_the_escapes_of_json() {
+        let check = |needle: &str, text: &str| {
+            assert!(Needle::new(needle).is_in_file(text), "{needle} in {text}");
+        };
+        check("Red \"heron\"", r#"{"a":"a red \"HERON\""}"#);
+        check("red heron", r#"{"a":"red\n\theron"}"#);
+        check("图表", r#"{"a":"\u56fe\u8868"}"#);
+        check("a 🦩", r#"{"a":"a \ud83e\udda9"}"#);
+        let inner = serde_json::json!({"a": "a \"red\"\nheron"}).to_string();
+        check("\"red\" heron", &serde_json::json!({ "arguments": inner }).to_string());
+        check("c:\\new", r"c:\new");
+        for torn in [r"a \", r"a \u", r"a \u56", r"a \ud83e", r"a \ud83e\u0041", r"\图"] {
+            assert!(!Needle::new("heron").is_in_file(torn), "{torn}");
+        }
+        check("heron", r"\ud83e heron");
     }
 }

@@ -31,7 +31,7 @@ struct Known {
 
 pub(super) fn run(global: &Global, args: &Facts, out: &Out) -> anyhow::Result<ExitCode> {
     let of = OfAgent::open(global, &args.of.agent, out)?;
-    let session = args.session.as_deref().map(|named| of.session(named));
+    let session = args.session.as_deref().map(|named| of.session(named)).transpose()?;
     let facts = of.facts.as_ref().map_or_else(Vec::new, |facts| {
         let facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
         listed(&facts, args, session.as_deref())

@@ -1,8 +1,10 @@
 //! `ctx memory forget`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use ctx_runtime::forget::{Forget, Forgotten, Remembered, forget};
+use ctx_runtime::forget::{Forget, Forgetting, Forgotten, Remembered};
+use ctx_session::Transcript;
 use ctx_session::erase::Erased;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
@@ -29,37 +31,29 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
         Ok(Remembered { agent: of.agent, memory: of.memory, facts: of.facts })
     });
     let memories = memories.collect::<anyhow::Result<Vec<_>>>()?;
-    let what = |dry_run| Forget {
-        entries: args.entries.clone(),
-        session: args.session.clone(),
-        matching: args.matching.clone(),
-        files: args.files.clone(),
-        dry_run,
-    };
+    let planned = Forgetting::plan(&home, what(args), &memories)?;
     if args.dry_run || !args.yes {
-        let found = forget(&home, &what(true), &memories, now())?;
+        let found = planned.report()?;
         if args.dry_run {
             found.warnings.iter().for_each(|warning| out.warn(warning));
             match args.json {
                 true => out.json(&found)?,
-                false => print(&found, &found.would_go(), out)?,
+                false => print(&found, &would_go(&found), out)?,
             }
             return Ok(ExitCode::SUCCESS);
         }
         // Where nothing is found, what a run that was killed left behind is still taken away.
         if !found.is_nothing() {
-            out.note_table(&found.would_go());
+            out.note_table(&would_go(&found));
             out.ask("erase all this for good?")?;
         }
     }
     let waiting = out.waiting("erasing");
-    let gone = forget(&home, &what(false), &memories, now());
+    let gone = planned.carry_out(now());
     waiting.finish_and_clear();
     let gone = gone?;
     gone.warnings.iter().for_each(|warning| out.warn(warning));
-    for warning in memories.iter().flat_map(|memory| memory.memory.take_warnings()) {
-        out.warn(warning);
-    }
+    index(&memories, out);
     match args.json {
         true => out.json(&gone)?,
         false => print(&gone, &places(&gone), out)?,
@@ -67,26 +61,54 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
     Ok(if gone.complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A report, as people are shown it.
-trait Shown {
-    fn would_go(&self) -> String;
+/// What is to be forgotten. A session that is named by its file is looked for in that file, wherever
+/// it is.
+fn what(args: &ForgetArgs) -> Forget {
+    let mut files = args.files.clone();
+    let mut session = args.session.clone();
+    let path = session.as_ref().map(Path::new).filter(|path| path.is_file());
+    if let Some(full) = path.and_then(|path| path.canonicalize().ok())
+        && Transcript::open(&full).is_ok()
+    {
+        session = Some(full.to_string_lossy().into_owned());
+        files.push(full);
+    }
+    Forget {
+        entries: args.entries.clone(),
+        session,
+        matching: args.matching.clone(),
+        files,
+        dry_run: args.dry_run,
+    }
 }
 
-impl Shown for Forgotten {
-    /// The messages, and the places they would go from.
-    fn would_go(&self) -> String {
-        let rows = self.messages.iter().take(SHOWN).map(|message| {
-            let begins = message.begins.clone().unwrap_or_default();
-            let id = shortened(&message.entry, ID_CHARS);
-            vec![Cell::from(id), message.role.name().into(), begins.into()]
-        });
-        let mut text = table(&["entry", "role", "message"], rows.collect(), 0);
-        if self.messages.len() > SHOWN {
-            let more = counted(self.messages.len() - SHOWN, "more message");
-            text.push_str(&format!("\nand {more}; --json lists them"));
+/// Has what stays found again: the index of what was forgotten went as a whole.
+fn index(memories: &[Remembered], out: &Out) {
+    let waiting = out.waiting("writing the index");
+    for Remembered { memory, .. } in memories {
+        if let Err(error) = memory.settle() {
+            out.warn(format!("the index is not written; the next search does it: {error}"));
         }
-        format!("{text}\n\n{}", places(self))
     }
+    waiting.finish_and_clear();
+    for warning in memories.iter().flat_map(|memory| memory.memory.take_warnings()) {
+        out.warn(warning);
+    }
+}
+
+/// The messages, and the places they would go from.
+fn would_go(report: &Forgotten) -> String {
+    let rows = report.messages.iter().take(SHOWN).map(|message| {
+        let begins = message.begins.clone().unwrap_or_default();
+        let id = shortened(&message.entry, ID_CHARS);
+        vec![Cell::from(id), message.role.name().into(), begins.into()]
+    });
+    let mut text = table(&["entry", "role", "message"], rows.collect(), 0);
+    if report.messages.len() > SHOWN {
+        let more = counted(report.messages.len() - SHOWN, "more message");
+        text.push_str(&format!("\nand {more}; --json lists them"));
+    }
+    format!("{text}\n\n{}", places(report))
 }
 
 /// What went from where.

@@ -79,8 +79,8 @@ pub(super) fn run(global: &Global, args: &Ingest, out: &Out) -> anyhow::Result<E
     let gone = (before + added).saturating_sub(report.segments);
     if gone > 0 {
         out.warn(format!(
-            "{} let go again, as the archive keeps at most {} and nothing older than {} days: see \
-             memoryContext.maxSegments and evictionDays",
+            "{} let go again, as the archive keeps at most {} and nothing that was archived more than {} \
+             days ago: see memoryContext.maxSegments and evictionDays",
             counted(gone, "segment"),
             counted(of.config.max_segments as usize, "segment"),
             of.config.eviction_days,

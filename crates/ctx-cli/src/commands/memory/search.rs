@@ -43,7 +43,8 @@ struct Found {
 
 pub(super) fn run(global: &Global, args: &SearchMemory, out: &Out) -> anyhow::Result<ExitCode> {
     let of = OfAgent::open(global, &args.of.agent, out)?;
-    let session = args.session.as_deref().map(|named| of.session(named));
+    of.index(out)?;
+    let session = args.session.as_deref().map(|named| of.session(named)).transpose()?;
     let vector = setup::block_on(async {
         Ok(of.memory.vector_of(&args.query).await.unwrap_or_else(|error| {
             out.warn(format!("words alone decide: {error}"));

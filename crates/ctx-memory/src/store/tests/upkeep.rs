@@ -249,3 +249,86 @@ fn hashes_are_made_where_they_count_and_only_there() {
     assert_eq!(found(&again, "ember 4"), before);
     assert_eq!(again.stats().unwrap().vectors, 10);
 }
+
+/// A store of more segments than are read at once when it is opened, with its index.
+fn large(folder: &Path) -> Vec<Segment> {
+    let memory = memory(folder);
+    let segments = some(0..4_200);
+    memory.add(&segments).unwrap();
+    memory.flush().unwrap();
+    memory.settle().unwrap();
+    segments
+}
+
+#[test]
+fn to_forget_nothing_leaves_index_vectors_and_archive_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    large(folder.path());
+    let bytes = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    let (before, index) = (bytes("segments.jsonl"), bytes("lexical/meta.json"));
+    fs::write(folder.path().join("vectors.bin"), "of a model").unwrap();
+    fs::write(folder.path().join("segments.jsonl.torn-1"), "what was torn").unwrap();
+    let memory = memory(folder.path());
+    assert_eq!(memory.forget(&HashSet::new()).unwrap(), 0);
+    assert_eq!((bytes("segments.jsonl"), bytes("lexical/meta.json")), (before, index));
+    assert_eq!(bytes("vectors.bin"), b"of a model");
+    assert!(!folder.path().join("segments.jsonl.torn-1").exists(), "a run that was killed left it");
+    let again = self::memory(folder.path());
+    assert_eq!((again.wordless().unwrap(), found(&again, "apple").len()), (0, 50));
+}
+
+#[test]
+fn what_the_index_keeps_of_segments_that_are_gone_goes_though_none_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    large(folder.path());
+    let limits = Limits { eviction_days: 0, max_segments: 4_100 };
+    let small = Memory::open(folder.path(), "main", Settings { limits, ..Settings::default() });
+    assert_eq!(small.stats().unwrap().segments, 4_100);
+    small.forget(&HashSet::new()).unwrap();
+    small.settle().unwrap();
+    assert_eq!(small.stats().unwrap().stored_pieces, 4_100);
+    let text = fs::read_to_string(folder.path().join("segments.jsonl")).unwrap();
+    assert_eq!(text.lines().count(), 4_100, "lines of what was let go are gone");
+}
+
+#[test]
+fn a_large_store_is_searched_again_after_something_was_forgotten_and_the_process_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let segments = large(folder.path());
+    let memory = memory(folder.path());
+    assert_eq!(memory.forget(&[segments[7].id].into()).unwrap(), 1);
+    memory.settle().unwrap();
+    assert_eq!(found(&self::memory(folder.path()), "apple").len(), 50);
+    // As if the process had been killed before.
+    drop(memory);
+    fs::remove_dir_all(folder.path().join("lexical")).unwrap();
+    let again = self::memory(folder.path());
+    assert_eq!(again.wordless().unwrap(), 4_199);
+    assert!(found(&again, "apple").is_empty());
+    assert!(again.take_warnings()[0].contains("is being made"));
+    while again.inner.is_indexing.load(Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    assert_eq!((found(&again, "apple").len(), again.wordless().unwrap()), (50, 0));
+}
+
+#[test]
+fn vectors_of_a_model_that_is_not_used_now_go_for_what_is_forgotten_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let segments = some(0..3);
+    let memory = memory(folder.path());
+    memory.add(&segments).unwrap();
+    memory.flush().unwrap();
+    let of_model = || {
+        let path = folder.path().join("vectors.bin");
+        VectorFile::open(path, crate::vectors::Embedding::new("model", 2)).unwrap()
+    };
+    let mut file = of_model();
+    for segment in &segments {
+        file.add(segment.id, &[1.0, 0.5]).unwrap();
+    }
+    file.commit().unwrap();
+    memory.forget(&[segments[1].id].into()).unwrap();
+    let left: Vec<_> = of_model().iter().map(|(id, _)| id).collect();
+    assert_eq!(left, [segments[0].id, segments[2].id]);
+}
