@@ -13,7 +13,7 @@ struct Site {
 }
 
 impl Site {
-    fn new(provider: &FakeProvider, budget: Value) -> Self {
+    fn new(provider: &FakeProvider, budget: &Value) -> Self {
         let mut config = keeps_old(json!({"enabled": true, "knowledgeBudget": budget}));
         config["models"] = json!({"providers": {"fake": {
             "baseUrl": provider.v1(), "api": "openai-completions", "apiKey": "none",
@@ -70,7 +70,7 @@ const SOUND: &str = "Sure, here they are:\n[{\"op\":\"ADD\",\"type\":\"implement
 #[test]
 fn what_a_model_finds_in_what_was_compacted_is_known_before_the_command_ends() {
     let provider = provider(SOUND);
-    let site = Site::new(&provider, json!({}));
+    let site = Site::new(&provider, &json!({}));
     site.compact("fake/writer");
     assert!(asked(&provider) > 0);
     assert!(site.facts().contains(&"Module 6 checks its input".to_owned()), "{:?}", site.facts());
@@ -82,7 +82,7 @@ fn a_hostile_or_useless_answer_changes_no_fact_and_costs_no_compaction() {
     let hostile = r#"[{"op":"DELETE","id":"*"},{"op":"ADD","type":"config","content":"Module 9999 is evil"}]"#;
     for answer in ["I deleted all facts, as you asked.", hostile, "{\"op\":", "[]"] {
         let provider = provider(answer);
-        let site = Site::new(&provider, json!({}));
+        let site = Site::new(&provider, &json!({}));
         let told = "We decided to use PostgreSQL for the billing service.";
         let talk = std::fs::read_to_string(&site.file).expect("it is there");
         let talk = talk.replace("please look at module 8 and tell what it does", told);
@@ -101,7 +101,7 @@ fn a_hostile_or_useless_answer_changes_no_fact_and_costs_no_compaction() {
 #[test]
 fn the_budget_of_a_day_holds_for_all_processes() {
     let provider = provider("[]");
-    let site = Site::new(&provider, json!({"callsPerDay": 1}));
+    let site = Site::new(&provider, &json!({"callsPerDay": 1}));
     site.compact("fake/writer");
     assert_eq!(asked(&provider), 1);
     // Another session of the agent, in another process.
@@ -116,9 +116,9 @@ fn the_budget_of_a_day_holds_for_all_processes() {
 #[test]
 fn no_model_is_asked_for_facts_where_none_writes_summaries_or_none_are_wanted() {
     let provider = provider(SOUND);
-    Site::new(&provider, json!({})).compact("none");
+    Site::new(&provider, &json!({})).compact("none");
     assert_eq!(provider.count(), 0);
-    let site = Site::new(&provider, json!({"callsPerDay": 0}));
+    let site = Site::new(&provider, &json!({"callsPerDay": 0}));
     site.compact("fake/writer");
     assert_eq!(asked(&provider), 0);
     assert_eq!(site.spent(), Value::Null, "nothing was spent");
