@@ -19,12 +19,16 @@ struct House {
 
 impl House {
     fn new() -> Self {
+        Self::of(&planted(40))
+    }
+
+    fn of(lines: &[String]) -> Self {
         let room = Room::new();
         let mut config = keeps_old(json!({"search": {"hashWeight": 0.3}}));
         config["agents"]["defaults"]["toolGuard"] = json!({"offload": {"enabled": true}});
         room.write("ctx.json5", config.to_string());
         let outside = Room::new();
-        let source = outside.write("source.jsonl", join(&planted(40)));
+        let source = outside.write("source.jsonl", join(lines));
         let file = room.path("agents/main/sessions/s1.jsonl");
         std::fs::create_dir_all(file.parent().expect("a folder")).expect("it is made");
         let to = ["convert", text(&source), "--to", "ctx", "--output", text(&file)];
@@ -44,10 +48,18 @@ impl House {
 
     /// The files below the home that hold the marker, whatever the case of its letters.
     fn holding(&self) -> Vec<String> {
-        let marker = MARKER.to_ascii_lowercase();
+        self.holding_any(MARKER)
+    }
+
+    /// The same of any text, also where JSON wrote it.
+    fn holding_any(&self, text: &str) -> Vec<String> {
+        let text = text.to_lowercase();
+        let quoted = Value::from(text.as_str()).to_string();
+        let forms = [text.as_bytes(), quoted.trim_matches('"').as_bytes()];
         let holds = |bytes: &[u8]| {
-            let lower = bytes.to_ascii_lowercase();
-            lower.windows(marker.len()).any(|window| window == marker.as_bytes())
+            let lower = String::from_utf8_lossy(bytes).to_lowercase();
+            let holds = |form: &&[u8]| lower.as_bytes().windows(form.len()).any(|w| w == *form);
+            forms.iter().any(holds)
         };
         let files = self.room.files();
         let found = files.iter().filter(|(_, (bytes, _))| holds(bytes));
@@ -227,4 +239,48 @@ fn a_run_that_is_killed_leaves_whole_files_and_the_next_one_ends_it() {
 fn is_jsonl(path: &Path) -> bool {
     let text = std::fs::read_to_string(path).expect("it is there");
     text.lines().all(|line| serde_json::from_str::<Value>(line).is_ok())
+}
+
+/// Texts as they may stand, how somebody may ask for them to be forgotten, and what of them must be
+/// nowhere afterwards.
+const VARIANTS: [(&str, &str, &[&str]); 5] = [
+    ("我们的代号是斑马苍鹭计划，不要告诉别人。", "斑马苍鹭计划", &["斑马", "苍鹭"]),
+    ("the launch word is\n  Purple   Walrus\n\ttango now", "purple walrus TANGO", &["walrus", "tango"]),
+    (
+        "api key ghp_x7Kq2LmN9pR4sT6vW8yZ1aB3cD5eF0gH2jKm belongs to Quentin Marlowe",
+        "ghp_x7Kq2LmN9pR4sT6vW8yZ1aB3cD5eF0gH2jKm belongs to Quentin",
+        &["quentin", "marlowe", "x7kq2lmn"],
+    ),
+    ("deploy says \"Ünïcörn\\Straße\" at once", "\"Ünïcörn\\Straße\"", &["straße"]),
+    ("call me Quimbleworth, always", "QUIMBLEWORTH", &["quimblew"]),
+];
+
+#[test]
+fn texts_that_were_redacted_broken_quoted_or_are_chinese_leave_nothing_behind() {
+    for (says, matching, gone) in VARIANTS {
+        let mut lines = planted(40);
+        let says = Value::from(says).to_string();
+        // In a question, at the end of a result that forms cut, and in the arguments of a call.
+        lines[21] = lines[21].replace("\"question 5\"", &says);
+        let inner = says.trim_matches('"');
+        lines[23] = lines[23].replace("\\n\"}]", &format!("\\n{inner}\"}}]"));
+        lines[26] = lines[26].replace("src/6.rs", inner);
+        let house = House::of(&lines);
+        let before: Vec<_> = gone.iter().map(|gone| house.holding_any(gone)).collect();
+        for name in ["s1.jsonl", "segments.jsonl", "tool-results"] {
+            assert!(before.iter().any(|held| has(held, name)), "{name}: {matching}: {before:?}");
+        }
+        let files = house.room.files();
+        let dry = ["memory", "forget", "--matching", matching, "--dry-run"];
+        let dry = house.room.json(&dry);
+        assert_eq!(dry["messages"].as_array().map(Vec::len), Some(3), "{matching}: {dry}");
+        assert_eq!(house.room.files(), files, "a dry run writes nothing");
+        let done = house.room.json(&["memory", "forget", "--matching", matching, "--yes"]);
+        for gone in gone {
+            assert_eq!(house.holding_any(gone), [""; 0], "{gone}: {done}");
+        }
+        assert_eq!(done["complete"], true, "{done}");
+        assert!(!house.holding().is_empty(), "the rest is there");
+        assert_eq!(house.json(&["check"], &[])["ok"], true);
+    }
 }

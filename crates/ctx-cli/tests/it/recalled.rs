@@ -156,3 +156,52 @@ fn a_replay_tells_what_was_recalled_and_trimmed_in_json_and_on_its_page() {
     let Ran { stdout, .. } = room.ctx(&args);
     assert!(stdout.contains("recalled for ") && stdout.contains("trimmed"), "{stdout}");
 }
+
+/// The binary where no file may grow beyond so many blocks, which is what a full disk looks like.
+#[cfg(unix)]
+fn on_a_full_disk(room: &Room, blocks: u32, args: &[&str]) -> Ran {
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_ctx")]).args(args);
+    Ran::of(command.env("CTX_HOME", room.path("")).env("NO_COLOR", "1"))
+}
+
+#[cfg(unix)]
+#[test]
+fn a_full_disk_costs_a_warning_and_no_request_and_what_was_acknowledged_stays() {
+    let room = room(&keeps_old(json!({"enabled": true, "search": {"hashWeight": 0.3}})));
+    let early = room.write("early.jsonl", long_talk(12).replace("\"s1\"", "\"s0\""));
+    let acknowledged = room.json(&["memory", "ingest", text(&early)])["segments"].clone();
+    assert_eq!(acknowledged, 12);
+    let file = room.write("talk.jsonl", long_talk(320));
+    let archive = room.path("agents/main/memory/context/segments.jsonl");
+    let written = std::fs::read(&archive).expect("it is there");
+
+    let ran = on_a_full_disk(&room, 24, &["memory", "ingest", text(&file)]);
+    assert_eq!(ran.code, Some(1), "it does not say that it was stored: {}", ran.stdout);
+    assert!(ran.stderr.contains("cannot write to the archive"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("hint: "), "{}", ran.stderr);
+    let now = std::fs::read(&archive).expect("it is there");
+    assert!(now.starts_with(&written), "what was acknowledged is there");
+    for line in String::from_utf8_lossy(&now).lines() {
+        assert!(serde_json::from_str::<Value>(line).is_ok(), "{line}");
+    }
+
+    // A request is made all the same; it finds what was stored, and says so.
+    let asks = said(320, "user", QUESTION);
+    let asking = room.write("asking.jsonl", long_talk(320).replace("\"s1\"", "\"s0\"") + &asks);
+    let args = ["assemble", text(&asking), "--window", "16k", "--json"];
+    for limit in [24, 0] {
+        let ran = on_a_full_disk(&room, limit, &args);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let sent: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        assert!(sent["messages"].to_string().contains(QUESTION));
+        assert!(sent["messages"].to_string().contains("Quillon"), "it is recalled: {sent}");
+    }
+
+    // With room again, nothing is missing.
+    let done = room.json(&["memory", "ingest", text(&file)]);
+    assert_eq!(done["segments"], 12 + 320, "{done}");
+    let found = room.json(&["memory", "search", QUESTION, "--session", "s1"]);
+    assert_eq!(found["hits"][0]["entry"], "00000004", "{found}");
+}

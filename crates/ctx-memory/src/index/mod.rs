@@ -38,5 +38,12 @@ fn failed(doing: &'static str, error: TantivyError) -> Error {
         | TantivyError::OpenWriteError(_) => ErrorKind::Io,
         _ => ErrorKind::Corrupt,
     };
-    Error::new(kind, format!("the lexical index: {doing} failed")).source(error)
+    let hint = match kind {
+        ErrorKind::Locked => "another process writes it; what is new is found meanwhile",
+        _ => {
+            "nothing that was archived is lost: the index is made anew from the archive; see whether \
+             the disk is full, and who owns the folder"
+        }
+    };
+    Error::new(kind, format!("the lexical index: {doing} failed")).source(error).hint(hint)
 }

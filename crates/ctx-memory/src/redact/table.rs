@@ -51,6 +51,8 @@ pub(super) enum Check {
     Form,
     /// It is no placeholder, no variable, no call.
     Value,
+    /// The same, and it is no number and no format: it stands after a flag of many meanings.
+    Argument,
     /// It looks random as well.
     Random,
     /// One of its cookies looks random, or is named as sessions are.

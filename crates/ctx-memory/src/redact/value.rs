@@ -89,7 +89,7 @@ pub(super) fn read(text: &str, name: &Name) -> Option<Value> {
         return None;
     }
     at.blanks();
-    at.skip(b"*", 2);
+    let stars = at.skip(b"*", 2);
     at.blanks();
     let form = match form {
         Form::Bare if begins_line(before) => Form::Line,
@@ -100,7 +100,20 @@ pub(super) fn read(text: &str, name: &Name) -> Option<Value> {
         at.at += length;
         return at.until(|b| b == b'\n', Form::Line);
     }
-    at.value(text, form)
+    without_stars(text, at.value(text, form)?, stars)
+}
+
+/// A value without the stars that emphasise it. A word that is emphasised says what ought to stand
+/// there: `password: *optional*`.
+fn without_stars(text: &str, value: Value, stars: usize) -> Option<Value> {
+    let found = text.get(value.range())?;
+    let trimmed = found.trim_end_matches(['.', ',', ':', ';', ')']);
+    let word = trimmed.trim_end_matches('*');
+    if stars == 0 || trimmed.len() - word.len() != stars {
+        return Some(value);
+    }
+    let is_word = word.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-');
+    (!is_word).then_some(Value { end: value.start + word.len(), ..value })
 }
 
 /// What stands between a name and its value, and what that says of the value.

@@ -53,7 +53,7 @@ pub fn erase_beside(
         _ => None,
     };
     let hidden = forgotten.len();
-    if !overlay.path().exists() {
+    if is_empty(overlay.path()) {
         let Some((entry, leaf, _)) = hiding else { return Ok(None) };
         if !dry_run {
             overlay.append(&entry, Some(&leaf), now)?;
@@ -77,7 +77,16 @@ pub fn erase_from_overlay(
     erasing: &Erasing<'_>,
     dry_run: bool,
 ) -> Result<Option<Erased>> {
+    if is_empty(overlay) {
+        return Ok(None);
+    }
     rewrite(overlay, erasing, Erased::default(), b"", dry_run)
+}
+
+/// Whether there is nothing in an overlay: there is none, or its first line never reached a disk that
+/// was full.
+fn is_empty(overlay: &Path) -> bool {
+    overlay.metadata().map_or(true, |metadata| metadata.len() == 0)
 }
 
 /// What of the file is to be hidden.

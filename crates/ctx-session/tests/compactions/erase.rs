@@ -197,6 +197,17 @@ fn a_message_of_another_programs_file_is_hidden_and_what_ctx_keeps_beside_it_los
 }
 
 #[test]
+fn a_message_is_hidden_also_where_a_full_disk_left_an_empty_overlay() {
+    let house = House::new(claude_lines().concat().as_bytes());
+    let overlay = house.overlay();
+    std::fs::create_dir_all(overlay.parent().unwrap()).unwrap();
+    std::fs::write(&overlay, "").unwrap();
+    let u2 = EntryId::from("u2");
+    assert_eq!(forget(&house, &[&u2], "no marker").unwrap().hidden, 1);
+    assert!(!house.open().all_messages().iter().any(|entry| *entry.id() == u2));
+}
+
+#[test]
 fn a_summary_of_another_program_that_tells_of_it_is_hidden_and_still_cuts() {
     let line = |id: &str, parent: &str| {
         format!(
