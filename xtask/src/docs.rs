@@ -51,12 +51,19 @@ pub(crate) fn write(root: &Path, data: Option<&Path>) -> Result<()> {
     let diff = program.run(&["diff", SAMPLE])?;
     let shown: Vec<&str> = diff.lines().take(DIFF_LINES).map(str::trim_end).collect();
     blocks.insert("diff", text(&format!("{}\n...", shown.join("\n"))));
+    program.run(&["memory", "ingest", SAMPLE])?;
+    let asks = "can the u32 generation overflow?";
+    let recalled = program.run(&["recall", asks, "--session", SAMPLE, "--budget", "120"])?;
+    blocks.insert("recall", text(&recalled));
+    let asks = "why does prepare return a future that owns its data?";
+    let found = program.run(&["context", asks, "--workspace", ".", "--budget", "200"])?;
+    blocks.insert("context", text(&found));
     if let Some(data) = data {
         let report = program.eval(data)?;
         blocks.insert("eval", candidates(&report));
         blocks.insert("recorded", recorded(&report));
     }
-    for path in ["README.md", "docs/compaction.md"] {
+    for path in ["README.md", "docs/compaction.md", "docs/memory.md"] {
         let path = root.join(path);
         let said = format!("{}", path.display());
         let old = std::fs::read_to_string(&path).with_context(|| format!("cannot read {said}"))?;

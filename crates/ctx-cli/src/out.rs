@@ -142,8 +142,16 @@ impl Out {
 
     /// A bar that shows itself only when the work takes longer than a moment.
     pub(crate) fn progress(&self, what: &'static str, length: usize) -> ProgressBar {
-        let bar = ProgressBar::new(length as u64).with_message(what);
-        let template = "{msg} {wide_bar} {pos}/{len} {eta}";
+        self.bar(what, length as u64, "{msg} {wide_bar} {pos}/{len} {eta}")
+    }
+
+    /// The same for an amount of bytes.
+    pub(crate) fn progress_of_bytes(&self, what: &'static str, length: u64) -> ProgressBar {
+        self.bar(what, length, "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {eta}")
+    }
+
+    fn bar(&self, what: &'static str, length: u64, template: &str) -> ProgressBar {
+        let bar = ProgressBar::new(length).with_message(what);
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }

@@ -47,7 +47,7 @@ pub(crate) fn open(global: &Global, folder: Option<&Path>, of: &IndexOf) -> anyh
 
 /// Brings the index of a workspace up to date, and shows how far that is.
 pub(crate) fn update(workspace: &Workspace, out: &Out) -> anyhow::Result<IndexReport> {
-    let bar = out.progress("indexing", 0);
+    let bar = out.progress_of_bytes("indexing", 0);
     let updated = workspace.update(|progress| {
         bar.set_length(progress.all);
         bar.set_position(progress.done);

@@ -94,6 +94,9 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
         out.json(&Assembled { fared, system_prompt_addition, messages, manifest })?;
     } else {
         print(&manifest, &ShortIds::of(&transcript), out)?;
+        if view.system_addition().is_some() {
+            out.note("the system prompt has an addition, which is counted; --json prints it");
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -147,12 +147,14 @@ fn comparison(report: &ReplayReport) -> String {
         [cost.into(), price(totals.cost_without_usd).into(), price(totals.cost_with_usd).into()],
     ];
     if totals.recalls > 0 || totals.trimmed_messages > 0 {
-        let requests = counted(totals.recalls, "request");
-        let recalled = format!("{requests}, {} tokens", thousands(totals.recalled_tokens));
-        let trimmed = thousands(totals.trimmed_messages);
         let cost = rows.len() - 1;
-        rows.insert(cost, ["recalled for".into(), "".into(), recalled.into()]);
-        rows.insert(cost + 1, ["messages trimmed".into(), "".into(), trimmed.into()]);
+        let did = [
+            ("requests with recall", totals.recalls as u64),
+            ("tokens recalled", totals.recalled_tokens),
+            ("messages trimmed", totals.trimmed_messages),
+        ];
+        let did = did.map(|(what, n)| [what.into(), "".into(), thousands(n).into()]);
+        rows.splice(cost..cost, did);
     }
     table(&["", "nothing left out", "with ctx"], rows.into_iter().map(Vec::from).collect(), 3)
 }

@@ -245,7 +245,11 @@ fn is_jsonl(path: &Path) -> bool {
 /// nowhere afterwards.
 const VARIANTS: [(&str, &str, &[&str]); 5] = [
     ("我们的代号是斑马苍鹭计划，不要告诉别人。", "斑马苍鹭计划", &["斑马", "苍鹭"]),
-    ("the launch word is\n  Purple   Walrus\n\ttango now", "purple walrus TANGO", &["walrus", "tango"]),
+    (
+        "the launch word is\n  Purple   Walrus\n\ttango now",
+        "purple walrus TANGO",
+        &["walrus", "tango"],
+    ),
     (
         "api key ghp_x7Kq2LmN9pR4sT6vW8yZ1aB3cD5eF0gH2jKm belongs to Quentin Marlowe",
         "ghp_x7Kq2LmN9pR4sT6vW8yZ1aB3cD5eF0gH2jKm belongs to Quentin",

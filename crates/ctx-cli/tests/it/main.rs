@@ -20,6 +20,7 @@ mod formats;
 mod hostile;
 mod interrupted;
 mod memory;
+mod memory_damage;
 mod memory_slot;
 mod models;
 #[path = "../../../../tests/it/plugins.rs"]

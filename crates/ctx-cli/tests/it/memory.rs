@@ -32,6 +32,18 @@ pub(crate) fn long_talk(messages: usize) -> String {
     join(&lines)
 }
 
+/// The end of that session, as it asks for the fact: what was said before, the archive alone has.
+pub(crate) fn asks_again() -> String {
+    let question = "remind me, what is the parrot of the lighthouse keeper called?";
+    let talk = long_talk(320);
+    let lines: Vec<&str> = talk.lines().collect();
+    let first = lines[301].replacen("\"0000012b\"", "null", 1);
+    let mut asking = vec![lines[0].to_owned(), first];
+    asking.extend(lines[302..].iter().map(|line| (*line).to_owned()));
+    asking.push(said(320, "user", question));
+    join(&asking)
+}
+
 pub(crate) fn room(config: &Value) -> Room {
     let room = Room::new();
     room.write("ctx.json5", config.to_string());
@@ -182,4 +194,21 @@ fn a_large_archive_whose_index_is_gone_is_searched_all_the_same() {
     lost().expect("it was made anew");
     let recalled = room.json(&["recall", query, "--session", "s1"]);
     assert!(recalled["block"].to_string().contains(FACT), "{recalled}");
+}
+
+#[test]
+fn of_a_long_message_the_place_that_answers_is_recalled_wherever_it_stands() {
+    let room = room(&keeps_old(json!({})));
+    let filler = |from: usize| -> String {
+        (from..from + 900).map(|n| format!("line {n}: the build went on as usual\n")).collect()
+    };
+    let log = format!("{}note: {FACT}\n{}", filler(0), filler(900));
+    let lines = [pi_lines(0).remove(0), said(0, "user", &log), said(1, "assistant", "I see.")];
+    let file = room.write("talk.jsonl", join(&lines));
+    room.json(&["memory", "ingest", text(&file)]);
+    let question = "what is the parrot of the lighthouse keeper called?";
+    let recalled = room.json(&["recall", question, "--session", "s1", "--budget", "1500"]);
+    let block = recalled["block"].as_str().expect("a block");
+    assert!(block.contains(FACT) && block.contains("line 0: "), "{block}");
+    assert!(block.contains("line 899: ") && block.contains("[...]"), "{block}");
 }

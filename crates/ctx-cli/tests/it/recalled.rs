@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use ctx_testkit::provider::FakeProvider;
 use serde_json::{Value, json};
 
-use crate::memory::{FACT, keeps_old, long_talk, room, said};
+use crate::memory::{FACT, asks_again, keeps_old, long_talk, room, said};
 use crate::support::{Ran, Room, pi_lines, text};
 
 const QUESTION: &str = "remind me, what is the parrot of the lighthouse keeper called?";
@@ -154,7 +154,7 @@ fn a_replay_tells_what_was_recalled_and_trimmed_in_json_and_on_its_page() {
         assert!(page.contains(told), "the page tells {told}");
     }
     let Ran { stdout, .. } = room.ctx(&args);
-    assert!(stdout.contains("recalled for ") && stdout.contains("trimmed"), "{stdout}");
+    assert!(stdout.contains("tokens recalled") && stdout.contains("messages trimmed"), "{stdout}");
 }
 
 /// The binary where no file may grow beyond so many blocks, which is what a full disk looks like.
@@ -188,15 +188,16 @@ fn a_full_disk_costs_a_warning_and_no_request_and_what_was_acknowledged_stays() 
     }
 
     // A request is made all the same; it finds what was stored, and says so.
-    let asks = said(320, "user", QUESTION);
-    let asking = room.write("asking.jsonl", long_talk(320).replace("\"s1\"", "\"s0\"") + &asks);
+    let asking = room.write("asking.jsonl", asks_again().replace("\"s1\"", "\"s0\""));
     let args = ["assemble", text(&asking), "--window", "16k", "--json"];
     for limit in [24, 0] {
         let ran = on_a_full_disk(&room, limit, &args);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         let sent: Value = serde_json::from_str(&ran.stdout).expect("JSON");
         assert!(sent["messages"].to_string().contains(QUESTION));
-        assert!(sent["messages"].to_string().contains("Quillon"), "it is recalled: {sent}");
+        let sent = sent["messages"].to_string();
+        let block = sent.split("<recalled-context").nth(1);
+        assert!(block.is_some_and(|block| block.contains("Quillon")), "it is recalled: {sent}");
     }
 
     // With room again, nothing is missing.

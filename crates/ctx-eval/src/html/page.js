@@ -131,7 +131,7 @@ function writeMemory(totals) {
   if (!totals.recalls && !totals.trimmedMessages) return;
   const told = [
     `recalled ${plural(totals.recalledTokens || 0, "token")} for ${plural(totals.recalls || 0, "request")}`,
-    `trimmed ${plural(totals.trimmedMessages || 0, "message")} that had little to do with what was asked`,
+    `trimmed ${plural(totals.trimmedMessages || 0, "message")}`,
   ];
   const box = el("div", { class: "memory" }, el("dt", {}, "recall"), el("dd", {}, told.join(" · ")));
   byId("layers").append(box);

@@ -18,11 +18,7 @@ pub(super) fn passes(check: Check, found: &str, table: &Table) -> bool {
             let is_number = found.bytes().all(|b| b.is_ascii_digit());
             let is_name = found.bytes().all(|b| b.is_ascii_lowercase() || b"/._-".contains(&b));
             let is_format = found.starts_with(['%', '+']);
-            !is_number
-                && !is_name
-                && !is_format
-                && !is_reference(found)
-                && !is_said(found, words)
+            !is_number && !is_name && !is_format && !is_reference(found) && !is_said(found, words)
         }
         Check::Random => !is_reference(found) && !is_placeholder(found, words) && is_mixed(found),
         Check::Cookie => found.split(';').any(|cookie| {

@@ -1,5 +1,7 @@
 //! An index that changes while it is searched: what is added, what goes to the disk, what goes away.
 
+use std::ops::Range;
+
 use foldhash::{HashMap, HashSet, HashSetExt};
 
 use super::SearchIndex;
@@ -128,18 +130,30 @@ pub(crate) fn fit(needs: &[Need], segment: &Segment) -> f32 {
     if length <= 0.0 {
         return 0.0;
     }
+    let (best, _) = best_piece(needs, segment);
+    1.0 - (1.0 - ENOUGH).powf(best / length / ENOUGH_AT)
+}
+
+/// How much of what is needed the best piece of a segment holds, and where that piece is.
+pub(crate) fn best_piece(needs: &[Need], segment: &Segment) -> (f32, Range<usize>) {
     let places: HashMap<&str, usize> = needs.iter().map(|n| n.term.as_str()).zip(0..).collect();
     let (head, mut scanner) = (lexical_head(segment), Terms::default());
-    let mut best = 0f32;
+    let (mut best, mut best_at) = (-1f32, 0..0);
     let mut found: HashSet<usize> = HashSet::new();
+    let mut start = 0;
     for piece in pieces(&segment.content) {
         found.clear();
         for part in [&head, piece] {
             scanner.each(part, |term| found.extend(places.get(term.text)));
         }
-        best = best.max(found.iter().map(|at| needs[*at].rarity).sum());
+        let held = found.iter().map(|at| needs[*at].rarity).sum();
+        let end = start + piece.len();
+        if held > best {
+            (best, best_at) = (held, start..end);
+        }
+        start = end;
     }
-    1.0 - (1.0 - ENOUGH).powf(best / length / ENOUGH_AT)
+    (best.max(0.0), best_at)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::SegmentId;
 pub(crate) use fuse::{fuse, min_max};
 pub(crate) use head::{head, lexical_head};
 pub use index::{Cosines, SearchIndex};
-pub(crate) use live::fit;
+pub(crate) use live::{Need, best_piece, fit};
 pub use settings::{Fusion, SearchSettings};
 pub(crate) use speaker::Said;
 pub(crate) use top::top;

@@ -13,6 +13,7 @@
 //! Locks are taken in this order: indexer, source, live.
 
 mod embed;
+mod excerpt;
 mod forget;
 mod indexer;
 mod live;

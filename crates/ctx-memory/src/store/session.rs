@@ -11,6 +11,7 @@ use ctx_core::{
 };
 
 use super::Memory;
+use super::excerpt::excerpt;
 use super::study::Study;
 use crate::apart::apart;
 use crate::archive::SegmentMaker;
@@ -284,7 +285,11 @@ impl Shared {
             let unseen = found.filter(|segment| !is_visible(request, segment));
             adjacent.extend(unseen.map(|segment| passage(segment, *score, true)));
         }
-        let passages = hits.into_iter().map(|(score, segment)| passage(segment, score, false));
+        let needs = self.memory.inner.live().index.needs(&request.query);
+        let passages = hits.into_iter().map(|(score, segment)| {
+            let content = excerpt(&segment, &needs);
+            passage(Segment { content, ..segment }, score, false)
+        });
         Ok(passages.chain(adjacent).collect())
     }
 

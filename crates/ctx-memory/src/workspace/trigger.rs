@@ -33,8 +33,9 @@ pub enum Trigger<'a> {
 pub fn should_search(message: &str) -> Option<Trigger<'_>> {
     let message = without_prefixes(message);
     let triggers = TRIGGERS.as_ref()?;
-    if let Some((command, _)) = triggers.command(message) {
-        return Some(Trigger::Command(command));
+    let begins = |command: &&String| message.starts_with(command.as_str());
+    if let Some(command) = triggers.commands.iter().find(begins) {
+        return message.get(..command.len()).map(Trigger::Command);
     }
     if let Some(name) = triggers.file.captures(message).and_then(|found| found.get(1)) {
         return Some(Trigger::File(name.as_str()));
@@ -64,6 +65,7 @@ struct Data {
     commands: Vec<String>,
     quotes: Vec<String>,
     extensions: Vec<String>,
+    anywhere: Vec<String>,
     words: Vec<String>,
 }
 
@@ -83,7 +85,8 @@ impl Triggers {
         let (latin, other): (Vec<String>, Vec<String>) =
             data.words.iter().cloned().partition(|word| word.is_ascii());
         // Chinese is written without blanks: a word may begin right after it.
-        let words = format!(r"{}|(?-u:\b)(?i:{})(?-u:\b)", any(&other), any(&latin));
+        let (anywhere, other) = (any(&data.anywhere), any(&other));
+        let words = format!(r"{anywhere}|{other}|(?-u:\b)(?i:{})(?-u:\b)", any(&latin));
         Some(Self {
             commands: data.commands.clone(),
             file: Regex::new(&file).ok()?,
@@ -91,7 +94,7 @@ impl Triggers {
         })
     }
 
-    /// The command that a message begins with, and the rest.
+    /// The whole command that a message begins with, and the rest.
     fn command<'m>(&self, message: &'m str) -> Option<(&'m str, &'m str)> {
         let length = self
             .commands
@@ -130,6 +133,9 @@ mod tests {
             ("之前的方案", Trigger::Word("之前的")),
             ("as I said Earlier", Trigger::Word("Earlier")),
             ("我earlier说过", Trigger::Word("earlier")),
+            ("the earlierness of it", Trigger::Word("earlier")),
+            ("/contextual ads", Trigger::Command("/context")),
+            ("see `app.py'", Trigger::File("app.py")),
             ("[Slack 2026-02-10] /context deploy", Trigger::Command("/context")),
         ] {
             assert_eq!(should_search(message), Some(trigger), "{message}");
@@ -144,8 +150,8 @@ mod tests {
             "see src/app.ts",
             "see `src/app`",
             "please /context",
-            "/contextual",
-            "the earlierness of it",
+            "refer together",
+            "my notesbook",
             "it costs `1.5`",
         ] {
             assert_eq!(should_search(message), None, "{message}");
@@ -156,6 +162,7 @@ mod tests {
     fn a_question_is_what_follows_the_command() {
         assert_eq!(question_of("/context how do we deploy?"), Some("how do we deploy?"));
         assert_eq!(question_of("参考 `a.md`"), Some("参考 `a.md`"));
+        assert_eq!(question_of("/contextual ads"), Some("/contextual ads"));
         assert_eq!(question_of("/context"), None);
         assert_eq!(question_of("/recall  x"), None);
     }

@@ -1,0 +1,177 @@
+//! A memory that is damaged in any way: requests go out, what is sound of it is recalled, and a person
+//! is told.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::memory::{asks_again, keeps_old, long_talk, room};
+use crate::support::{Room, text};
+
+const QUESTION: &str = "remind me, what is the parrot of the lighthouse keeper called?";
+
+/// What becomes of the folder of a memory.
+struct Damage {
+    what: &'static str,
+    does: fn(&Path),
+    /// Whether the message that is asked for is still there to be recalled.
+    recalled: bool,
+    /// What is said of it, wherever something is to be said.
+    told: &'static str,
+}
+
+fn change(path: &Path, with: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(path).expect("it is there");
+    with(&mut bytes);
+    fs::write(path, bytes).expect("it can be written");
+}
+
+fn a_folder_in_the_place_of(path: &Path) {
+    fs::remove_file(path).expect("it was there");
+    fs::create_dir(path).expect("it can be made");
+}
+
+const DAMAGES: [Damage; 14] = [
+    Damage {
+        what: "a torn archive",
+        does: |at| change(&at.join("segments.jsonl"), |bytes| bytes.truncate(bytes.len() - 40)),
+        recalled: true,
+        told: "",
+    },
+    Damage {
+        what: "lines of an archive that are none",
+        does: |at| {
+            change(&at.join("segments.jsonl"), |bytes| {
+                let mut wrong = b"{\"id\":7}\n\xff\xfe\n[1,2\n".to_vec();
+                wrong.append(bytes);
+                *bytes = wrong;
+            });
+        },
+        recalled: true,
+        told: "",
+    },
+    Damage {
+        what: "a folder in the place of the archive",
+        does: |at| a_folder_in_the_place_of(&at.join("segments.jsonl")),
+        recalled: false,
+        told: "segments.jsonl",
+    },
+    Damage {
+        what: "vectors that are cut",
+        does: |at| change(&at.join("vectors.bin"), |bytes| bytes.truncate(bytes.len() / 2)),
+        recalled: true,
+        told: "vectors",
+    },
+    Damage {
+        what: "vectors of somebody else",
+        does: |at| fs::write(at.join("vectors.bin"), "PK\u{3}\u{4} a zip").expect("it is written"),
+        recalled: true,
+        told: "vectors",
+    },
+    Damage {
+        what: "vectors of another dimension",
+        does: |at| change(&at.join("vectors.bin"), |bytes| bytes[8] = 7),
+        recalled: true,
+        told: "vectors",
+    },
+    Damage {
+        what: "vectors of another embedder",
+        does: |at| {
+            fs::write(at.join("vectors.bin.json"), "{\"embedder\":\"x\"").expect("it is written");
+        },
+        recalled: true,
+        told: "",
+    },
+    Damage {
+        what: "a folder in the place of the vectors",
+        does: |at| a_folder_in_the_place_of(&at.join("vectors.bin")),
+        recalled: true,
+        told: "vectors",
+    },
+    Damage {
+        what: "an index of another version",
+        does: |at| {
+            change(&at.join("lexical/meta.json"), |bytes| {
+                *bytes = String::from_utf8_lossy(bytes).replace("ctx-memory", "other").into_bytes();
+            });
+        },
+        recalled: true,
+        told: "index",
+    },
+    Damage {
+        what: "an index with files that are empty",
+        does: |at| {
+            for file in fs::read_dir(at.join("lexical")).expect("a folder") {
+                fs::write(file.expect("a file").path(), "").expect("it is written");
+            }
+        },
+        recalled: true,
+        told: "index",
+    },
+    Damage {
+        what: "no index",
+        does: |at| fs::remove_dir_all(at.join("lexical")).expect("it was there"),
+        recalled: true,
+        told: "",
+    },
+    Damage {
+        what: "a file in the place of the index",
+        does: |at| {
+            fs::remove_dir_all(at.join("lexical")).expect("it was there");
+            fs::write(at.join("lexical"), "no folder").expect("it is written");
+        },
+        recalled: true,
+        told: "index",
+    },
+    Damage {
+        what: "facts that cannot be read",
+        does: |at| fs::write(at.join("knowledge.jsonl"), b"\xff{\n\0\n[").expect("it is written"),
+        recalled: true,
+        told: "",
+    },
+    Damage {
+        what: "a file in the place of the memory",
+        does: |at| {
+            fs::remove_dir_all(at).expect("it was there");
+            fs::write(at, "no folder").expect("it is written");
+        },
+        recalled: false,
+        told: "memory",
+    },
+];
+
+/// A home with an archived session, and the session as it asks for what it said long ago. Its window
+/// holds the last messages alone.
+fn asked() -> (Room, std::path::PathBuf) {
+    let room = room(&keeps_old(json!({"enabled": true, "search": {"hashWeight": 0.3}})));
+    let file = room.write("talk.jsonl", long_talk(320));
+    room.json(&["memory", "ingest", text(&file)]);
+    room.json(&["memory", "rebuild"]);
+    fs::write(&file, asks_again()).expect("it is written");
+    (room, file)
+}
+
+#[test]
+fn whatever_is_damaged_the_request_goes_out_and_the_rest_is_recalled() {
+    for Damage { what, does, recalled, told } in DAMAGES {
+        let (room, file) = asked();
+        let at = room.path("agents/main/memory/context");
+        does(&at);
+        for record in [false, true] {
+            let args = ["assemble", text(&file), "--window", "16k", "--json"];
+            let more: &[&str] = if record { &["--record"] } else { &[] };
+            let ran = room.ctx(&[&args, more].concat());
+            assert_eq!(ran.code, Some(0), "{what}: {}", ran.stderr);
+            let sent: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+            let sent = sent["messages"].to_string();
+            assert!(sent.contains(QUESTION), "{what}: {sent}");
+            let block = sent.split("<recalled-context").nth(1);
+            let is_recalled = block.is_some_and(|block| block.contains("Quillon"));
+            assert_eq!(is_recalled, recalled, "{what}, {record}: {}", ran.stderr);
+            if !record {
+                assert!(ran.stderr.contains(told), "{what}: {:?}", ran.stderr);
+            }
+        }
+    }
+}
