@@ -43,6 +43,9 @@ impl Section for workspace::Config {
     fn for_profile(profile: Profile) -> Self {
         workspace::Config::for_profile(profile)
     }
+    fn check(&self) -> Result<()> {
+        workspace::Config::check(self)
+    }
 }
 
 /// The section and the memory, where both are there.

@@ -24,5 +24,5 @@ pub use embedder::{http_embedder, vector_model};
 pub use memory::{AgentMemory, MemoryAt, memory_session};
 pub use setup::{Asked, Resolved, Wanted};
 pub use watch::EngineWatch;
-pub use workspace::workspace_search;
+pub use workspace::{workspace_model, workspace_search};
 pub use writers::{Writers, configured_writer, summary_models};

@@ -3,13 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ctx_core::{Counter, Embedder, Result, WorkspaceSearch};
+use ctx_core::{Counter, Result, WorkspaceSearch};
 use ctx_engine_registry::Config;
-use ctx_layers::memory::workspace::{self, Workspace, WorkspaceService};
+use ctx_memory::VectorModel;
+use ctx_memory::workspace::{self, Workspace, WorkspaceService};
+
+use crate::vector_model;
 
 /// The search over the folder that `agents.defaults.workspace` names; `None` where it names none.
-/// Indexes are kept in the folder `indexes`. `embedder` makes the vectors of questions; without one,
-/// words alone decide.
+/// Indexes are kept in the folder `indexes`. What a person should be told goes to `warn`.
 ///
 /// # Errors
 ///
@@ -19,11 +21,36 @@ pub fn workspace_search(
     config: &Config,
     indexes: &Path,
     counter: Counter,
-    embedder: Option<Arc<dyn Embedder>>,
+    warn: impl FnMut(String),
 ) -> Result<Option<Arc<dyn WorkspaceSearch>>> {
     let folder: workspace::Folder = config.section()?;
-    let Some(folder) = folder.path() else { return Ok(None) };
+    let Some(folder) = folder.path()? else { return Ok(None) };
     let section: workspace::Config = config.section()?;
     let workspace = Workspace::open(indexes, &folder, section.settings(counter))?;
-    Ok(Some(Arc::new(WorkspaceService::new(workspace, embedder))))
+    let model = workspace_model(config, warn)?;
+    Ok(Some(Arc::new(WorkspaceService::new(workspace, model))))
+}
+
+/// The model that makes vectors of files: the one of `agents.defaults.memoryContext`, whether or not
+/// there is a memory; `None` for `hash`, and where vectors count nothing. One that cannot be had is
+/// told of.
+///
+/// # Errors
+///
+/// A configuration that makes no sense.
+pub fn workspace_model(
+    config: &Config,
+    mut warn: impl FnMut(String),
+) -> Result<Option<VectorModel>> {
+    let section: workspace::Config = config.section()?;
+    if section.vector_weight <= 0.0 {
+        return Ok(None);
+    }
+    let memory: ctx_memory::Config = config.section()?;
+    let model = vector_model(config, &memory).unwrap_or_else(|error| {
+        let hint = error.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
+        warn(format!("words alone decide what of the workspace is found: {error}{hint}"));
+        None
+    });
+    Ok(model)
 }

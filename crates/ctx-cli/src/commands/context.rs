@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind, Snippet, Tokens};
+use ctx_memory::vectors::Embedding;
 use ctx_memory::workspace::{
     ContextBlock, Trigger, build_context, question_of, rank, should_search,
 };
@@ -11,7 +12,7 @@ use serde::Serialize;
 use crate::args::{Context, Global};
 use crate::failure::misuse;
 use crate::out::Out;
-use crate::setup::parse_tokens;
+use crate::setup::{self, parse_tokens};
 use crate::words::{counted, harmless_lines, thousands};
 use crate::workspace::{self, Opened};
 
@@ -50,17 +51,19 @@ pub(crate) fn run(global: &Global, args: &Context, out: &Out) -> anyhow::Result<
         let error = Error::new(ErrorKind::InvalidInput, "the question says too little");
         return Err(misuse(error.hint("ask with three characters or more")));
     };
-    let Opened { workspace, config, counter } =
-        workspace::open(global, args.workspace.as_deref(), &args.of)?;
+    let opened = workspace::open(global, args.workspace.as_deref(), &args.of)?;
+    let Opened { workspace, config, counter, .. } = &opened;
     let budget = match &args.budget {
         Some(text) => parse_tokens(text).map_err(misuse)?,
         None => Tokens(config.budget_tokens),
     };
-    workspace::update(&workspace, out)?;
+    workspace::update(workspace, out)?;
     let limit = args.limit.unwrap_or(config.limit) as usize;
-    let found = workspace.search(question, limit, None)?;
+    let vector = vector(&opened, question, out)?;
+    let vector = vector.as_ref().map(|(embedding, vector)| (embedding, vector.as_slice()));
+    let found = workspace.search(question, limit, vector)?;
     let snippets = rank(found.snippets);
-    let block = build_context(&snippets, budget, &counter);
+    let block = build_context(&snippets, budget, counter);
     if args.json {
         let in_block = block.as_ref().map_or(0, |block| block.snippets);
         let shown = |(at, snippet)| Shown { snippet, in_block: at < in_block };
@@ -85,6 +88,26 @@ pub(crate) fn run(global: &Global, args: &Context, out: &Out) -> anyhow::Result<
         None => out.note(format!("no snippet fits into {budget} tokens")),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The vector of the question, where a model makes them, after those of chunks that had none.
+fn vector(
+    opened: &Opened,
+    question: &str,
+    out: &Out,
+) -> anyhow::Result<Option<(Embedding, Vec<f32>)>> {
+    let Some(model) = opened.model(out)? else { return Ok(None) };
+    let asked = async { Ok(opened.workspace.vector_of(&model, question).await) };
+    match setup::block_on(asked)? {
+        Ok(vector) => {
+            workspace::embed(&opened.workspace, &model, out)?;
+            Ok(Some(vector))
+        }
+        Err(error) => {
+            out.warn(format!("words alone decide what is found: {error}"));
+            Ok(None)
+        }
+    }
 }
 
 fn note(block: &ContextBlock, found: usize, budget: Tokens, out: &Out) {

@@ -3,17 +3,26 @@
 use std::process::ExitCode;
 
 use ctx_memory::workspace::{IndexReport, Skipped};
+use serde::Serialize;
 
 use crate::args::{Global, Index};
 use crate::out::{BOLD, DIM, Out};
 use crate::words::{bytes, counted, harmless, thousands};
-use crate::workspace::{self, Opened};
+use crate::workspace;
+
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    update: IndexReport,
+    /// How many were made now; null where no model makes any.
+    vectors: Option<usize>,
+}
 
 pub(crate) fn run(global: &Global, args: &Index, out: &Out) -> anyhow::Result<ExitCode> {
-    let Opened { workspace, .. } = workspace::open(global, args.folder.as_deref(), &args.of)?;
+    let opened = workspace::open(global, args.folder.as_deref(), &args.of)?;
+    let workspace = &opened.workspace;
     if args.remove {
-        let was_there = workspace.store().is_dir();
-        workspace.forget()?;
+        let was_there = workspace.forget()?;
         if args.json {
             let (folder, index) = (workspace.folder(), workspace.store());
             let report = serde_json::json!({
@@ -26,11 +35,18 @@ pub(crate) fn run(global: &Global, args: &Index, out: &Out) -> anyhow::Result<Ex
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let report = workspace::update(&workspace, out)?;
+    let update = workspace::update(workspace, out)?;
+    let vectors = match opened.model(out)? {
+        Some(model) => Some(workspace::embed(workspace, &model, out)?),
+        None => None,
+    };
     if args.json {
-        out.json(&report)?;
+        out.json(&Report { update, vectors })?;
     } else {
-        print(&report, out)?;
+        print(&update, out)?;
+        if let Some(vectors) = vectors {
+            out.line(format!("{} made", counted(vectors, "vector")))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -35,7 +35,9 @@ fn a_folder_is_indexed_once_and_then_only_what_changed() {
     assert!(said.contains("2 files, 2 chunks\n0 new, 0 changed, 0 gone, 2 as before"), "{said}");
     let removed = room.json(&["index", text(&folder), "--remove"]);
     assert_eq!(removed["removed"], true);
-    assert!(!fs::exists(index).expect("it can be told"));
+    let left = fs::read_dir(index).expect("a folder").map(|entry| entry.expect("an entry").path());
+    assert!(left.into_iter().all(|path| path.ends_with("files.jsonl.lock")));
+    assert_eq!(room.json(&["index", text(&folder), "--remove"])["removed"], false);
 }
 
 #[test]
@@ -75,6 +77,8 @@ fn what_makes_no_sense_is_refused() {
     room.refused(&["config", "check"], "'agents.defaults.workspace' is no absolute path");
     room.write("ctx.json5", "{ agents: { defaults: { workspaceContext: { limits: 3 } } } }");
     room.refused(&["config", "check"], "limit");
+    room.write("ctx.json5", "{ agents: { defaults: { workspaceContext: { chunkTokens: 3 } } } }");
+    room.refused(&["config", "check"], "chunkTokens");
 }
 
 #[test]

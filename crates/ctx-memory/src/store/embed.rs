@@ -25,7 +25,7 @@ impl Memory {
     /// Where the model fails, or answers with what is no vector of its own. Search without one.
     pub async fn vector_of(&self, query: &str) -> Result<Option<Vec<f32>>> {
         let Some(model) = self.model().filter(|model| !self.rests(model)) else { return Ok(None) };
-        let made = made(model, &[query.to_owned()], model.query_deadline).await;
+        let made = vectors_of(model, &[query.to_owned()], model.query_deadline).await;
         Ok(self.unless_it_rests(model, made)?.into_iter().next())
     }
 
@@ -49,7 +49,7 @@ impl Memory {
             }
             next = after;
             let texts = self.texts(&ids)?;
-            let vectors = self::made(model, &texts, model.batch_deadline).await;
+            let vectors = vectors_of(model, &texts, model.batch_deadline).await;
             let vectors = self.unless_it_rests(model, vectors)?;
             made += self.keep(&ids, &vectors, model.embedder.dimensions());
             self.inner.flush_vectors();
@@ -132,7 +132,11 @@ impl Memory {
 
 /// The vectors of texts, if they are there in time, and as many, as long and as sound as they should
 /// be.
-async fn made(model: &VectorModel, texts: &[String], within: Duration) -> Result<Vec<Vec<f32>>> {
+pub(crate) async fn vectors_of(
+    model: &VectorModel,
+    texts: &[String],
+    within: Duration,
+) -> Result<Vec<Vec<f32>>> {
     let embedder = &*model.embedder;
     let made = match select(embedder.embed(texts), model.timer.sleep(within)).await {
         Either::Left((made, _)) => made?,

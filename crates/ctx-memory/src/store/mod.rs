@@ -34,6 +34,7 @@ use std::time::Duration;
 
 use ctx_core::Result;
 
+pub(crate) use embed::vectors_of;
 pub use session::SessionMemory;
 pub use settings::{Settings, VectorModel, Vectors};
 pub use stats::Stats;

@@ -1,5 +1,7 @@
 //! A file in pieces that can be shown.
 
+use std::ops::Range;
+
 use ctx_core::text::head;
 use ctx_core::{Chars, Counter, Tokens};
 use serde::{Deserialize, Serialize};
@@ -15,14 +17,20 @@ pub(super) struct Chunk<'a> {
     pub(super) text: &'a str,
 }
 
-/// A text in chunks of at most `most` tokens, cut between lines. Of a line that alone is longer each
-/// piece is a chunk. Chunks without anything but blanks are left out.
+/// A text in chunks, as [`ranges`] cuts it.
 pub(super) fn chunks<'a>(text: &'a str, most: Tokens, counter: &Counter) -> Vec<Chunk<'a>> {
+    let all = ranges(text, most, counter).into_iter();
+    all.map(|(lines, at)| Chunk { lines, text: text.get(at).unwrap_or_default() }).collect()
+}
+
+/// Where the chunks of a text are, each of at most `most` tokens, cut between lines. Of a line that
+/// alone is longer each piece is a chunk. Chunks without anything but blanks are left out.
+pub(super) fn ranges(text: &str, most: Tokens, counter: &Counter) -> Vec<(Lines, Range<usize>)> {
     let mut chunks = Vec::new();
     let mut put = |from: usize, to: usize, lines: Lines| {
         let text = text.get(from..to).unwrap_or_default();
         if !text.trim().is_empty() {
-            chunks.push(Chunk { lines, text });
+            chunks.push((lines, from..to));
         }
     };
     // Where the open chunk begins, its first line, and what it measures so far.

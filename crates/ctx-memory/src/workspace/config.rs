@@ -16,13 +16,23 @@ pub struct Folder(pub Option<String>);
 
 impl Folder {
     /// Where it is. `~` stands for the home folder of the user.
-    #[must_use]
-    pub fn path(&self) -> Option<PathBuf> {
-        let text = self.0.as_deref()?;
-        match text.strip_prefix("~/") {
-            Some(rest) => Some(std::env::home_dir()?.join(rest)),
-            None => Some(PathBuf::from(text)),
-        }
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] where that is not known.
+    pub fn path(&self) -> Result<Option<PathBuf>> {
+        self.within(std::env::home_dir)
+    }
+
+    fn within(&self, home: impl FnOnce() -> Option<PathBuf>) -> Result<Option<PathBuf>> {
+        let Some(text) = self.0.as_deref() else { return Ok(None) };
+        let Some(rest) = text.strip_prefix("~/") else { return Ok(Some(PathBuf::from(text))) };
+        let home = home().filter(|home| !home.as_os_str().is_empty()).ok_or_else(|| {
+            Error::new(ErrorKind::Config, "the workspace is in a home folder that is not known")
+                .with("value", format!("{text:?}"))
+                .hint("set HOME, or give the whole path as agents.defaults.workspace")
+        })?;
+        Ok(Some(home.join(rest)))
     }
 
     /// Refuses a path that depends on where one stands.
@@ -66,8 +76,10 @@ pub struct Config {
     /// Where the block stands. Default: `before-newest`; `system-prompt` in profile `ponybunny`.
     pub placement: Placement,
     /// The longest block, in tokens; at most an eighth of the window. Default: 10000.
+    #[schemars(range(min = 64))]
     pub budget_tokens: u32,
     /// At most so many snippets. Default: 10.
+    #[schemars(range(min = 1, max = 1000))]
     pub limit: u32,
     /// How long a snippet is, in tokens. Default: 512.
     #[schemars(range(min = 16, max = 8192))]
@@ -91,6 +103,30 @@ impl Config {
             }
             _ => Self::default(),
         }
+    }
+
+    /// Refuses numbers that make no sense.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`].
+    pub fn check(&self) -> Result<()> {
+        for (key, value, least, most) in [
+            ("budgetTokens", f64::from(self.budget_tokens), 64.0, f64::from(u32::MAX)),
+            ("limit", f64::from(self.limit), 1.0, 1000.0),
+            ("chunkTokens", f64::from(self.chunk_tokens), 16.0, 8192.0),
+            ("vectorWeight", f64::from(self.vector_weight), 0.0, 1.0),
+        ] {
+            if !(least..=most).contains(&value) {
+                let text = format!(
+                    "'agents.defaults.workspaceContext.{key}': expected a number from {least} to {most}"
+                );
+                return Err(Error::new(ErrorKind::Config, text)
+                    .with("value", value)
+                    .hint("`ctx config schema` lists the keys with their defaults"));
+            }
+        }
+        Ok(())
     }
 
     /// The longest block in a window.
@@ -128,10 +164,45 @@ mod tests {
     #[test]
     fn a_workspace_is_a_whole_path() {
         let folder = |text: &str| Folder(Some(text.to_owned()));
-        assert!(Folder(None).check().is_ok() && Folder(None).path().is_none());
+        assert!(Folder(None).check().is_ok() && Folder(None).path().unwrap().is_none());
         assert!(folder("~/work").check().is_ok());
         for wrong in ["", "work", "./work", "~", "~root/work"] {
             assert_eq!(folder(wrong).check().unwrap_err().kind(), ErrorKind::Config, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_home_folder_that_is_not_known_is_an_error() {
+        let folder = |text: &str| Folder(Some(text.to_owned()));
+        let home = || Some(PathBuf::from("/home/ada"));
+        let work = PathBuf::from("/home/ada/work");
+        assert_eq!(folder("~/work").within(home).unwrap(), Some(work));
+        assert_eq!(folder("/w").within(|| None).unwrap(), Some(PathBuf::from("/w")));
+        for home in [None, Some(PathBuf::new())] {
+            let error = folder("~/work").within(|| home).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Config);
+        }
+    }
+
+    #[test]
+    fn numbers_that_make_no_sense_are_refused() {
+        let with = |key: &str, value: serde_json::Value| -> Config {
+            serde_json::from_value(serde_json::json!({ key: value })).unwrap()
+        };
+        assert!(Config::default().check().is_ok());
+        assert!(with("vectorWeight", 0.into()).check().is_ok());
+        for (key, value) in [
+            ("budgetTokens", 0.0),
+            ("limit", 0.0),
+            ("limit", 1001.0),
+            ("chunkTokens", 3.0),
+            ("chunkTokens", 9000.0),
+            ("vectorWeight", 7.0),
+            ("vectorWeight", -0.1),
+        ] {
+            let value = if key == "vectorWeight" { value.into() } else { (value as u32).into() };
+            let error = with(key, value).check().unwrap_err();
+            assert!(error.to_string().contains(key), "{error}");
         }
     }
 

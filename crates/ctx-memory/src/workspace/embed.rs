@@ -1,90 +1,124 @@
 //! Vectors of chunks, where a model makes them.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use ctx_core::{Embedder, Error, ErrorKind, Result};
+use ctx_core::{Embedder, Result};
 
 use super::Progress;
 use super::chunk::chunks;
 use super::index::{State, Workspace};
 use super::read::{Content, read};
-use crate::SegmentId;
 use crate::near;
+use crate::store::vectors_of;
 use crate::vectors::{Embedding, VectorFile};
+use crate::{SegmentId, VectorModel};
 
 /// So many texts are embedded at once.
 const BATCH: usize = 32;
 
+/// A chunk that has no vector yet.
+pub(super) struct Waiting {
+    path: String,
+    nth: u32,
+    id: SegmentId,
+}
+
 impl Workspace {
     /// Gives the chunks that have none their vectors, and says to how many. What a batch made is
-    /// kept, whatever becomes of the next one. Call it after [`update`](Self::update).
+    /// kept, whatever becomes of the next one. Call it after [`update`](Self::update). `progress` counts
+    /// chunks.
     ///
     /// # Errors
     ///
-    /// Where the model fails, or the vectors cannot be written.
+    /// Where the model fails or takes too long, or the vectors cannot be written.
     pub async fn embed(
         &self,
-        embedder: &dyn Embedder,
+        model: &VectorModel,
         mut progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<usize> {
-        let mut file = VectorFile::open(self.vector_file(), embedding_of(embedder))?;
-        let chunks = self.chunks_without(&mut file)?;
-        let (mut made, all) = (0, chunks.len() as u64);
-        for (nth, batch) in chunks.chunks(BATCH).enumerate() {
+        let mut file = self.vector_file(embedding_of(&*model.embedder))?;
+        let waiting = self.without_vector(&mut file)?;
+        let (mut made, all) = (0, waiting.len() as u64);
+        for (nth, batch) in waiting.chunks(BATCH).enumerate() {
             if progress(Progress { done: (nth * BATCH) as u64, all }).is_break() {
                 break;
             }
-            let (ids, texts): (Vec<SegmentId>, Vec<String>) = self.texts(batch).into_iter().unzip();
+            let (ids, texts): (Vec<_>, Vec<_>) = self.texts(batch).into_iter().unzip();
             if texts.is_empty() {
                 continue;
             }
-            let vectors = embedder.embed(&texts).await?;
-            if vectors.len() != texts.len() {
-                return Err(Error::new(ErrorKind::Upstream, "the model left vectors out")
-                    .with("model", embedder.name())
-                    .with("vectors", format!("{} of {}", vectors.len(), texts.len()))
-                    .hint("check that it is a model for embeddings; words alone decide now"));
-            }
-            for (id, vector) in ids.into_iter().zip(&vectors) {
-                made += usize::from(file.add(id, vector)?);
-            }
-            file.commit()?;
+            let vectors = vectors_of(model, &texts, model.batch_deadline).await?;
+            made += self.keep(&mut file, &ids, &vectors)?;
         }
+        Ok(made)
+    }
+
+    /// The vector of a question, for [`search`](Self::search).
+    ///
+    /// # Errors
+    ///
+    /// Where the model fails or takes too long.
+    pub async fn vector_of(
+        &self,
+        model: &VectorModel,
+        question: &str,
+    ) -> Result<(Embedding, Vec<f32>)> {
+        let question = [question.to_owned()];
+        let vector = vectors_of(model, &question, model.query_deadline).await?.pop();
+        Ok((embedding_of(&*model.embedder), vector.unwrap_or_default()))
+    }
+
+    /// Keeps the vectors of chunks, and says of how many.
+    pub(super) fn keep(
+        &self,
+        file: &mut VectorFile,
+        ids: &[SegmentId],
+        vectors: &[Vec<f32>],
+    ) -> Result<usize> {
+        let mut made = 0;
+        for (id, vector) in ids.iter().zip(vectors) {
+            made += usize::from(file.add(*id, vector)?);
+        }
+        file.commit()?;
         self.forget_vectors();
         Ok(made)
     }
 
-    fn vector_file(&self) -> std::path::PathBuf {
-        self.store.join("vectors.bin")
+    /// The vectors that `embedding` made.
+    pub(super) fn vector_file(&self, embedding: Embedding) -> Result<VectorFile> {
+        VectorFile::open(self.store.join("vectors.bin"), embedding)
     }
 
     /// The chunks that have no vector, by file. Vectors of chunks that are gone go.
-    fn chunks_without(&self, file: &mut VectorFile) -> Result<Vec<(String, u32, SegmentId)>> {
+    pub(super) fn without_vector(&self, file: &mut VectorFile) -> Result<Vec<Waiting>> {
         let guard = self.state()?;
         let Some(state) = guard.as_ref() else { return Ok(Vec::new()) };
         let rows = &state.rows;
         let all = (0..rows.len() as u32).filter_map(|row| {
             let (of, nth) = rows.chunk(row)?;
-            Some((of.path.clone(), nth, rows.id(row)?))
+            Some(Waiting { path: of.path.clone(), nth, id: rows.id(row)? })
         });
-        let all: Vec<_> = all.collect();
-        let live: std::collections::HashSet<SegmentId> = all.iter().map(|(.., id)| *id).collect();
+        let all: Vec<Waiting> = all.collect();
+        let live: HashSet<SegmentId> = all.iter().map(|chunk| chunk.id).collect();
         if file.iter().any(|(id, _)| !live.contains(&id)) {
             file.retain(|id| live.contains(&id))?;
         }
-        Ok(all.into_iter().filter(|(.., id)| !file.contains(*id)).collect())
+        Ok(all.into_iter().filter(|chunk| !file.contains(chunk.id)).collect())
     }
 
     /// The texts of chunks, each after its path; those whose files have changed are left out.
-    fn texts(&self, of: &[(String, u32, SegmentId)]) -> Vec<(SegmentId, String)> {
+    pub(super) fn texts(&self, of: &[Waiting]) -> Vec<(SegmentId, String)> {
+        let cut = self.settings.cut();
         let mut texts = Vec::with_capacity(of.len());
-        for same in of.chunk_by(|a, b| a.0 == b.0) {
-            let Some((path, ..)) = same.first() else { continue };
+        for same in of.chunk_by(|a, b| a.path == b.path) {
+            let Some(Waiting { path, .. }) = same.first() else { continue };
             let content = read(&self.folder, path, self.settings.largest_file);
             let Content::Text(text) = content else { continue };
             let made = chunks(&text.text, self.settings.chunk, &self.settings.counter);
-            for (_, nth, id) in same {
-                let chunk = made.get(*nth as usize).filter(|_| text.hash.chunk(path, *nth) == *id);
+            for Waiting { nth, id, .. } in same {
+                let chunk =
+                    made.get(*nth as usize).filter(|_| text.hash.chunk(&cut, path, *nth) == *id);
                 texts.extend(chunk.map(|chunk| (*id, format!("{path}\n{}", chunk.text))));
             }
         }
@@ -100,7 +134,7 @@ impl Workspace {
         if state.vectors.as_ref().is_none_or(|(of, _)| of != embedding) {
             let mut vectors = near::Rows::new(embedding.dimensions);
             // Vectors that cannot be read are done without.
-            if let Ok(file) = VectorFile::open(self.vector_file(), embedding.clone()) {
+            if let Ok(file) = self.vector_file(embedding.clone()) {
                 for row in 0..state.rows.len() as u32 {
                     let vector = state.rows.id(row).and_then(|id| file.get(id));
                     if let Some(vector) = vector {

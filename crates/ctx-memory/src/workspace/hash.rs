@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::settings::Cut;
 use crate::SegmentId;
 
 /// The SHA-256 of a file's bytes; 64 hex digits in a list.
@@ -18,9 +19,14 @@ impl FileHash {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The id of a chunk of a file with this content: another path, content or place is another id.
-    pub(super) fn chunk(&self, path: &str, nth: u32) -> SegmentId {
+    /// The id of a chunk of a file with this content: another path, content or place is another id,
+    /// and so is another way to cut.
+    pub(super) fn chunk(&self, cut: &Cut, path: &str, nth: u32) -> SegmentId {
         let mut hash = Sha256::new();
+        hash.update(cut.version.to_le_bytes());
+        hash.update(cut.chunk.0.to_le_bytes());
+        hash.update((cut.counter.name().len() as u64).to_le_bytes());
+        hash.update(cut.counter.name());
         hash.update((path.len() as u64).to_le_bytes());
         hash.update(path);
         hash.update(self.0);
@@ -71,6 +77,8 @@ impl<'de> Deserialize<'de> for FileHash {
 
 #[cfg(test)]
 mod tests {
+    use ctx_core::{CounterKind, Tokens};
+
     use super::*;
 
     #[test]
@@ -84,10 +92,19 @@ mod tests {
     }
 
     #[test]
-    fn chunks_of_another_path_content_or_place_have_another_id() {
+    fn chunks_of_another_path_content_place_or_cut_have_another_id() {
         let (one, two) = (FileHash::of(b"1"), FileHash::of(b"2"));
-        assert_eq!(one.chunk("a", 0), one.chunk("a", 0));
-        let ids = [one.chunk("a", 0), one.chunk("a", 1), one.chunk("b", 0), two.chunk("a", 0)];
+        let cut = Cut::default();
+        assert_eq!(one.chunk(&cut, "a", 0), one.chunk(&cut, "a", 0));
+        let ids = [
+            one.chunk(&cut, "a", 0),
+            one.chunk(&cut, "a", 1),
+            one.chunk(&cut, "b", 0),
+            two.chunk(&cut, "a", 0),
+            one.chunk(&Cut { version: 1, ..cut }, "a", 0),
+            one.chunk(&Cut { chunk: Tokens(1), ..cut }, "a", 0),
+            one.chunk(&Cut { counter: CounterKind::Cjk, ..cut }, "a", 0),
+        ];
         for (at, id) in ids.iter().enumerate() {
             assert!(!ids[..at].contains(id));
         }

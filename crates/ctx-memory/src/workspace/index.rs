@@ -1,23 +1,32 @@
 //! A folder's index: where it is, and what is at hand of it.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use ctx_core::{Error, ErrorKind, Result};
 
 use super::hash::FileHash;
-use super::list::{self, FileRow, Header};
+use super::list::{self, Header};
 use super::rows::Rows;
 use super::settings::Settings;
-use crate::disk;
+use crate::disk::{self, FileLock};
 use crate::index::{DiskIndex, Snapshot};
 use crate::near;
 use crate::vectors::Embedding;
 
-/// The folder of the index of `folder`, which is a canonical path, in the folder of all of an agent's:
-/// usually `agents/<agent>/workspaces`.
+/// The file with what is indexed, in the folder of an index.
+const LIST: &str = "files.jsonl";
+
+/// How long one waits for another process that works on the same index.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The folder with the indexes of `folder`, which is a canonical path, in the folder of all of an
+/// agent's: usually `agents/<agent>/workspaces`. Each counter and length of chunks has an index of its
+/// own in it, so that hosts that cut otherwise do not undo each other's work.
 #[must_use]
 pub fn folder_of(workspaces: &Path, folder: &Path) -> PathBuf {
     let hash = FileHash::of(folder.as_os_str().as_encoded_bytes()).hex();
@@ -34,6 +43,9 @@ pub fn folder_of(workspaces: &Path, folder: &Path) -> PathBuf {
 #[derive(Debug)]
 pub struct Workspace {
     pub(super) folder: PathBuf,
+    /// The folder of all of its indexes.
+    stores: PathBuf,
+    /// That of this one.
     pub(super) store: PathBuf,
     pub(super) settings: Settings,
     /// Whether a file that is listed was not in the index.
@@ -77,8 +89,10 @@ impl Workspace {
         if !canonical.is_dir() {
             return Err(missing("it is no folder".into()));
         }
+        let stores = folder_of(workspaces, &canonical);
         Ok(Self {
-            store: folder_of(workspaces, &canonical),
+            store: stores.join(settings.cut().name()),
+            stores,
             folder: canonical,
             settings,
             is_unsound: AtomicBool::new(false),
@@ -98,8 +112,13 @@ impl Workspace {
         &self.store
     }
 
+    /// Where all indexes of the folder are.
+    pub(super) fn stores(&self) -> &Path {
+        &self.stores
+    }
+
     pub(super) fn list(&self) -> PathBuf {
-        self.store.join("files.jsonl")
+        self.store.join(LIST)
     }
 
     pub(super) fn lexical(&self) -> PathBuf {
@@ -107,28 +126,19 @@ impl Workspace {
     }
 
     pub(super) fn header(&self) -> Header {
-        Header::new(&self.folder, &self.settings)
+        Header::new(&self.folder, self.settings.cut())
     }
 
-    /// The index on disk and what of `files` is in it. One that is damaged is made anew, and then
-    /// holds nothing.
-    pub(super) fn sound(&self, files: Vec<FileRow>) -> Result<(DiskIndex, Snapshot, Vec<FileRow>)> {
-        let folder = self.lexical();
-        let rows = Rows::new(files);
-        let opened = DiskIndex::open(&folder).and_then(|index| {
+    /// The index on disk and what it holds; `None` where it is damaged.
+    pub(super) fn opened(&self, rows: &Rows) -> Result<Option<(DiskIndex, Snapshot)>> {
+        let opened = DiskIndex::open(&self.lexical()).and_then(|index| {
             let snapshot = index.snapshot(|key| rows.row_of(key))?;
             Ok((index, snapshot))
         });
-        let (index, snapshot) = match opened {
-            Err(error) if error.kind() == ErrorKind::Corrupt => {
-                let index = DiskIndex::create(&folder)?;
-                let snapshot = index.snapshot(|_| None)?;
-                (index, snapshot)
-            }
-            opened => opened?,
-        };
-        let keys = snapshot.keys();
-        Ok((index, snapshot, rows.indexed(&keys)))
+        match opened {
+            Err(error) if error.kind() == ErrorKind::Corrupt => Ok(None),
+            opened => opened.map(Some),
+        }
     }
 
     /// What a search needs, of the list as it is now.
@@ -151,27 +161,20 @@ impl Workspace {
             self.is_unsound.store(seen.is_some(), Ordering::Relaxed);
             return Ok(state);
         }
-        let rows = Rows::new(list::read(&self.list(), &self.header())?);
-        let opened = DiskIndex::open(&lexical).and_then(|index| {
-            let snapshot = index.snapshot(|key| rows.row_of(key))?;
-            Ok((index, snapshot))
-        });
-        match opened {
-            Err(error) if error.kind() == ErrorKind::Corrupt => {
-                self.is_unsound.store(true, Ordering::Relaxed);
-            }
-            Err(error) => return Err(error),
-            Ok((index, snapshot)) => {
-                let listed = rows.files().len();
-                let rows = Rows::new(rows.indexed(&snapshot.keys()));
-                if rows.files().len() < listed {
-                    self.is_unsound.store(true, Ordering::Relaxed);
-                }
-                // Rows have other numbers where some are left out.
-                state.snapshot = Some(index.snapshot(|key| rows.row_of(key))?);
-                state.rows = rows;
-            }
+        let cut = self.settings.cut();
+        let rows = Rows::new(list::read(&self.list(), &self.header())?, cut);
+        let Some((index, snapshot)) = self.opened(&rows)? else {
+            self.is_unsound.store(true, Ordering::Relaxed);
+            return Ok(state);
+        };
+        let listed = rows.files().len();
+        let rows = Rows::new(rows.indexed(&snapshot.keys()), cut);
+        if rows.files().len() < listed {
+            self.is_unsound.store(true, Ordering::Relaxed);
         }
+        // Rows have other numbers where some are left out.
+        state.snapshot = Some(index.snapshot(|key| rows.row_of(key))?);
+        state.rows = rows;
         Ok(state)
     }
 
@@ -193,18 +196,50 @@ impl Workspace {
         Some((metadata.len(), metadata.modified().ok()?))
     }
 
-    /// Removes the index from the disk. The folder itself stays as it is.
+    /// Removes all indexes of the folder from the disk, whatever the settings, and says whether there
+    /// were any. The folder itself stays as it is.
     ///
     /// # Errors
     ///
-    /// Where it cannot be removed.
-    pub fn forget(&self) -> Result<()> {
+    /// [`ErrorKind::Locked`] where another process updates one; [`ErrorKind::Io`] where one cannot be
+    /// removed.
+    pub fn forget(&self) -> Result<bool> {
+        self.forget_within(PATIENCE)
+    }
+
+    pub(super) fn forget_within(&self, patience: Duration) -> Result<bool> {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        match std::fs::remove_dir_all(&self.store) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(disk::io_error("cannot remove the index of the workspace", &self.store, error))
+        let failed =
+            |error| disk::io_error("cannot remove the index of the workspace", &self.stores, error);
+        let mut was_there = false;
+        for store in entries(&self.stores).map_err(failed)? {
+            if !store.is_dir() {
+                continue;
             }
-            _ => Ok(()),
+            let list = store.join(LIST);
+            let _lock = FileLock::within(&list, patience)?;
+            let lock = disk::beside(&list, ".lock");
+            for path in entries(&store).map_err(failed)? {
+                // The lock stays: whoever waits for it must not get another than who comes next.
+                if path == lock {
+                    continue;
+                }
+                was_there = true;
+                let removed = match path.is_dir() {
+                    true => fs::remove_dir_all(&path),
+                    false => fs::remove_file(&path),
+                };
+                removed.map_err(failed)?;
+            }
         }
+        Ok(was_there)
+    }
+}
+
+/// What a folder holds; nothing where there is none.
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read?.map(|entry| Ok(entry?.path())).collect(),
     }
 }

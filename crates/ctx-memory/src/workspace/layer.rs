@@ -216,6 +216,7 @@ impl Search {
                 ..WorkspaceAnswer::default()
             },
         };
+        let mut recalled = Vec::new();
         if let Some(memory) = &self.memory {
             let request = RecallRequest { query: question.to_owned(), ..request };
             match memory.recall(request).await {
@@ -225,16 +226,30 @@ impl Search {
                         let text = escaped(passage.text.trim());
                         !self.recalled.iter().any(|block| block.contains(&*text))
                     });
-                    answer.snippets.extend(sessions(found.passages));
+                    recalled = sessions(found.passages);
                 }
                 Err(error) => answer.warnings.push(format!("nothing was recalled: {error}")),
             }
         }
-        answer.snippets.sort_by(|a, b| b.score.total_cmp(&a.score));
-        answer.snippets.truncate(self.limit);
-        answer.snippets = rank(answer.snippets);
+        answer.snippets = rank(shared(answer.snippets, recalled, self.limit));
         answer
     }
+}
+
+/// The best of two sources, `limit` of them together. Their scores do not compare, so each has half of
+/// the places, and what the other leaves free; and the best of each stands at 1.
+fn shared(mut files: Vec<Snippet>, mut recalled: Vec<Snippet>, limit: usize) -> Vec<Snippet> {
+    for source in [&mut files, &mut recalled] {
+        source.sort_by(|a, b| b.score.total_cmp(&a.score));
+        let best = source.first().map_or(0.0, |best| best.score);
+        if best > 0.0 && best.is_finite() {
+            source.iter_mut().for_each(|snippet| snippet.score /= best);
+        }
+    }
+    recalled.truncate((limit / 2).max(limit.saturating_sub(files.len())));
+    files.truncate(limit - recalled.len());
+    files.append(&mut recalled);
+    files
 }
 
 fn words(snippets: usize) -> String {

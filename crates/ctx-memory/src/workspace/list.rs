@@ -5,17 +5,14 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
-use ctx_core::{CounterKind, Result, Tokens};
+use ctx_core::Result;
 use serde::{Deserialize, Serialize};
 
 use super::chunk::Lines;
 use super::hash::FileHash;
-use super::settings::Settings;
+use super::settings::Cut;
 use super::walk::Stamp;
 use crate::disk;
-
-/// Goes up when the same file would make other chunks or other words.
-const VERSION: u32 = 1;
 
 /// A line that is longer is none of ours: a file of 1 MiB has 1,000 chunks.
 const LONGEST_LINE: u64 = 1 << 20;
@@ -25,23 +22,34 @@ const LONGEST_LINE: u64 = 1 << 20;
 #[serde(rename_all = "camelCase")]
 pub(super) struct Header {
     workspace: String,
-    version: u32,
-    counter: CounterKind,
-    chunk: Tokens,
+    #[serde(flatten)]
+    cut: Cut,
 }
 
 impl Header {
-    pub(super) fn new(folder: &Path, settings: &Settings) -> Self {
-        Self {
-            workspace: folder.to_string_lossy().into_owned(),
-            version: VERSION,
-            counter: settings.counter.kind(),
-            chunk: settings.chunk,
-        }
+    pub(super) fn new(folder: &Path, cut: Cut) -> Self {
+        Self { workspace: folder.to_string_lossy().into_owned(), cut }
     }
 }
 
-/// A file as it was indexed. One without chunks holds no text.
+/// What is known of a file's content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    #[default]
+    Text,
+    Binary,
+    /// Listed, so that it is not tried again before it is another.
+    Unreadable,
+}
+
+impl Kind {
+    pub(super) fn is_text(&self) -> bool {
+        *self == Self::Text
+    }
+}
+
+/// A file as it was indexed. Only one with text has chunks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct FileRow {
     pub(super) path: String,
@@ -49,13 +57,15 @@ pub(super) struct FileRow {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) stamp: Option<Stamp>,
     pub(super) hash: FileHash,
-    #[serde(skip_serializing_if = "is_false", default)]
-    pub(super) binary: bool,
+    #[serde(skip_serializing_if = "Kind::is_text", default)]
+    pub(super) kind: Kind,
     pub(super) chunks: Vec<Lines>,
 }
 
-fn is_false(value: &bool) -> bool {
-    !*value
+impl FileRow {
+    pub(super) fn is_unreadable(&self) -> bool {
+        self.kind == Kind::Unreadable
+    }
 }
 
 /// The rows that can be read; none if there is no list, or one of another folder or other settings.

@@ -1,7 +1,7 @@
 //! A file of the folder as text.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use super::hash::FileHash;
@@ -16,7 +16,7 @@ pub(super) enum Content {
     Text(Text),
     Binary(FileHash),
     Large,
-    /// It is gone, is no file any more, or leads out of the folder.
+    /// It is gone, is no file any more, leads out of the folder, or may not be read.
     Unreadable,
 }
 
@@ -42,16 +42,80 @@ pub(super) fn read(root: &Path, path: &str, largest: u64) -> Content {
     Content::Text(Text { hash, text: Redactor::builtin().redact_lines(text).text.into_owned() })
 }
 
+/// What a file of the folder holds; `None` where that cannot be read, or is more than `largest`.
+pub(super) fn hash(root: &Path, path: &str, largest: u64) -> Option<FileHash> {
+    let bytes = bytes(root, path, largest).filter(|bytes| bytes.len() as u64 <= largest)?;
+    Some(FileHash::of(&bytes))
+}
+
 /// At most one byte more than `largest`.
 fn bytes(root: &Path, path: &str, largest: u64) -> Option<Vec<u8>> {
-    let place = walk::place(root, path)?;
-    // A folder on the way may have become a link since.
-    let is_inside = place.canonicalize().ok()?.starts_with(root);
-    let metadata = place.symlink_metadata().ok()?;
-    if !is_inside || !metadata.is_file() {
-        return None;
-    }
+    walk::place(root, path)?;
+    let file = open(root, path).ok()?;
+    // Asked of what is open: the name may stand for something else by now.
+    let metadata = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(largest)).ok()? + 1);
-    File::open(&place).ok()?.take(largest.saturating_add(1)).read_to_end(&mut bytes).ok()?;
+    file.take(largest.saturating_add(1)).read_to_end(&mut bytes).ok()?;
     Some(bytes)
+}
+
+/// Opens what has a name, going from folder to folder: none of them may be a link, whoever changes
+/// what meanwhile. A pipe is opened without waiting for who writes into it.
+#[cfg(unix)]
+fn open(root: &Path, path: &str) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags, open, openat};
+    let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let file = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let mut at = open(root, folder, Mode::empty())?;
+    let mut parts = path.split('/').peekable();
+    while let Some(part) = parts.next() {
+        let flags = if parts.peek().is_some() { folder } else { file };
+        at = openat(&at, part, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    }
+    Ok(at.into())
+}
+
+#[cfg(not(unix))]
+fn open(root: &Path, path: &str) -> io::Result<File> {
+    let place = root.join(path);
+    let is_inside = place.canonicalize()?.starts_with(root);
+    if !is_inside || !place.symlink_metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    File::open(place)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn what_is_opened_is_in_the_folder_even_if_links_lead_out_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, outside) = (dir.path().join("w"), dir.path().join("o"));
+        for folder in [&root.join("in"), &outside] {
+            fs::create_dir_all(folder).unwrap();
+            fs::write(folder.join("a.md"), "apple").unwrap();
+        }
+        assert!(open(&root, "in/a.md").is_ok());
+        symlink(outside.join("a.md"), root.join("in/b.md")).unwrap();
+        symlink(&outside, root.join("out")).unwrap();
+        symlink(root.join("in"), root.join("same")).unwrap();
+        for path in ["in/b.md", "out/a.md", "same/a.md", "in/none.md"] {
+            assert!(open(&root, path).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_keeps_nobody_waiting() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("p");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert!(open(dir.path(), "p").is_ok(), "opened, though nobody writes");
+        assert!(matches!(read(dir.path(), "p", 100), Content::Unreadable));
+    }
 }

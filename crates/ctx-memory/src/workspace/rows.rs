@@ -3,6 +3,7 @@
 use foldhash::{HashMap, HashMapExt, HashSet};
 
 use super::list::FileRow;
+use super::settings::Cut;
 use crate::SegmentId;
 use crate::index::key_of;
 
@@ -10,23 +11,24 @@ use crate::index::key_of;
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     files: Vec<FileRow>,
+    cut: Cut,
     /// By chunk: its file, and which of its chunks it is.
     chunks: Vec<(u32, u32)>,
     keys: HashMap<u64, u32>,
 }
 
 impl Rows {
-    pub(super) fn new(files: Vec<FileRow>) -> Self {
+    pub(super) fn new(files: Vec<FileRow>, cut: Cut) -> Self {
         let count = files.iter().map(|file| file.chunks.len()).sum();
         let (mut chunks, mut keys) = (Vec::with_capacity(count), HashMap::with_capacity(count));
         for (file, at) in files.iter().zip(0u32..) {
             for nth in 0..file.chunks.len() as u32 {
                 let row = chunks.len() as u32;
-                keys.insert(key_of(file.hash.chunk(&file.path, nth)), row);
+                keys.insert(key_of(file.hash.chunk(&cut, &file.path, nth)), row);
                 chunks.push((at, nth));
             }
         }
-        Self { files, chunks, keys }
+        Self { files, cut, chunks, keys }
     }
 
     pub(super) fn files(&self) -> &[FileRow] {
@@ -52,14 +54,15 @@ impl Rows {
     /// The id of a chunk, by which it has a vector.
     pub(super) fn id(&self, row: u32) -> Option<SegmentId> {
         let (file, nth) = self.chunk(row)?;
-        Some(file.hash.chunk(&file.path, nth))
+        Some(file.hash.chunk(&self.cut, &file.path, nth))
     }
 
     /// The rows of the files whose chunks are all in an index with those keys.
     pub(super) fn indexed(self, keys: &HashSet<u64>) -> Vec<FileRow> {
+        let cut = self.cut;
         let is_there = |file: &FileRow| {
-            let nth = 0..file.chunks.len() as u32;
-            nth.into_iter().all(|nth| keys.contains(&key_of(file.hash.chunk(&file.path, nth))))
+            let mut all = 0..file.chunks.len() as u32;
+            all.all(|nth| keys.contains(&key_of(file.hash.chunk(&cut, &file.path, nth))))
         };
         self.files.into_iter().filter(is_there).collect()
     }

@@ -1,11 +1,13 @@
 //! What of a folder fits a question.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use ctx_core::{Result, Snippet, SnippetSource};
 
-use super::chunk::chunks;
+use super::chunk::{Lines, ranges};
 use super::index::{State, Workspace};
+use super::list::FileRow;
 use super::read::{Content, read};
 use crate::lexical::{Bm25, Postings, Scores, score};
 use crate::near::Direction;
@@ -49,12 +51,12 @@ impl Workspace {
         order.retain(|row| scores[*row as usize] > 0.0);
         order.sort_by(|a, b| scores[*b as usize].total_cmp(&scores[*a as usize]).then(a.cmp(b)));
         let mut found = Found::default();
-        let mut texts = HashMap::new();
+        let mut read = HashMap::new();
         for row in order.into_iter().take(limit.saturating_mul(TRIES)) {
             if found.snippets.len() >= limit {
                 break;
             }
-            match self.snippet(state, row, scores[row as usize], &mut texts) {
+            match self.snippet(state, row, scores[row as usize], &mut read) {
                 Some(snippet) => found.snippets.push(snippet),
                 None => found.stale += 1,
             }
@@ -83,14 +85,19 @@ impl Workspace {
         if vectors.len() == 0 || vectors.dimensions() != vector.len() {
             return lexical;
         }
-        // A chunk without a vector is the worst.
         let mut known = Scores::default();
         known.reset(lexical.len());
         vectors.all_from(0, &direction, &mut known);
         let mut cosines = vec![f32::NAN; lexical.len()];
         known.drain(|row, cosine| cosines[row as usize] = cosine);
+        let has_none: Vec<bool> = cosines.iter().map(|cosine| cosine.is_nan()).collect();
         min_max(&mut cosines);
-        fuse(Fusion::Weighted, &lexical, &cosines, self.settings.vector_weight)
+        let mut fused = fuse(Fusion::Weighted, &lexical, &cosines, self.settings.vector_weight);
+        // A folder gets its vectors bit by bit: words alone say how well the rest of it fits.
+        for (row, _) in has_none.iter().enumerate().filter(|(_, has_none)| **has_none) {
+            fused[row] = lexical[row];
+        }
+        fused
     }
 
     /// A chunk as its file has it now, if that is what it was.
@@ -99,26 +106,37 @@ impl Workspace {
         state: &State,
         row: u32,
         score: f32,
-        texts: &mut HashMap<String, Option<String>>,
+        read: &mut HashMap<String, Option<Chunked>>,
     ) -> Option<Snippet> {
         let (file, nth) = state.rows.chunk(row)?;
-        let text = texts.entry(file.path.clone()).or_insert_with(|| {
-            match read(&self.folder, &file.path, self.settings.largest_file) {
-                Content::Text(text) if text.hash == file.hash => Some(text.text),
-                _ => None,
-            }
-        });
-        let chunks = chunks(text.as_deref()?, self.settings.chunk, &self.settings.counter);
-        let chunk = chunks.get(nth as usize)?;
+        let chunked =
+            read.entry(file.path.clone()).or_insert_with(|| self.chunked(file)).as_ref()?;
+        let (lines, at) = chunked.chunks.get(nth as usize)?;
         Some(Snippet {
             source: source_of(&file.path),
             path: file.path.clone(),
-            first_line: chunk.lines.0,
-            last_line: chunk.lines.1,
-            text: chunk.text.to_owned(),
+            first_line: lines.0,
+            last_line: lines.1,
+            text: chunked.text.get(at.clone())?.to_owned(),
             score,
         })
     }
+
+    /// A file with its chunks, if it is as it was indexed.
+    fn chunked(&self, file: &FileRow) -> Option<Chunked> {
+        let text = match read(&self.folder, &file.path, self.settings.largest_file) {
+            Content::Text(text) if text.hash == file.hash => text.text,
+            _ => return None,
+        };
+        let chunks = ranges(&text, self.settings.chunk, &self.settings.counter);
+        Some(Chunked { text, chunks })
+    }
+}
+
+/// A file that was read again. It is cut once, however many of its chunks fit.
+struct Chunked {
+    text: String,
+    chunks: Vec<(Lines, Range<usize>)>,
 }
 
 /// `MEMORY.md` and `memory/*.md` are what the agent wrote down for itself.

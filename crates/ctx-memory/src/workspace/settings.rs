@@ -1,6 +1,10 @@
 //! How a workspace is indexed.
 
-use ctx_core::{Counter, Tokens};
+use ctx_core::{Counter, CounterKind, Tokens};
+use serde::{Deserialize, Serialize};
+
+/// Goes up when the same file would make other chunks or other words.
+const VERSION: u32 = 2;
 
 /// How a workspace is indexed. Another counter or chunk makes another index.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,5 +44,24 @@ impl Settings {
     pub fn with_chunk(mut self, chunk: Tokens) -> Self {
         self.chunk = chunk.max(Tokens(16));
         self
+    }
+
+    pub(super) fn cut(&self) -> Cut {
+        Cut { version: VERSION, counter: self.counter.kind(), chunk: self.chunk }
+    }
+}
+
+/// How files are cut. The same number of a chunk means other lines where they are cut otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Cut {
+    pub(super) version: u32,
+    pub(super) counter: CounterKind,
+    pub(super) chunk: Tokens,
+}
+
+impl Cut {
+    /// Its name, as that of a folder.
+    pub(super) fn name(&self) -> String {
+        format!("{}-{}", self.counter.name(), self.chunk.0)
     }
 }

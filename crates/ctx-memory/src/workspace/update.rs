@@ -1,20 +1,24 @@
 //! Making the index say what the folder says.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ctx_core::{Error, ErrorKind, Result};
 use foldhash::HashSet;
 use serde::Serialize;
 
 use super::chunk::chunks;
-use super::index::Workspace;
-use super::list::{self, FileRow};
-use super::plan::Plan;
-use super::read::{Content, Text, read};
-use super::walk::{Candidate, Skipped, walk};
+use super::hash::FileHash;
+use super::index::{PATIENCE, Workspace};
+use super::list::{self, FileRow, Kind};
+use super::plan::{Mode, Plan};
+use super::read::{Content, Text, hash, read};
+use super::rows::Rows;
+use super::settings::Cut;
+use super::walk::{Candidate, Skipped, Walked, walk};
 use crate::disk::{self, FileLock};
 use crate::index::{Batch, DiskIndex, Piece, Written, key_of};
 use crate::text::Terms;
@@ -22,12 +26,8 @@ use crate::text::Terms;
 /// So much text goes to the disk at once. What was written stays if the next batch is interrupted.
 const BATCH: u64 = 32 << 20;
 
-/// How long one waits for another process that updates the same index.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// An index is made anew when more than half of its pieces are of files that are gone, and these are
-/// more than so many.
-const MOST_GONE: usize = 4_096;
+/// So much is read within a turn, however long that takes.
+const READ_AT_LEAST: u64 = 1 << 20;
 
 /// What an update did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -53,6 +53,8 @@ pub struct IndexReport {
     pub bytes: u64,
     /// Files that are still to be read: the update was ended, or was not to take long.
     pub left: usize,
+    /// Whether there was no time to look for all files: there may be others, that are not counted.
+    pub cut_short: bool,
     /// What is not indexed, and why.
     pub skipped: Skipped,
 }
@@ -71,8 +73,9 @@ struct Effort {
     /// No more than so many bytes are read.
     most: u64,
     patience: Duration,
-    /// Whether every file that is listed is looked for in the index.
-    checks: bool,
+    mode: Mode,
+    /// Files are not looked for any longer.
+    walk_until: Option<Instant>,
 }
 
 impl Workspace {
@@ -87,20 +90,33 @@ impl Workspace {
         &self,
         mut progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<IndexReport> {
-        let effort = Effort { most: u64::MAX, patience: PATIENCE, checks: true };
+        let effort =
+            Effort { most: u64::MAX, patience: PATIENCE, mode: Mode::Checking, walk_until: None };
         self.run(&effort, &mut progress)
     }
 
-    /// The same within a turn: where another process updates it already, or where more than `most`
-    /// bytes would have to be read, the rest is left for later.
+    /// The same within a turn, that waits for at most `most` bytes, and not much longer than `within`
+    /// for files to be found and as long again for them to be read. The rest is left for later; so is
+    /// all of it where another process updates the index already.
     ///
     /// # Errors
     ///
     /// As for [`update`](Self::update).
-    pub fn refresh(&self, most: u64) -> Result<IndexReport> {
-        let checks = self.is_unsound.swap(false, Ordering::Relaxed);
-        let effort = Effort { most, patience: Duration::ZERO, checks };
-        self.run(&effort, &mut |_| ControlFlow::Continue(()))
+    pub fn refresh(&self, most: u64, within: Duration) -> Result<IndexReport> {
+        let mode = match self.is_unsound.swap(false, Ordering::Relaxed) {
+            true => Mode::Checking,
+            false => Mode::Trusting,
+        };
+        let walk_until = Instant::now().checked_add(within);
+        let effort = Effort { most, patience: Duration::ZERO, mode, walk_until };
+        let mut begin = None;
+        self.run(&effort, &mut |progress| {
+            let begin = begin.get_or_insert_with(Instant::now);
+            match progress.done > READ_AT_LEAST && begin.elapsed() > within {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })
     }
 
     fn run(
@@ -116,35 +132,54 @@ impl Workspace {
             index: self.store.clone(),
             ..IndexReport::default()
         };
-        let mut skipped = Skipped::default();
-        let found = walk(&self.folder, &self.store, self.settings.largest_file, &mut skipped);
-        report.skipped = skipped;
-        let mut plan = Plan::new(listed, &found, effort.most);
-        let mut index = None;
-        if effort.checks || !plan.to_read.is_empty() || plan.removed > 0 {
-            let removed = plan.removed;
-            let Checked { index: disk, present, rows } = self.checked(plan.into_rows())?;
-            plan = Plan { removed, ..Plan::new(rows, &found, effort.most) };
+        let walked =
+            walk(&self.folder, self.stores(), self.settings.largest_file, effort.walk_until);
+        report.skipped = walked.skipped;
+        report.cut_short = walked.is_cut_short;
+        let mut plan = Plan::new(listed, &walked, effort.most, effort.mode);
+        if effort.mode == Mode::Trusting {
+            plan.settle(|row| self.holds_same(row));
+        }
+        let (mut before, mut index) = (HashMap::new(), None);
+        if effort.mode == Mode::Checking || !plan.to_read.is_empty() || plan.removed > 0 {
+            let (removed, is_changed) = (plan.removed, plan.is_changed);
+            let rows = plan.into_rows();
+            before = rows.iter().map(|row| (row.path.clone(), row.hash)).collect();
+            let Checked { index: disk, present, rows } = self.checked(rows, &walked, effort)?;
+            let is_changed = is_changed || rows.len() < before.len();
+            let anew = Plan::new(rows, &walked, effort.most, effort.mode);
+            plan = Plan { removed, is_changed, ..anew };
             index = Some((disk, present));
         }
-        let mut work = Work::new(self, plan, report, progress);
+        let mut work = Work::new(self, plan, before, report, progress);
         if let Some((index, present)) = index {
             work.write(&index, &present)?;
         }
         work.finish()
     }
 
-    /// The index, the keys that are in it, and the rows whose chunks are. One that holds little else
-    /// but what is gone is made anew.
-    fn checked(&self, files: Vec<FileRow>) -> Result<Checked> {
-        let (index, snapshot, files) = self.sound(files)?;
-        let (pieces, gone) = snapshot.pieces();
-        if gone > MOST_GONE && gone * 2 > pieces {
-            drop(snapshot);
-            let index = DiskIndex::create(&self.lexical())?;
-            return Ok(Checked { index, present: HashSet::default(), rows: Vec::new() });
+    /// Whether a file holds what it did, or still cannot be read.
+    fn holds_same(&self, row: &FileRow) -> bool {
+        let now = hash(&self.folder, &row.path, self.settings.largest_file);
+        now.map_or(row.is_unreadable(), |now| !row.is_unreadable() && now == row.hash)
+    }
+
+    /// The index, the keys that are in it, and the rows whose chunks are. One that is damaged is made
+    /// anew, and so is one that holds more of what is gone than of what is there: but that only where
+    /// all that is there can be read now.
+    fn checked(&self, listed: Vec<FileRow>, walked: &Walked, effort: &Effort) -> Result<Checked> {
+        let rows = Rows::new(listed, self.settings.cut());
+        if let Some((index, snapshot)) = self.opened(&rows)? {
+            let (pieces, gone) = snapshot.pieces();
+            let can_read_all = !walked.is_cut_short && walked.bytes() <= effort.most;
+            if gone * 2 <= pieces || !can_read_all {
+                let present = snapshot.keys();
+                let rows = rows.indexed(&present);
+                return Ok(Checked { index, present, rows });
+            }
         }
-        Ok(Checked { index, present: snapshot.keys(), rows: files })
+        let index = DiskIndex::create(&self.lexical())?;
+        Ok(Checked { index, present: HashSet::default(), rows: Vec::new() })
     }
 }
 
@@ -166,6 +201,9 @@ struct Fresh {
 struct Work<'a> {
     workspace: &'a Workspace,
     rows: Vec<FileRow>,
+    /// What files held that were listed.
+    before: HashMap<String, FileHash>,
+    cut: Cut,
     to_read: std::vec::IntoIter<(Candidate, Option<FileRow>)>,
     report: IndexReport,
     at: Progress,
@@ -180,18 +218,21 @@ impl<'a> Work<'a> {
     fn new(
         workspace: &'a Workspace,
         plan: Plan,
+        before: HashMap<String, FileHash>,
         mut report: IndexReport,
         progress: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Self {
-        report.unchanged = plan.kept.iter().filter(|row| !row.binary).count();
+        report.unchanged = plan.kept.iter().filter(|row| row.kind.is_text()).count();
         report.removed = plan.removed;
         report.left = plan.left;
         let all = plan.to_read.iter().map(|(candidate, _)| candidate.bytes).sum();
         Self {
             workspace,
             rows: plan.kept,
+            before,
+            cut: workspace.settings.cut(),
             to_read: plan.to_read.into_iter(),
-            is_changed: plan.removed > 0,
+            is_changed: plan.is_changed,
             report,
             at: Progress { done: 0, all },
             progress,
@@ -214,42 +255,39 @@ impl<'a> Work<'a> {
             let content = read(&workspace.folder, &candidate.path, workspace.settings.largest_file);
             match content {
                 Content::Text(text) => {
-                    if let Some(row) = known.filter(|row| row.hash == text.hash && !row.binary) {
+                    if let Some(row) =
+                        known.filter(|row| row.hash == text.hash && row.kind.is_text())
+                    {
                         self.is_changed |= row.stamp != candidate.stamp;
                         self.report.unchanged += 1;
                         self.rows.push(FileRow { stamp: candidate.stamp, ..row });
                         continue;
                     }
-                    self.report.bytes += candidate.bytes;
                     return Some(Fresh { candidate, text });
                 }
-                Content::Binary(hash) => {
-                    let Candidate { path, bytes, stamp } = candidate;
-                    let row = FileRow { path, bytes, stamp, hash, binary: true, chunks: vec![] };
-                    self.is_changed |= known.as_ref() != Some(&row);
-                    self.report.removed += usize::from(known.is_some_and(|known| !known.binary));
-                    self.rows.push(row);
-                }
+                Content::Binary(hash) => self.put_aside(candidate, known, Kind::Binary, hash),
                 Content::Large => {
                     self.is_changed |= known.is_some();
                     self.report.skipped.large += 1;
                 }
                 Content::Unreadable => {
-                    self.is_changed |= known.is_some();
-                    self.report.skipped.unreadable += 1;
+                    self.put_aside(candidate, known, Kind::Unreadable, FileHash::of(&[]));
                 }
             }
         }
     }
 
+    /// Lists a file that has no text.
+    fn put_aside(&mut self, found: Candidate, known: Option<FileRow>, kind: Kind, hash: FileHash) {
+        let Candidate { path, bytes, stamp } = found;
+        let row = FileRow { path, bytes, stamp, hash, kind, chunks: Vec::new() };
+        self.is_changed |= known.as_ref() != Some(&row);
+        self.report.removed += usize::from(known.is_some_and(|known| known.kind.is_text()));
+        self.rows.push(row);
+    }
+
     /// Writes what is new to the index, batch by batch, and the list after each.
     fn write(&mut self, index: &DiskIndex, present: &HashSet<u64>) -> Result<()> {
-        let listed: HashSet<String> = self
-            .to_read
-            .as_slice()
-            .iter()
-            .filter_map(|(c, row)| row.as_ref().map(|_| c.path.clone()))
-            .collect();
         let size = if self.at.all > 1 << 20 { Batch::Large } else { Batch::Small };
         let mut next = self.next();
         while let Some(first) = next {
@@ -272,17 +310,26 @@ impl<'a> Work<'a> {
                     .retryable()
                     .hint("wait until it is done"));
             }
-            for row in &batch {
-                match listed.contains(&row.path) {
-                    true => self.report.changed += 1,
-                    false => self.report.added += 1,
-                }
-            }
+            batch.iter().for_each(|row| self.count(row));
             self.rows.append(&mut batch);
             self.save()?;
             next = self.next();
         }
         Ok(())
+    }
+
+    fn count(&mut self, row: &FileRow) {
+        let before = self.before.get(&row.path);
+        if before == Some(&row.hash) {
+            // The index was made anew.
+            self.report.unchanged += 1;
+            return;
+        }
+        match before {
+            Some(_) => self.report.changed += 1,
+            None => self.report.added += 1,
+        }
+        self.report.bytes += row.bytes;
     }
 
     /// Puts a file's chunks into the index.
@@ -297,14 +344,14 @@ impl<'a> Work<'a> {
         let made = chunks(&text.text, settings.chunk, &settings.counter);
         let Candidate { path, bytes, stamp } = candidate;
         for (chunk, nth) in made.iter().zip(0u32..) {
-            let key = key_of(text.hash.chunk(&path, nth));
+            let key = key_of(text.hash.chunk(&self.cut, &path, nth));
             // A file that came back, as it was.
             if !present.contains(&key) {
                 Piece::each(&mut self.scanner, key, &path, chunk.text, sink)?;
             }
         }
         let chunks = made.iter().map(|chunk| chunk.lines).collect();
-        Ok(FileRow { path, bytes, stamp, hash: text.hash, binary: false, chunks })
+        Ok(FileRow { path, bytes, stamp, hash: text.hash, kind: Kind::Text, chunks })
     }
 
     fn save(&mut self) -> Result<()> {
@@ -323,8 +370,10 @@ impl<'a> Work<'a> {
         if self.is_changed || !self.workspace.list().is_file() {
             self.save()?;
         }
-        self.report.skipped.binary = self.rows.iter().filter(|row| row.binary).count();
-        self.report.files = self.rows.len() - self.report.skipped.binary;
+        let of = |kind| self.rows.iter().filter(|row| row.kind == kind).count();
+        self.report.skipped.binary = of(Kind::Binary);
+        self.report.skipped.unreadable += of(Kind::Unreadable);
+        self.report.files = of(Kind::Text);
         self.report.chunks = self.rows.iter().map(|row| row.chunks.len()).sum();
         Ok(self.report)
     }

@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use ignore::WalkBuilder;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 /// A file that was written later than this before it was indexed may be written again within the
 /// same tick of its file system's clock.
 const SETTLED: Duration = Duration::from_secs(2);
+
+/// A walk with a deadline looks at the clock after so many entries.
+const ENTRIES: usize = 256;
 
 /// What was not indexed, and why. Files that `.gitignore`, `.ignore` and the like name are not
 /// counted.
@@ -51,7 +54,8 @@ impl Stamp {
         let changed = changed(metadata);
         let stamp = Self(nanos(modified)?, changed.unwrap_or_default());
         let settled = nanos(now.checked_sub(SETTLED)?)?;
-        (stamp.0.max(stamp.1) < settled).then_some(stamp)
+        // Anybody may set the time of the content, into the future as well; the other is the system's.
+        (changed.unwrap_or(stamp.0) < settled).then_some(stamp)
     }
 }
 
@@ -70,13 +74,26 @@ fn changed(_: &Metadata) -> Option<i64> {
     None
 }
 
-/// Every candidate in `root`, in the order of their names; `except` is left out with all it holds.
-pub(super) fn walk(
-    root: &Path,
-    except: &Path,
-    largest: u64,
-    skipped: &mut Skipped,
-) -> Vec<Candidate> {
+/// What a walk found.
+#[derive(Debug, Default)]
+pub(super) struct Walked {
+    /// In the order of their names.
+    pub(super) found: Vec<Candidate>,
+    pub(super) skipped: Skipped,
+    /// Whether there was no time for all of it.
+    pub(super) is_cut_short: bool,
+}
+
+impl Walked {
+    /// The bytes of all that was found.
+    pub(super) fn bytes(&self) -> u64 {
+        self.found.iter().fold(0, |sum, candidate| sum.saturating_add(candidate.bytes))
+    }
+}
+
+/// The candidates in `root`, all of them where it takes no longer than `until`; `except` is left out
+/// with all it holds.
+pub(super) fn walk(root: &Path, except: &Path, largest: u64, until: Option<Instant>) -> Walked {
     let now = SystemTime::now();
     let hidden = Arc::new(AtomicUsize::new(0));
     let (counted, except) = (hidden.clone(), except.to_owned());
@@ -94,8 +111,13 @@ pub(super) fn walk(
             !is_hidden && entry.path() != except
         })
         .build();
-    let mut found = Vec::new();
-    for entry in walker {
+    let mut walked = Walked::default();
+    let Walked { found, skipped, .. } = &mut walked;
+    for (entry, nth) in walker.zip(1usize..) {
+        if nth % ENTRIES == 0 && until.is_some_and(|until| Instant::now() >= until) {
+            walked.is_cut_short = true;
+            break;
+        }
         let Ok(entry) = entry else {
             skipped.unreadable += 1;
             continue;
@@ -120,8 +142,8 @@ pub(super) fn walk(
         }
         found.push(Candidate { path, bytes: metadata.len(), stamp: Stamp::of(&metadata, now) });
     }
-    skipped.hidden = hidden.load(Ordering::Relaxed);
-    found
+    walked.skipped.hidden = hidden.load(Ordering::Relaxed);
+    walked
 }
 
 /// A path inside the folder, with `/`; `None` for one that is no text or leads anywhere else.

@@ -54,6 +54,11 @@ fn layer(profile: Profile, files: Arc<Files>) -> WorkspaceLayer {
     WorkspaceLayer::new(Config::for_profile(profile), files, None)
 }
 
+fn texts_of_block(view: &ContextView) -> String {
+    let is_block = |text: &String| text.starts_with("<relevant_context>");
+    texts(view).into_iter().find(is_block).unwrap_or_default()
+}
+
 fn blocks(view: &ContextView) -> usize {
     texts(view).iter().filter(|text| text.starts_with("<relevant_context>")).count()
 }
@@ -167,6 +172,33 @@ fn a_workspace_that_fails_costs_a_warning_and_no_request() {
     let warnings = layer.take_warnings();
     assert!(warnings.len() == 1 && warnings[0].contains("the disk is gone"), "{warnings:?}");
     assert!(layer.take_warnings().is_empty(), "said once");
+}
+
+#[test]
+fn many_files_leave_room_for_what_was_said_and_the_other_way_round() {
+    let many = |what: &str| -> Vec<String> { (0..12).map(|n| format!("{what}{n}.")).collect() };
+    let (files, said) = (many("file"), many("said"));
+    let of = |texts: &[String]| -> Vec<String> { texts.to_vec() };
+    for (files, said, expected) in [
+        (of(&files), of(&said), (5, 5)),
+        (of(&files), of(&said[..2]), (8, 2)),
+        (of(&files[..3]), of(&said), (3, 7)),
+        (of(&files[..1]), Vec::new(), (1, 0)),
+    ] {
+        let of_files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let told: Vec<&str> = said.iter().map(String::as_str).collect();
+        let memory = Told::with(&told, &[]);
+        // The archive's scores are small, and say nothing against those of files.
+        memory.answer.lock().unwrap().passages.iter_mut().for_each(|p| p.score *= 0.1);
+        let config = Config { sessions: true, ..Config::default() };
+        let layer = WorkspaceLayer::new(config, Files::with(&of_files), Some(memory));
+        let mut view = view(200_000);
+        say(&mut view, Role::User, "/recall the plan");
+        turn(&[&layer], &mut view);
+        let all = texts_of_block(&view);
+        let count = |what: &[String]| what.iter().filter(|text| all.contains(*text)).count();
+        assert_eq!((count(&files), count(&said)), expected, "{all}");
+    }
 }
 
 #[test]

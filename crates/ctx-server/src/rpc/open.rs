@@ -90,11 +90,12 @@ pub(super) async fn open(host: &Host, id: String, given: Open<'_>) -> Result<(Se
         None => Arc::<PassingStore>::default(),
     };
     let indexes = host.home.workspaces_dir(&agent);
-    let workspace = workspace_search(&resolved.config, &indexes, resolved.counter, None)
-        .unwrap_or_else(|error| {
-            warnings.push(format!("the workspace is left out: {error}"));
-            None
-        });
+    let warn = |warning| warnings.push(warning);
+    let workspace = workspace_search(&resolved.config, &indexes, resolved.counter, warn);
+    let workspace = workspace.unwrap_or_else(|error| {
+        warnings.push(format!("the workspace is left out: {error}"));
+        None
+    });
     let models = writers.map(|writers| writers.models);
     let at = match given.session_id {
         Some(_) => MemoryAt::Folder(host.home.memory_dir(&agent)),

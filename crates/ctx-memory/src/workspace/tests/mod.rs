@@ -2,14 +2,20 @@
 
 use std::fs;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::Duration;
 
-use async_trait::async_trait;
-use ctx_core::{Embedder, ErrorKind, Result, SnippetSource, WorkspaceSearch};
-use futures_util::FutureExt;
+use ctx_core::{SnippetSource, WorkspaceSearch};
+use futures_executor::block_on;
 use tempfile::TempDir;
 
 use super::*;
+
+mod updates;
+mod vectors;
+
+/// Longer than any of these folders takes.
+const LONG: Duration = Duration::from_secs(3_600);
 
 /// A folder with files, and room for its index.
 struct Room {
@@ -34,8 +40,12 @@ impl Room {
         fs::write(path, text).unwrap();
     }
 
+    fn index(&self) -> PathBuf {
+        self.dir.path().join("i")
+    }
+
     fn open(&self) -> Workspace {
-        Workspace::open(&self.dir.path().join("i"), &self.folder(), Settings::default()).unwrap()
+        Workspace::open(&self.index(), &self.folder(), Settings::default()).unwrap()
     }
 }
 
@@ -219,7 +229,7 @@ fn an_index_that_is_torn_damaged_or_gone_is_made_anew() {
     for (what, damage) in damages {
         damage();
         let service = WorkspaceService::new(room.open(), None);
-        let found = service.search("apple", 10).now_or_never().unwrap().unwrap();
+        let found = block_on(service.search("apple", 10)).unwrap();
         assert_eq!(found.snippets.len(), 1, "{what}: {found:?}");
         assert_eq!(counts(&update(&room.open()))[2], 2, "{what}");
         assert_eq!(paths(&room.open(), "banana"), ["b.md"], "{what}");
@@ -238,124 +248,4 @@ fn a_list_that_names_files_elsewhere_opens_none_of_them() {
         let found = room.open().search("apple", 10, None).unwrap();
         assert!(found.snippets.is_empty(), "{path}: {found:?}");
     }
-}
-
-#[test]
-fn an_update_that_is_ended_keeps_what_it_did_and_the_next_one_goes_on() {
-    let room = Room::with(&[("a.md", "apple"), ("b.md", "banana"), ("c.md", "cherry")]);
-    let workspace = room.open();
-    let mut files = 0;
-    let report = workspace
-        .update(|_| {
-            files += 1;
-            if files > 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        })
-        .unwrap();
-    assert_eq!((counts(&report), report.left), ([2, 0, 0, 0], 1));
-    assert_eq!(paths(&workspace, "apple banana cherry").len(), 2);
-    assert_eq!(counts(&update(&workspace)), [1, 0, 2, 0]);
-    assert_eq!(paths(&workspace, "apple banana cherry").len(), 3);
-}
-
-#[test]
-fn a_turn_does_not_wait_for_a_large_folder() {
-    let room = Room::with(&[("a.md", "apple"), ("b.md", "banana split")]);
-    let workspace = room.open();
-    assert_eq!(workspace.refresh(5).unwrap().left, 1);
-    assert_eq!(paths(&workspace, "apple banana"), ["a.md"]);
-    assert_eq!(workspace.refresh(1 << 20).unwrap().left, 0);
-    assert_eq!(paths(&workspace, "banana"), ["b.md"]);
-}
-
-#[test]
-fn another_process_sees_what_this_one_wrote_and_two_updates_do_not_meet() {
-    let room = Room::with(&[("a.md", "apple")]);
-    let (one, two) = (room.open(), room.open());
-    assert!(paths(&two, "apple").is_empty());
-    update(&one);
-    assert_eq!(paths(&two, "apple"), ["a.md"]);
-    let result = one.update(|_| {
-        let error = two.refresh(1 << 20).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Locked);
-        ControlFlow::Continue(())
-    });
-    assert_eq!(counts(&result.unwrap()), [0, 0, 1, 0]);
-    let threads: Vec<_> = (0..4)
-        .map(|n| {
-            room.write(&format!("{n}.md"), format!("fruit {n}"));
-            let workspace = room.open();
-            std::thread::spawn(move || update(&workspace).files)
-        })
-        .collect();
-    assert!(threads.into_iter().all(|thread| thread.join().unwrap() >= 2));
-    assert_eq!(paths(&one, "fruit").len(), 4);
-}
-
-#[test]
-fn other_chunks_make_another_index_and_a_folder_has_one_of_its_own() {
-    let long: String = (0..200).map(|n| format!("apple number {n}\n")).collect();
-    let room = Room::with(&[("a.md", &long)]);
-    let many = update(&room.open()).chunks;
-    let settings = Settings::default().with_chunk(ctx_core::Tokens(64));
-    let index = room.dir.path().join("i");
-    let fine = Workspace::open(&index, &room.folder(), settings).unwrap();
-    assert!(update(&fine).chunks > many * 4);
-    assert!(fine.search("apple", 10, None).unwrap().snippets.iter().all(|s| s.text.len() < 300));
-    assert_ne!(folder_of(&index, Path::new("/a")), folder_of(&index, Path::new("/b")));
-    let error = Workspace::open(&index, &room.folder().join("none"), Settings::default());
-    assert_eq!(error.unwrap_err().kind(), ErrorKind::NotFound);
-    let error = Workspace::open(&index, &room.folder().join("a.md"), Settings::default());
-    assert_eq!(error.unwrap_err().kind(), ErrorKind::NotFound);
-    fine.forget().unwrap();
-    assert!(!fine.store().exists() && room.folder().join("a.md").is_file());
-}
-
-/// Knows three directions: fruit, beasts, and everything else.
-struct Senses {
-    fails: bool,
-}
-
-#[async_trait]
-impl Embedder for Senses {
-    fn name(&self) -> &str {
-        "senses"
-    }
-    fn dimensions(&self) -> usize {
-        3
-    }
-    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
-        if self.fails {
-            return Err(ctx_core::Error::new(ErrorKind::Upstream, "the model is down"));
-        }
-        let of = |text: &String| {
-            let has = |words: &[&str]| f32::from(words.iter().any(|word| text.contains(word)));
-            vec![has(&["apple", "pear"]), has(&["zebra", "lion"]), 0.1]
-        };
-        Ok(texts.iter().map(of).collect())
-    }
-}
-
-#[test]
-fn where_a_model_makes_vectors_meaning_counts_and_where_it_fails_words_do() {
-    let room = Room::with(&[("a.md", "a pear tree"), ("b.md", "a lion"), ("c.md", "an engine")]);
-    let workspace = room.open();
-    update(&workspace);
-    let go = |_| ControlFlow::Continue(());
-    let model = Senses { fails: false };
-    assert_eq!(workspace.embed(&model, go).now_or_never().unwrap().unwrap(), 3);
-    assert_eq!(workspace.embed(&model, go).now_or_never().unwrap().unwrap(), 0, "once");
-    let service =
-        |fails| WorkspaceService::new(room.open(), Some(std::sync::Arc::new(Senses { fails })));
-    let ask =
-        |fails, question: &str| service(fails).search(question, 1).now_or_never().unwrap().unwrap();
-    assert_eq!(ask(false, "apple").snippets[0].path, "a.md");
-    assert_eq!(ask(false, "zebra").snippets[0].path, "b.md");
-    let down = ask(true, "engine");
-    assert_eq!((down.snippets[0].path.as_str(), down.warnings.len()), ("c.md", 1));
-    assert!(ask(true, "apple").snippets.is_empty());
-    // A file that changes loses its vector; the others keep theirs.
-    room.write("b.md", "an engine of a train");
-    assert_eq!(ask(false, "zebra lion").snippets.len(), 1);
-    update(&workspace);
-    assert_eq!(workspace.embed(&model, go).now_or_never().unwrap().unwrap(), 1);
 }

@@ -1,0 +1,217 @@
+//! Indexes brought up to date: by one and by several, in turns and at leisure.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Duration;
+
+use ctx_core::{Counter, CounterKind, ErrorKind};
+
+use super::*;
+
+#[test]
+fn an_update_that_is_ended_keeps_what_it_did_and_the_next_one_goes_on() {
+    let room = Room::with(&[("a.md", "apple"), ("b.md", "banana"), ("c.md", "cherry")]);
+    let workspace = room.open();
+    let mut files = 0;
+    let report = workspace
+        .update(|_| {
+            files += 1;
+            if files > 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .unwrap();
+    assert_eq!((counts(&report), report.left), ([2, 0, 0, 0], 1));
+    assert_eq!(paths(&workspace, "apple banana cherry").len(), 2);
+    assert_eq!(counts(&update(&workspace)), [1, 0, 2, 0]);
+    assert_eq!(paths(&workspace, "apple banana cherry").len(), 3);
+}
+
+#[test]
+fn a_turn_does_not_wait_for_a_large_folder() {
+    let room = Room::with(&[("a.md", "apple"), ("b.md", "banana split")]);
+    let workspace = room.open();
+    assert_eq!(workspace.refresh(5, LONG).unwrap().left, 1);
+    assert_eq!(paths(&workspace, "apple banana"), ["a.md"]);
+    assert_eq!(workspace.refresh(1 << 20, LONG).unwrap().left, 0);
+    assert_eq!(paths(&workspace, "banana"), ["b.md"]);
+}
+
+#[test]
+fn another_process_sees_what_this_one_wrote_and_two_updates_do_not_meet() {
+    let room = Room::with(&[("a.md", "apple")]);
+    let (one, two) = (room.open(), room.open());
+    assert!(paths(&two, "apple").is_empty());
+    update(&one);
+    assert_eq!(paths(&two, "apple"), ["a.md"]);
+    let result = one.update(|_| {
+        let error = two.refresh(1 << 20, LONG).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Locked);
+        ControlFlow::Continue(())
+    });
+    assert_eq!(counts(&result.unwrap()), [0, 0, 1, 0]);
+    let threads: Vec<_> = (0..4)
+        .map(|n| {
+            room.write(&format!("{n}.md"), format!("fruit {n}"));
+            let workspace = room.open();
+            std::thread::spawn(move || update(&workspace).files)
+        })
+        .collect();
+    assert!(threads.into_iter().all(|thread| thread.join().unwrap() >= 2));
+    assert_eq!(paths(&one, "fruit").len(), 4);
+}
+
+#[test]
+fn other_chunks_make_another_index_and_a_folder_has_one_of_its_own() {
+    let long: String = (0..200).map(|n| format!("apple number {n}\n")).collect();
+    let room = Room::with(&[("a.md", &long)]);
+    let many = update(&room.open()).chunks;
+    let settings = Settings::default().with_chunk(ctx_core::Tokens(64));
+    let index = room.dir.path().join("i");
+    let fine = Workspace::open(&index, &room.folder(), settings).unwrap();
+    assert!(update(&fine).chunks > many * 4);
+    assert!(fine.search("apple", 10, None).unwrap().snippets.iter().all(|s| s.text.len() < 300));
+    assert_ne!(folder_of(&index, Path::new("/a")), folder_of(&index, Path::new("/b")));
+    let error = Workspace::open(&index, &room.folder().join("none"), Settings::default());
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::NotFound);
+    let error = Workspace::open(&index, &room.folder().join("a.md"), Settings::default());
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_word_is_found_where_it_is_however_the_file_was_cut_before() {
+    let lines = (0..400).map(|n| match n {
+        399 => "the zebra crosses here\n".to_owned(),
+        n => format!("line {n} says nothing\n"),
+    });
+    let room = Room::with(&[("a.md", &lines.collect::<String>())]);
+    update(&room.open());
+    // In the same place, as another version would have it.
+    for tokens in [64, 32, 512] {
+        let settings = Settings::default().with_chunk(ctx_core::Tokens(tokens));
+        let mut cut = Workspace::open(&room.index(), &room.folder(), settings).unwrap();
+        cut.store = room.open().store().to_owned();
+        update(&cut);
+        let found = cut.search("zebra", 10, None).unwrap().snippets;
+        assert_eq!(found.len(), 1, "{tokens}: {found:?}");
+        assert!(found[0].text.contains("zebra"), "{tokens}: {found:?}");
+    }
+}
+
+#[test]
+fn hosts_that_cut_otherwise_leave_each_other_alone() {
+    let room = Room::with(&[("a.md", "apple"), ("b.md", "banana")]);
+    update(&room.open());
+    let settings = Settings::default().with_counter(Counter::new(CounterKind::Cjk));
+    let other = Workspace::open(&room.index(), &room.folder(), settings).unwrap();
+    assert_eq!(counts(&update(&other)), [2, 0, 0, 0]);
+    assert_eq!(counts(&update(&room.open())), [0, 0, 2, 0]);
+    assert_eq!(counts(&update(&other)), [0, 0, 2, 0]);
+    assert_eq!(paths(&other, "apple"), ["a.md"]);
+}
+
+#[test]
+fn a_turn_throws_away_only_what_it_can_make_anew() {
+    let room = Room::with(&[("kept.md", "apple"), ("a.md", "one"), ("b.md", "two")]);
+    let workspace = room.open();
+    update(&workspace);
+    for n in 0..5 {
+        room.write("a.md", format!("cherry {n}"));
+        room.write("b.md", format!("banana {n}"));
+        // One byte is enough for no file.
+        workspace.refresh(1, LONG).unwrap();
+        assert_eq!(paths(&workspace, "apple"), ["kept.md"], "{n}");
+        let report = workspace.refresh(1 << 20, LONG).unwrap();
+        assert_eq!((counts(&report), report.left), ([0, 2, 1, 0], 0), "{n}");
+    }
+}
+
+#[test]
+fn words_of_files_that_are_gone_go_from_small_folders_as_well() {
+    let room = Room::with(&[("a.md", "apple"), ("b.md", "banana"), ("c.md", "cherry")]);
+    let workspace = room.open();
+    update(&workspace);
+    let pieces = || {
+        let rows = rows::Rows::new(Vec::new(), workspace.settings.cut());
+        let (_, snapshot) = workspace.opened(&rows).unwrap().unwrap();
+        snapshot.pieces().0
+    };
+    for gone in ["a.md", "b.md"] {
+        fs::remove_file(room.folder().join(gone)).unwrap();
+    }
+    assert_eq!(counts(&update(&workspace)), [0, 0, 1, 2]);
+    assert_eq!(pieces(), 1);
+    assert_eq!(paths(&workspace, "cherry"), ["c.md"]);
+}
+
+#[test]
+fn a_walk_that_takes_too_long_is_ended_and_takes_nothing_for_gone() {
+    let room = Room::with(&[]);
+    (0..600).for_each(|n| room.write(&format!("{n:03}.md"), format!("number n{n}")));
+    let workspace = room.open();
+    let report = workspace.refresh(1 << 20, Duration::ZERO).unwrap();
+    assert!(report.cut_short && (1..600).contains(&report.files), "{report:?}");
+    assert!(paths(&workspace, "n599").is_empty());
+    assert_eq!(update(&workspace).files, 600);
+    let report = workspace.refresh(1 << 20, Duration::ZERO).unwrap();
+    assert!(report.cut_short && report.removed == 0, "{report:?}");
+    assert_eq!(paths(&workspace, "n599"), ["599.md"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_tried_again_when_it_is_another() {
+    let room = Room::with(&[("a.md", "apple")]);
+    // The walk sees a file that is gone when it is read.
+    let workspace = room.open();
+    update(&workspace);
+    let row = fs::read_to_string(workspace.list()).unwrap();
+    let row = row.replace("\"chunks\":[[1,1]]", "\"kind\":\"unreadable\",\"chunks\":[]");
+    fs::write(workspace.list(), row).unwrap();
+    let report = update(&workspace);
+    assert_eq!((report.files, report.skipped.unreadable), (1, 0));
+    assert_eq!(paths(&workspace, "apple"), ["a.md"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_is_opened_for_files_of_the_future_and_such_as_cannot_be_read() {
+    use std::time::SystemTime;
+    let room = Room::with(&[("a.md", "apple"), ("b.md", "banana")]);
+    let later = SystemTime::now() + Duration::from_secs(1 << 30);
+    let file = fs::File::options().write(true).open(room.folder().join("a.md")).unwrap();
+    file.set_modified(later).unwrap();
+    let workspace = room.open();
+    update(&workspace);
+    // Who opened the index would find it gone and make it anew.
+    fs::remove_dir_all(workspace.lexical()).unwrap();
+    let report = workspace.refresh(1 << 20, LONG).unwrap();
+    assert_eq!(counts(&report), [0, 0, 2, 0]);
+    assert!(!workspace.lexical().exists());
+}
+
+#[test]
+fn an_index_is_removed_with_its_lock_held_and_the_lock_stays() {
+    let room = Room::with(&[("a.md", "apple")]);
+    let (one, two) = (room.open(), room.open());
+    assert!(!one.forget().unwrap(), "there is none");
+    update(&one);
+    let coarse = Settings::default().with_chunk(ctx_core::Tokens(1_024));
+    update(&Workspace::open(&room.index(), &room.folder(), coarse).unwrap());
+    let removal = one
+        .update(|_| {
+            let removal = std::thread::scope(|scope| {
+                scope.spawn(|| two.forget_within(Duration::ZERO).unwrap_err().kind()).join()
+            });
+            assert_eq!(removal.unwrap(), ErrorKind::Locked);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!(removal.files, 1);
+    assert!(one.forget().unwrap());
+    let left = |store: &Path| -> Vec<_> {
+        fs::read_dir(store).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    };
+    assert_eq!(fs::read_dir(one.stores()).unwrap().count(), 2, "one for each way to cut");
+    assert_eq!(left(one.store()), ["files.jsonl.lock"]);
+    assert!(paths(&one, "apple").is_empty() && !two.forget().unwrap());
+    assert!(room.folder().join("a.md").is_file());
+}
