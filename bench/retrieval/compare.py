@@ -188,4 +188,5 @@ def main():
             print(f"| {name} | {' | '.join(cells)} | {100 * (recall[1] - base):+.1f} |")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,10 @@
 //! How long a store takes to find, to take in and to open, and how large its index is.
 //!
-//! `CTX_BENCH_SEGMENTS` is how many segments there are, 20,000 if it is not set. Words are as rare as
-//! in a language (Zipf), vectors lie around topics, as those of a model do.
+//! `CTX_BENCH_SEGMENTS` is how many segments there are, 20,000 if it is not set. Vectors lie around
+//! topics, as those of a model do. `CTX_BENCH_STORE` names a folder where a store is kept for the next
+//! run: to make one of a million takes a while.
+
+mod said;
 
 use std::hint::black_box;
 use std::io::Write;
@@ -12,80 +15,17 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use criterion::{Criterion, criterion_group, criterion_main};
-use ctx_core::{Embedder, Result, Role, Timer, Timestamp};
+use ctx_core::{Embedder, Result, Timer, Timestamp};
 use ctx_memory::archive::Limits;
-use ctx_memory::{
-    HashEmbedder, Memory, Metadata, Query, SearchSettings, Segment, SegmentId, Settings,
-    VectorModel, Vectors,
-};
+use ctx_memory::{HashEmbedder, Memory, Query, SearchSettings, Settings, VectorModel, Vectors};
 use futures_util::FutureExt;
 
-const WORDS: usize = 50_000;
-const WORDS_OF_A_SEGMENT: usize = 150;
+use crate::said::{Numbers, questions, segment};
+
+/// With more segments than these, what adding takes is not measured: it is the same.
+const MANY: usize = 100_000;
 const TOPICS: u64 = 2_000;
 const DIMENSIONS: usize = 384;
-
-/// Numbers that look random, the same in every run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 ^ (self.0 >> 29)) >> 16
-    }
-
-    fn fraction(&mut self) -> f32 {
-        (self.next() % (1 << 24)) as f32 / (1 << 24) as f32
-    }
-
-    /// A word, the first ones far more often than the last.
-    fn word(&mut self) -> usize {
-        ((WORDS as f32).powf(self.fraction()) as usize).min(WORDS) - 1
-    }
-}
-
-fn spelled(mut word: usize) -> String {
-    let mut text = String::new();
-    for _ in 0..3 {
-        text.push(char::from(b"bdfgklmnprstvz"[word % 14]));
-        text.push(char::from(b"aeiou"[word / 14 % 5]));
-        word /= 70;
-    }
-    text
-}
-
-fn segment(n: usize) -> Segment {
-    let mut numbers = Numbers(n as u64 * 7_919 + 1);
-    let words: Vec<_> = (0..WORDS_OF_A_SEGMENT).map(|_| spelled(numbers.word())).collect();
-    let content = format!("t{n} {}", words.join(" "));
-    let session = format!("s{}", n / 50);
-    Segment {
-        id: SegmentId::of(&session, &Role::User, &content),
-        agent_id: "main".into(),
-        session_id: session,
-        timestamp: Timestamp(1_700_000_000_000 + n as i64 * 60_000),
-        archived_at: None,
-        role: Role::User,
-        name: None,
-        content,
-        tokens: 150,
-        metadata: Metadata::default(),
-        entry_id: None,
-    }
-}
-
-/// Questions of six words, none of them among the hundred most frequent.
-fn questions() -> Vec<String> {
-    let mut numbers = Numbers(42);
-    let mut word = || loop {
-        let word = numbers.word();
-        if word >= 100 {
-            return spelled(word);
-        }
-    };
-    (0..64).map(|_| (0..6).map(|_| word()).collect::<Vec<_>>().join(" ")).collect()
-}
 
 /// A vector near the centre of a topic.
 fn vector(n: u64) -> Vec<f32> {
@@ -145,6 +85,8 @@ fn settings(vectors: Vectors, weight: f32) -> Settings {
 /// Fills a store, with its index on disk and its vectors made.
 fn filled(folder: &Path, settings: Settings, count: usize) -> Memory {
     let memory = Memory::open(folder, "main", settings);
+    let known = memory.stats().expect("it can be read").segments;
+    let count = if known < count { count } else { 0 };
     for from in (0..count).step_by(1_000) {
         let segments: Vec<_> = (from..count.min(from + 1_000)).map(segment).collect();
         memory.add(&segments).expect("it can be written");
@@ -155,25 +97,40 @@ fn filled(folder: &Path, settings: Settings, count: usize) -> Memory {
     memory
 }
 
+/// The memory of this process, as Linux tells it: now, and the most it was.
+fn resident() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let lines =
+        status.lines().filter(|line| line.starts_with("VmRSS") || line.starts_with("VmHWM"));
+    lines
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
 fn store(c: &mut Criterion) {
     let count = std::env::var("CTX_BENCH_SEGMENTS").ok().and_then(|n| n.parse().ok());
     let count: usize = count.unwrap_or(20_000);
-    let folder = tempfile::tempdir().expect("a folder");
+    let temporary = tempfile::tempdir().expect("a folder");
+    let folder = std::env::var_os("CTX_BENCH_STORE").map(std::path::PathBuf::from);
+    let folder = folder.unwrap_or_else(|| temporary.path().to_owned());
     let model = Vectors::Model(VectorModel::new(Arc::new(Topics), Arc::new(Forever)));
-    let memory = filled(folder.path(), settings(model.clone(), 0.5), count);
+    let memory = filled(&folder, settings(model.clone(), 0.5), count);
     let stats = memory.stats().expect("it can be read");
     let text: usize = (0..count.min(1_000)).map(|n| segment(n).content.len()).sum();
     let text = text as f64 / count.min(1_000) as f64 * count as f64;
     let _ = writeln!(
         std::io::stderr(),
         "{} segments, {:.1} MB of text; index {:.1} MB ({:.2} of the text), {} vectors, {} of them in \
-         a graph; {:?}",
+         a graph ({:.1} MB on disk), {}; {:?}",
         stats.segments,
         text / 1e6,
         stats.index_bytes as f64 / 1e6,
         stats.index_bytes as f64 / text,
         stats.vectors,
         stats.in_graph,
+        stats.graph_bytes as f64 / 1e6,
+        resident(),
         memory.take_warnings(),
     );
     let questions = questions();
@@ -197,20 +154,23 @@ fn store(c: &mut Criterion) {
     drop(memory);
     c.bench_function(&format!("open and search, {count}"), |b| {
         b.iter(|| {
-            let memory = Memory::open(folder.path(), "main", settings(Vectors::None, 0.0));
+            let memory = Memory::open(&folder, "main", settings(Vectors::None, 0.0));
             black_box(ask(&memory, None))
         });
     });
     c.bench_function(&format!("open and search with vectors, {count}"), |b| {
         b.iter(|| {
-            let memory = Memory::open(folder.path(), "main", settings(model.clone(), 0.5));
+            let memory = Memory::open(&folder, "main", settings(model.clone(), 0.5));
             black_box(ask(&memory, Some(&vectors[0])))
         });
     });
+    if count > MANY {
+        return;
+    }
     let other = tempfile::tempdir().expect("a folder");
     for (name, vectors) in [("words", Vectors::None), ("hash", Vectors::Hash)] {
         let at = other.path().join(name);
-        let memory = filled(&at, settings(vectors, 0.5), count);
+        let memory = filled(&at, settings(vectors, 0.3), count);
         let mut n = count;
         c.bench_function(&format!("add and find, {name}, {count}"), |b| {
             b.iter(|| {

@@ -9,9 +9,9 @@ use crate::text::{TermKind, Terms};
 const DIMENSIONS: usize = 384;
 
 /// Hashes each word of a text into one of 384 buckets, with a sign, and makes the length 1. Texts that
-/// share words are near each other. On labelled conversations this finds less than BM25, and mixed
-/// with it adds next to nothing (docs/memory.md), so by default it counts for nothing: it is there
-/// for stores of systems that have such vectors.
+/// share words are near each other. By itself it finds less than BM25 on labelled conversations. At a share
+/// of 0.3 it adds 4 points where messages are long, because it sees them whole and BM25 a piece at a time,
+/// and changes nothing where they are short (docs/memory.md).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HashEmbedder;
 

@@ -17,6 +17,9 @@ use crate::{Config, Placement};
 /// taking one out breaks the provider's cached prefix from there on.
 const BLOCKS_KEPT: u32 = 4;
 
+/// So many messages are read in a turn that trims nothing, for one that will.
+const READ_A_TURN: usize = 16;
+
 /// Trims what matters least to what is being asked when the window is nearly full, and brings back
 /// what matters from memory: one user message, made anew when the user says something new.
 ///
@@ -150,7 +153,9 @@ impl Recall {
     fn make_room(&self, view: &mut ContextView, shown: &mut Shown) -> Result<()> {
         let limit = self.limit(view);
         if view.used() <= limit {
-            return Ok(());
+            // A view that fills up will have to be trimmed.
+            let fills_up = view.used() > limit.scale(0.5);
+            return if fills_up { shown.trim.learn(view, READ_A_TURN) } else { Ok(()) };
         }
         let current = newest_user(view).map(|at| view.node(at).entry().id().clone());
         // The block of the message that is being worked on stays: the model relies on it.

@@ -26,9 +26,28 @@ pub(super) struct Trimmed {
 pub(super) struct Index {
     words: Delta,
     ordinals: HashMap<EntryId, u32>,
+    /// Messages before this place were read, as far as that was worth while.
+    seen: usize,
 }
 
 impl Index {
+    /// Reads some messages of the view that were not read yet, so that a trim need not read all of them
+    /// at once.
+    pub(super) fn learn(&mut self, view: &ContextView, most: usize) -> Result<()> {
+        let nodes = view.nodes();
+        let mut read = 0;
+        while read < most
+            && let Some(node) = nodes.get(self.seen)
+        {
+            if node.is_live() && node.state() != NodeState::Inserted {
+                self.add(node)?;
+                read += 1;
+            }
+            self.seen += 1;
+        }
+        Ok(())
+    }
+
     /// The messages that go so that `over` tokens are freed.
     pub(super) fn plan(
         &mut self,

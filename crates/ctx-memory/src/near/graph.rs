@@ -6,7 +6,7 @@ use ctx_core::{Error, ErrorKind, Result};
 use usearch::{Index, IndexOptions, MetricKind, ScalarKind};
 
 use super::Rows;
-use super::halves::float;
+use super::fixed::float;
 use super::rows::Direction;
 
 /// A graph that finds less of the ten nearest than this is not used.
@@ -28,10 +28,15 @@ const THREADS: usize = 16;
 /// A graph over the first vectors of a [`Rows`], as whole numbers of 8 bits: it only gives
 /// candidates, and those are compared as they are.
 pub(crate) struct Graph {
-    index: Index,
+    pub(super) index: Index,
+    /// Where the vectors are, by their keys; empty where they are where their keys say.
+    slots: Vec<u32>,
     size: usize,
-    expansion: usize,
+    pub(super) expansion: usize,
 }
+
+/// No place: the vector is gone.
+pub(super) const GONE: u32 = u32::MAX;
 
 /// What became of building a graph.
 pub(crate) enum Built {
@@ -50,16 +55,7 @@ impl Graph {
     }
 
     fn build_with(rows: &Rows, expansions: &[usize], stop: &AtomicBool) -> Result<Built> {
-        let options = IndexOptions {
-            dimensions: rows.dimensions(),
-            metric: MetricKind::Cos,
-            quantization: ScalarKind::I8,
-            connectivity: 16,
-            expansion_add: 128,
-            expansion_search: 0,
-            multi: false,
-        };
-        let index = Index::new(&options).map_err(failed)?;
+        let index = empty(rows.dimensions())?;
         index.reserve_capacity_and_threads(rows.len(), THREADS).map_err(failed)?;
         let workers = std::thread::available_parallelism().map_or(1, usize::from).clamp(1, 8);
         let each = |worker: usize| -> Result<()> {
@@ -84,7 +80,7 @@ impl Graph {
         if stop.load(Ordering::Relaxed) {
             return Ok(Built::Stopped);
         }
-        let mut graph = Self { index, size: rows.len(), expansion: 0 };
+        let mut graph = Self { index, slots: Vec::new(), size: rows.len(), expansion: 0 };
         let mut found = 0.0;
         for &expansion in expansions {
             graph.expansion = expansion;
@@ -107,7 +103,44 @@ impl Graph {
     pub(crate) fn near(&self, query: &Direction) -> Option<Vec<usize>> {
         let query = in_bytes(query.as_slice().iter().copied());
         let found = self.index.search(&query, self.expansion).ok()?;
-        Some(found.keys.into_iter().map(|slot| slot as usize).collect())
+        let slot = |key: u64| match self.slots.as_slice() {
+            [] => Some(key as usize),
+            slots => Some(*slots.get(key as usize)?).filter(|s| *s != GONE).map(|s| s as usize),
+        };
+        Some(found.keys.into_iter().filter_map(slot).collect())
+    }
+
+    /// The graph in a file that was written by this crate. `slots` tells where each vector is now,
+    /// `size` how many of them there are. `None` where the file holds another graph.
+    pub(super) fn of_file(
+        path: &str,
+        dimensions: usize,
+        expansion: usize,
+        slots: Vec<u32>,
+        size: usize,
+    ) -> Result<Option<Self>> {
+        let index = empty(dimensions)?;
+        index.load(path).map_err(failed)?;
+        if index.size() != slots.len() || index.dimensions() != dimensions {
+            return Ok(None);
+        }
+        index.reserve_capacity_and_threads(slots.len(), THREADS).map_err(failed)?;
+        index.change_expansion_search(expansion);
+        Ok(Some(Self { index, slots, size, expansion }))
+    }
+
+    /// Whether it holds the vectors that are at its places: some of them are looked for.
+    pub(super) fn is_of(&self, rows: &Rows) -> bool {
+        let finds = |slot: usize| {
+            let query = direction(rows, slot)?;
+            let near = self.near(&query)?;
+            let same = |near: usize| rows.vector(near).map(|near| query.cosine(near));
+            Some(near.into_iter().filter_map(same).any(|cosine| cosine >= 1.0 - ALIKE))
+        };
+        let step = (self.size / TRIED).max(1);
+        let tried: Vec<usize> = (0..self.size).step_by(step).take(TRIED).collect();
+        let found = tried.iter().filter(|slot| finds(**slot) == Some(true)).count();
+        found as f64 >= LEAST_FOUND * tried.len() as f64
     }
 
     /// The share of the nearest that it finds, tried with some of the vectors themselves.
@@ -115,11 +148,7 @@ impl Graph {
         let step = (rows.len() / TRIED).max(1);
         let (mut found, mut wanted) = (0usize, 0usize);
         for slot in (0..rows.len()).step_by(step).take(TRIED) {
-            let Some(query) = rows.vector(slot).and_then(|vector| {
-                Direction::of(&vector.iter().map(|x| float(*x)).collect::<Vec<_>>())
-            }) else {
-                continue;
-            };
+            let Some(query) = direction(rows, slot) else { continue };
             let Some((count, least)) = nearest(rows, slot, &query) else { continue };
             let near = self.near(&query).unwrap_or_default();
             let cosines = near.into_iter().filter(|near| *near != slot);
@@ -131,6 +160,24 @@ impl Graph {
         }
         found as f64 / wanted.max(1) as f64
     }
+}
+
+fn empty(dimensions: usize) -> Result<Index> {
+    let options = IndexOptions {
+        dimensions,
+        metric: MetricKind::Cos,
+        quantization: ScalarKind::I8,
+        connectivity: 16,
+        expansion_add: 128,
+        expansion_search: 0,
+        multi: false,
+    };
+    Index::new(&options).map_err(failed)
+}
+
+/// One of the vectors, to be compared with others.
+fn direction(rows: &Rows, slot: usize) -> Option<Direction> {
+    Direction::of(&rows.vector(slot)?.iter().map(|x| float(*x)).collect::<Vec<_>>())
 }
 
 /// How many vectors are nearest to one of them, [`NEAREST`] where there are so many, and the cosine
@@ -151,10 +198,10 @@ fn nearest(rows: &Rows, but: usize, query: &Direction) -> Option<(usize, f32)> {
 /// A vector in bytes: its largest number becomes 127. Its length changes, which a cosine does not see.
 fn in_bytes(vector: impl Iterator<Item = f32> + Clone) -> Vec<i8> {
     let largest = vector.clone().fold(0f32, |most, x| most.max(x.abs())).max(f32::MIN_POSITIVE);
-    vector.map(|x| (x / largest * 127.0).round() as i8).collect()
+    vector.map(|x| (x / largest * 127.0 + 0.5f32.copysign(x)) as i8).collect()
 }
 
-fn failed(error: impl std::fmt::Display) -> Error {
+pub(super) fn failed(error: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Corrupt, format!("the graph of vectors cannot be used: {error}"))
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::halves::{half, product, scaled};
+use super::fixed::{fixed, product};
 use crate::lexical::Scores;
 
 /// No vector.
@@ -16,18 +16,18 @@ const BLOCK: usize = 1_024;
 pub(crate) struct Rows {
     dimensions: usize,
     /// Vectors one after the other, [`BLOCK`] at a time.
-    blocks: Vec<Arc<Vec<u16>>>,
+    blocks: Vec<Arc<Vec<i16>>>,
     /// By vector: its row.
     rows: Vec<u32>,
     /// By row: its vector.
     slots: Vec<u32>,
 }
 
-/// A vector that is compared with others: 1 long, and as [`product`] takes it.
+/// A vector that is compared with others: 1 long, and as those are kept.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Direction {
     vector: Vec<f32>,
-    scaled: Vec<f32>,
+    fixed: Vec<i16>,
 }
 
 impl Direction {
@@ -35,17 +35,17 @@ impl Direction {
     /// is none.
     pub(crate) fn of(vector: &[f32]) -> Option<Self> {
         let vector: Vec<f32> = unit(vector)?.collect();
-        let scaled = vector.iter().map(|x| scaled(*x)).collect();
-        Some(Self { vector, scaled })
+        let fixed = vector.iter().map(|x| fixed(*x)).collect();
+        Some(Self { vector, fixed })
     }
 
     pub(crate) fn as_slice(&self) -> &[f32] {
         &self.vector
     }
 
-    /// The cosine to a vector of halves.
-    pub(super) fn cosine(&self, halves: &[u16]) -> f32 {
-        product(halves, &self.scaled)
+    /// The cosine to a vector of a [`Rows`].
+    pub(super) fn cosine(&self, vector: &[i16]) -> f32 {
+        product(vector, &self.fixed)
     }
 }
 
@@ -58,7 +58,8 @@ fn unit(vector: &[f32]) -> Option<impl Iterator<Item = f32>> {
         }
     }
     let length = squares.iter().sum::<f64>().sqrt();
-    length.is_normal().then(|| vector.iter().map(move |x| (f64::from(*x) / length) as f32))
+    let shorter = 1.0 / length;
+    length.is_normal().then(|| vector.iter().map(move |x| (f64::from(*x) * shorter) as f32))
 }
 
 impl Rows {
@@ -81,7 +82,8 @@ impl Rows {
         self.slot(row).is_some()
     }
 
-    fn slot(&self, row: u32) -> Option<usize> {
+    /// The place of a row's vector.
+    pub(crate) fn slot(&self, row: u32) -> Option<usize> {
         self.slots.get(row as usize).filter(|slot| **slot != NONE).map(|slot| *slot as usize)
     }
 
@@ -96,7 +98,7 @@ impl Rows {
             self.blocks.push(Arc::new(Vec::with_capacity(BLOCK * self.dimensions)));
         }
         if let Some(block) = self.blocks.last_mut() {
-            Arc::make_mut(block).extend(vector.map(half));
+            Arc::make_mut(block).extend(vector.map(fixed));
         }
         if self.slots.len() <= row as usize {
             self.slots.resize(row as usize + 1, NONE);
@@ -112,7 +114,7 @@ impl Rows {
     }
 
     /// A vector, by its place.
-    pub(crate) fn vector(&self, slot: usize) -> Option<&[u16]> {
+    pub(crate) fn vector(&self, slot: usize) -> Option<&[i16]> {
         let start = (slot % BLOCK) * self.dimensions;
         self.blocks.get(slot / BLOCK)?.get(start..start + self.dimensions)
     }

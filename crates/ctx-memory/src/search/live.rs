@@ -60,6 +60,11 @@ impl SearchIndex {
         (self.frozen.len(), rows)
     }
 
+    /// How many pieces are on disk.
+    pub(crate) fn stored(&self) -> usize {
+        self.stored.as_ref().map_or(0, |stored| stored.owners().len())
+    }
+
     /// How many pieces are in memory alone.
     pub(crate) fn unstored(&self) -> usize {
         self.fresh() + self.frozen.iter().map(|delta| delta.owners().len()).sum::<usize>()

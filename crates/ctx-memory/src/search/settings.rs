@@ -25,7 +25,7 @@ pub struct SearchSettings {
     /// The share of the vectors, 0 to 1, where a model makes them. Default: 0.5.
     #[schemars(range(min = 0, max = 1))]
     pub vector_weight: f32,
-    /// The share of the vectors where they are hashes. Default: 0.
+    /// The share of the vectors where they are hashes of words. Default: 0.3.
     #[schemars(range(min = 0, max = 1))]
     pub hash_weight: f32,
     /// BM25's k1. Default: 1.2.
@@ -91,7 +91,7 @@ impl Default for SearchSettings {
         Self {
             fusion: Fusion::Weighted,
             vector_weight: 0.5,
-            hash_weight: 0.0,
+            hash_weight: 0.3,
             k1: 1.2,
             b: 0.4,
             spread: 0.4,

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use ctx_core::Result;
 
@@ -23,7 +24,9 @@ impl Memory {
     pub fn forget(&self, ids: &HashSet<SegmentId>) -> Result<usize> {
         self.inner.ensure_open()?;
         let gone = {
+            self.inner.is_wanted_elsewhere.store(true, Ordering::Relaxed);
             let mut indexer = self.inner.indexer();
+            self.inner.is_wanted_elsewhere.store(false, Ordering::Relaxed);
             let mut source = self.inner.opened()?;
             if ids.is_empty() && !indexer.tells_of_what_is_gone(&self.inner) {
                 return source.forget(ids);
@@ -50,6 +53,7 @@ impl Inner {
         if ids.is_empty() {
             return Ok(());
         }
+        self.delete_graph()?;
         let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.folder.as_ref().map(|folder| folder.join("vectors.bin"));
         let made_by = path.as_deref().filter(|path| path.exists()).and_then(Embedding::beside);

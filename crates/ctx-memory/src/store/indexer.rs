@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use ctx_core::{Error, ErrorKind, Result};
 use foldhash::{HashMap, HashMapExt};
@@ -11,7 +10,7 @@ use super::Inner;
 use super::live::Live;
 use super::load::Shared;
 use crate::SegmentId;
-use crate::index::{Batch, DiskIndex, Piece, Snapshot, Written, key_of};
+use crate::index::{Batch, DiskIndex, Piece, Written, key_of};
 use crate::near::{Built, Graph};
 use crate::search::lexical_head;
 use crate::text::Terms;
@@ -33,6 +32,8 @@ pub(super) struct Indexer {
     numbering: u64,
     /// How many vectors there were when a graph over them found too little.
     weak: usize,
+    /// The numbering for which the graph on disk was looked at.
+    looked_at: Option<u64>,
 }
 
 /// How much is to be written.
@@ -64,6 +65,7 @@ impl Indexer {
             known: 0,
             numbering: 0,
             weak: 0,
+            looked_at: None,
         }
     }
 
@@ -275,22 +277,43 @@ impl Indexer {
         }
     }
 
-    /// Builds a graph over the vectors, where there are many.
+    /// Gets a graph over the vectors, where there are many: the one on disk, or another.
     fn build_graph(&mut self, inner: &Inner) -> Result<()> {
-        let (vectors, numbering) = {
+        let wanted = || {
             let live = inner.live();
             let vectors = live.vectors.as_ref().filter(|_| live.wants_graph());
-            let Some(vectors) = vectors.filter(|vectors| vectors.len() > self.weak * 2) else {
-                return Ok(());
-            };
-            (vectors.clone(), live.numbering)
+            vectors.map(|vectors| (vectors.clone(), live.numbering))
         };
-        match Graph::build(&vectors, &AtomicBool::new(false))? {
-            Built::Good(graph) => {
-                let mut live = inner.live_mut();
-                if live.numbering == numbering {
-                    live.graph = Some(Arc::new(graph));
+        let Some((vectors, numbering)) = wanted() else { return Ok(()) };
+        let kept = inner.graph_file();
+        if self.looked_at != Some(numbering) {
+            self.looked_at = Some(numbering);
+            if let Some((path, owner)) = &kept {
+                let slot_of = |id| inner.live().row(id).and_then(|row| vectors.slot(row));
+                match Graph::load(path, owner, &vectors, slot_of) {
+                    Ok(Some(graph)) => inner.use_graph(graph, numbering),
+                    Ok(None) => {}
+                    Err(error) => inner.warn(format!("the graph is made anew: {error}")),
                 }
+            }
+        }
+        let Some((vectors, numbering)) = wanted() else { return Ok(()) };
+        if vectors.len() <= self.weak * 2 {
+            return Ok(());
+        }
+        match Graph::build(&vectors, &inner.is_wanted_elsewhere)? {
+            Built::Good(graph) => {
+                // Kept first: who stops now need not make it again.
+                if let Some((path, owner)) = &kept {
+                    let id_of = |slot| inner.live().id(vectors.row(slot)?);
+                    let saved = graph.save(path, owner, vectors.dimensions(), id_of);
+                    if inner.live().numbering != numbering {
+                        inner.delete_graph()?;
+                    } else if let Err(error) = saved {
+                        inner.warn(format!("the graph is made anew with the next start: {error}"));
+                    }
+                }
+                inner.use_graph(graph, numbering);
             }
             Built::Weak(found) => {
                 self.weak = vectors.len();
@@ -304,10 +327,5 @@ impl Indexer {
             Built::Stopped => {}
         }
         Ok(())
-    }
-
-    /// The index as it was last published.
-    pub(super) fn stored(&self) -> Option<&Snapshot> {
-        self.stored.as_deref()
     }
 }

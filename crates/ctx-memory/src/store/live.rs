@@ -7,10 +7,13 @@ use foldhash::{HashMap, HashMapExt};
 use crate::lexical::Scores;
 use crate::near::{Direction, EXACT_UP_TO, Graph, Rows};
 use crate::search::top;
-use crate::{Hit, Query, SearchIndex, SearchSettings, Segment, SegmentId};
+use crate::{Hit, Query, SearchIndex, Segment, SegmentId, Settings, Vectors};
 
 /// Rows by their words of which the cosine is wanted too, where not all are compared.
 const BY_WORDS: usize = 256;
+
+/// The same where vectors are hashes of words: what shares no word with a query is not near it either.
+const HASHED_BY_WORDS: usize = 2_048;
 
 /// Rows of which the cosine is always known, so that the worst there is is too.
 const SAMPLED: usize = 512;
@@ -28,6 +31,8 @@ pub(super) struct Live {
     pub(super) wordless: Vec<u32>,
     pub(super) vectors: Option<Rows>,
     pub(super) graph: Option<Arc<Graph>>,
+    /// Whether vectors are hashes of words.
+    pub(super) hashed: bool,
     /// With more vectors than these, a graph is worth while.
     pub(super) exact_up_to: usize,
     /// Counts how often the rows were numbered anew.
@@ -35,9 +40,10 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn new(settings: SearchSettings, numbering: u64) -> Self {
+    pub(super) fn new(settings: &Settings, numbering: u64) -> Self {
         Self {
-            index: SearchIndex::new(settings),
+            index: SearchIndex::new(settings.search.clone()),
+            hashed: matches!(settings.vectors, Vectors::Hash),
             rows: HashMap::new(),
             pending: HashMap::new(),
             numbering,
@@ -122,13 +128,19 @@ impl Live {
     /// The cosines of all rows, or of those that matter where there is a graph to tell.
     fn fill(&self, vectors: &Rows, query: &Direction, lexical: &Scores, cosines: &mut Scores) {
         let near = self.graph.as_ref().and_then(|graph| Some((graph.size(), graph.near(query)?)));
-        let Some((known, near)) = near else { return vectors.all_from(0, query, cosines) };
+        let (by_words, known, near) = match near {
+            _ if self.hashed => (HASHED_BY_WORDS, vectors.len(), Vec::new()),
+            None => return vectors.all_from(0, query, cosines),
+            Some((known, near)) => (BY_WORDS, known, near),
+        };
         vectors.all_from(known, query, cosines);
         let step = (self.index.len() / SAMPLED).max(1);
-        let sampled = (0..self.index.len() as u32).step_by(step);
+        // A hash by itself makes nothing a hit: those that share no word are near by chance.
+        let rows = if self.hashed { 0 } else { self.index.len() as u32 };
+        let sampled = (0..rows).step_by(step);
         let near = near.into_iter().filter_map(|slot| vectors.row(slot));
         let (rows, scores): (Vec<u32>, Vec<f32>) = lexical.iter().unzip();
-        let best = top(&scores, BY_WORDS, 0.0).into_iter().map(|at| rows[at as usize]);
+        let best = top(&scores, by_words, 0.0).into_iter().map(|at| rows[at as usize]);
         vectors.some(near.chain(best).chain(sampled), query, cosines);
     }
 
@@ -136,7 +148,8 @@ impl Live {
     pub(super) fn wants_graph(&self) -> bool {
         let (Some(vectors), graph) = (&self.vectors, &self.graph) else { return false };
         let covered = graph.as_ref().map_or(0, |graph| graph.size());
-        vectors.len() > self.exact_up_to
+        !self.hashed
+            && vectors.len() > self.exact_up_to
             && vectors.len() - covered > self.exact_up_to / 2 + covered / 4
     }
 }

@@ -1,6 +1,7 @@
 //! From the files to what is searched.
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -12,7 +13,7 @@ use super::live::Live;
 use super::source::Source;
 use super::{Inner, Vectors};
 use crate::archive::{Changes, Segments};
-use crate::near::Rows;
+use crate::near::{Graph, Rows};
 use crate::search::Said;
 use crate::vectors::{Embedding, VectorFile};
 use crate::{HashEmbedder, Segment, SegmentId, embedded_text};
@@ -56,7 +57,7 @@ impl Inner {
             let live = self.live();
             (live.numbering + 1, live.pending.clone())
         };
-        let mut live = Live::new(self.settings.search.clone(), numbering);
+        let mut live = Live::new(&self.settings, numbering);
         source.each_row(|id, session, time, said| {
             let row = live.index.add_row(id, session, time, said);
             live.add(id, row);
@@ -173,14 +174,18 @@ impl Inner {
     }
 
     fn load_vectors(&self, live: &mut Live) {
-        let file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = file.as_ref() {
+        let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = file.as_mut() {
+            if let Err(error) = file.take_back() {
+                self.warn(format!("vectors cannot be read: {error}"));
+            }
             let mut rows = Rows::new(file.embedding().dimensions);
             for (id, vector) in file.iter() {
                 if let Some(row) = live.row(id) {
                     rows.add(row, vector);
                 }
             }
+            file.let_go();
             live.vectors = Some(rows);
         } else {
             // Rows may be numbered anew, vectors that no file has go with them.
@@ -198,9 +203,47 @@ impl Inner {
 
     pub(super) fn flush_vectors(&self) {
         let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Err(error)) = file.as_mut().map(VectorFile::commit) {
-            self.warn(format!("vectors are not kept: {error}"));
+        let Some(file) = file.as_mut() else { return };
+        match file.commit() {
+            Ok(()) => file.let_go(),
+            Err(error) => self.warn(format!("vectors are not kept: {error}")),
         }
+    }
+
+    /// Where the graph over the vectors is kept, and what made these.
+    pub(super) fn graph_file(&self) -> Option<(PathBuf, String)> {
+        let file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = file.as_ref()?.embedding().name.clone();
+        Some((self.folder.as_ref()?.join(GRAPH), owner))
+    }
+
+    /// Takes away the graph on disk: it tells of vectors that are gone.
+    pub(super) fn delete_graph(&self) -> Result<()> {
+        let Some(path) = self.folder.as_ref().map(|folder| folder.join(GRAPH)) else {
+            return Ok(());
+        };
+        delete(&crate::disk::temporary(&path))?;
+        delete(&path)
+    }
+
+    /// Has a graph lead to vectors, if they are still where it says.
+    pub(super) fn use_graph(&self, graph: Graph, numbering: u64) {
+        let mut live = self.live_mut();
+        if live.numbering == numbering {
+            live.graph = Some(Arc::new(graph));
+        }
+    }
+}
+
+/// The graph over the vectors, beside them.
+pub(super) const GRAPH: &str = "vectors.graph";
+
+fn delete(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(crate::disk::io_error("cannot remove the vectors", path, e))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -82,6 +82,9 @@ struct Inner {
     rests_until: Mutex<Option<Duration>>,
     /// Whether words of older messages were nowhere when they were read, and nobody asked since.
     was_wordless: AtomicBool,
+    was_searched: AtomicBool,
+    /// Whether somebody waits for the indexer, so that it should not begin to build a graph, nor go on.
+    is_wanted_elsewhere: AtomicBool,
     warnings: Mutex<Warnings>,
 }
 
@@ -102,7 +105,7 @@ impl Memory {
     fn new(folder: Option<PathBuf>, agent: String, settings: Settings) -> Self {
         let inner = Inner {
             indexer: Mutex::new(Indexer::new(folder.as_ref().map(|at| at.join("lexical")))),
-            live: RwLock::new(Live::new(settings.search.clone(), 0)),
+            live: RwLock::new(Live::new(&settings, 0)),
             folder,
             agent,
             source: Mutex::new(Source::Held(Held::new(settings.limits.max_segments))),
@@ -112,6 +115,8 @@ impl Memory {
             is_indexing: AtomicBool::new(false),
             rests_until: Mutex::default(),
             was_wordless: AtomicBool::new(false),
+            was_searched: AtomicBool::new(false),
+            is_wanted_elsewhere: AtomicBool::new(false),
             warnings: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -175,6 +180,10 @@ impl Memory {
     pub fn search(&self, query: &Query<'_>, vector: Option<&[f32]>) -> Result<Vec<Hit>> {
         self.inner.ensure_open()?;
         self.look_for_words();
+        if !self.inner.was_searched.swap(true, Ordering::Relaxed) {
+            // A graph that is on disk, or of which there is none, helps those that follow.
+            self.nudge();
+        }
         let settings = &self.inner.settings;
         let weight = settings.weight();
         let hash = matches!(settings.vectors, Vectors::Hash) && weight > 0.0;

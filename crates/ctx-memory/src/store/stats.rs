@@ -30,6 +30,8 @@ pub struct Stats {
     pub index_bytes: u64,
     /// Bytes of `vectors.bin`.
     pub vector_bytes: u64,
+    /// Bytes of `vectors.graph`.
+    pub graph_bytes: u64,
 }
 
 impl Memory {
@@ -40,20 +42,20 @@ impl Memory {
     /// Where the archive cannot be read.
     pub fn stats(&self) -> Result<Stats> {
         self.inner.ensure_open()?;
-        let stored_pieces = self.inner.indexer().stored().map_or(0, |stored| stored.pieces().0);
         let live = self.inner.live();
         let size =
             |name: &str| self.inner.folder.as_ref().map_or(0, |folder| bytes(&folder.join(name)));
         Ok(Stats {
             segments: live.len(),
             pending: live.pending.len(),
-            stored_pieces,
+            stored_pieces: live.index.stored(),
             new_pieces: live.index.unstored(),
             vectors: live.vectors.as_ref().map_or(0, |vectors| vectors.len()),
             in_graph: live.graph.as_ref().map_or(0, |graph| graph.size()),
             archive_bytes: size("segments.jsonl"),
             index_bytes: size("lexical"),
             vector_bytes: size("vectors.bin"),
+            graph_bytes: size(super::load::GRAPH),
         })
     }
 }

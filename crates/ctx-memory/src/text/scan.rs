@@ -129,17 +129,22 @@ impl Terms {
 
     fn part(&mut self, part: &str, each: &mut impl FnMut(Term<'_>)) {
         self.lower.clear();
-        for c in part.chars().flat_map(char::to_lowercase) {
-            if self.lower.len() + c.len_utf8() > LONGEST_TERM {
-                break;
+        if part.is_ascii() {
+            self.lower.push_str(part.get(..LONGEST_TERM).unwrap_or(part));
+            self.lower.make_ascii_lowercase();
+        } else {
+            for c in part.chars().flat_map(char::to_lowercase) {
+                if self.lower.len() + c.len_utf8() > LONGEST_TERM {
+                    break;
+                }
+                self.lower.push(c);
             }
-            self.lower.push(c);
         }
         if self.lower.is_empty() {
             return;
         }
         let kind = if is_stop_word(&self.lower) { TermKind::Stop } else { TermKind::Word };
-        each(Term { text: &self.stems.of(&self.lower), kind });
+        each(Term { text: self.stems.of(&self.lower), kind });
     }
 
     fn whole(&mut self, name: &str, each: &mut impl FnMut(Term<'_>)) {

@@ -1,22 +1,34 @@
 //! One word: its parts, and the form each is compared in.
 
+use foldhash::{HashMap, HashMapExt};
 use rust_stemmers::{Algorithm, Stemmer};
 
+/// So many stems are kept: the words of a text are few, and most of them come again.
+const KEPT: usize = 8_192;
+
 /// Stems words of the alphabet. Words with digits in them are names, and stay.
-pub(super) struct Stems(Stemmer);
+pub(super) struct Stems {
+    stemmer: Stemmer,
+    known: HashMap<Box<str>, Box<str>>,
+}
 
 impl Stems {
     pub(super) fn new() -> Self {
-        Self(Stemmer::create(Algorithm::English))
+        Self { stemmer: Stemmer::create(Algorithm::English), known: HashMap::new() }
     }
 
     /// The form in which a lower-case word is compared.
-    pub(super) fn of<'a>(&self, word: &'a str) -> std::borrow::Cow<'a, str> {
-        if word.len() > 2 && word.bytes().all(|b| b.is_ascii_lowercase()) {
-            self.0.stem(word)
-        } else {
-            word.into()
+    pub(super) fn of<'a>(&'a mut self, word: &'a str) -> &'a str {
+        if word.len() <= 2 || !word.bytes().all(|b| b.is_ascii_lowercase()) {
+            return word;
         }
+        if !self.known.contains_key(word) {
+            if self.known.len() >= KEPT {
+                self.known.clear();
+            }
+            self.known.insert(word.into(), self.stemmer.stem(word).into());
+        }
+        self.known.get(word).map_or(word, |stem| stem)
     }
 }
 
@@ -65,9 +77,22 @@ mod tests {
 
     #[test]
     fn only_words_of_letters_are_stemmed() {
-        let stems = Stems::new();
-        assert_eq!(stems.of("adopted"), stems.of("adopting"));
+        let mut stems = Stems::new();
+        for word in ["adopted", "adopting", "adopted"] {
+            assert_eq!(stems.of(word), "adopt");
+        }
         assert_eq!(stems.of("utf8s"), "utf8s");
         assert_eq!(stems.of("is"), "is");
+    }
+
+    #[test]
+    fn no_more_stems_are_kept_than_that() {
+        let mut stems = Stems::new();
+        let letter = |n: usize| char::from(b'a' + (n % 26) as u8);
+        for n in 0..KEPT * 2 {
+            let word: String = [n, n / 26, n / 676, n / 17_576].map(letter).iter().collect();
+            stems.of(&word);
+            assert!(stems.known.len() <= KEPT);
+        }
     }
 }

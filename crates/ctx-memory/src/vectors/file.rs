@@ -28,8 +28,9 @@ pub struct VectorFile {
     path: PathBuf,
     embedding: Embedding,
     ids: Vec<SegmentId>,
-    /// `ids.len()` times the dimensions.
+    /// Those of the rows from `held_from` on; the others are on disk alone.
     values: Vec<f32>,
+    held_from: usize,
     places: HashMap<SegmentId, u32, RandomState>,
     faults: Vec<VectorFault>,
     /// Rows from here on are not in the file yet.
@@ -51,6 +52,7 @@ impl VectorFile {
             embedding,
             ids: Vec::new(),
             values: Vec::new(),
+            held_from: 0,
             places: HashMap::default(),
             faults: Vec::new(),
             written: 0,
@@ -98,16 +100,54 @@ impl VectorFile {
         self.places.contains_key(&id)
     }
 
-    /// A segment's vector.
+    /// A segment's vector, while it is [held](Self::let_go).
     #[must_use]
     pub fn get(&self, id: SegmentId) -> Option<&[f32]> {
-        let at = *self.places.get(&id)? as usize * self.embedding.dimensions;
+        let place = (*self.places.get(&id)? as usize).checked_sub(self.held_from)?;
+        let at = place * self.embedding.dimensions;
         self.values.get(at..at + self.embedding.dimensions)
     }
 
-    /// All of them, in the order of the file.
+    /// All that are [held](Self::let_go), in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = (SegmentId, &[f32])> {
-        self.ids.iter().copied().zip(self.values.chunks_exact(self.embedding.dimensions.max(1)))
+        let ids = self.ids.get(self.held_from..).unwrap_or_default();
+        ids.iter().copied().zip(self.values.chunks_exact(self.embedding.dimensions.max(1)))
+    }
+
+    /// Holds no vector in memory any more that is on disk: whoever searches has them in another form, and
+    /// those of a million segments are 1.5 GB.
+    pub fn let_go(&mut self) {
+        if self.length.is_some() && self.written == self.ids.len() {
+            self.values = Vec::new();
+            self.held_from = self.ids.len();
+        }
+    }
+
+    /// Holds all vectors again. Those that are no longer in the file are gone.
+    ///
+    /// # Errors
+    ///
+    /// If the file is there and cannot be read.
+    pub fn take_back(&mut self) -> Result<()> {
+        if self.held_from == 0 {
+            return Ok(());
+        }
+        let there = Self::open(&self.path, self.embedding.clone())?;
+        let (ids, values) = (std::mem::take(&mut self.ids), std::mem::take(&mut self.values));
+        let (old, new) = ids.split_at(std::mem::take(&mut self.held_from).min(ids.len()));
+        self.places.clear();
+        for id in old {
+            if let Some(vector) = there.get(*id) {
+                self.place(*id, vector);
+            }
+        }
+        if self.ids.len() < old.len() {
+            (self.length, self.written) = (None, 0);
+        }
+        for (id, vector) in new.iter().zip(values.chunks_exact(self.embedding.dimensions.max(1))) {
+            self.place(*id, vector);
+        }
+        Ok(())
     }
 
     /// What was wrong with the file, told once.
@@ -157,8 +197,15 @@ impl VectorFile {
         match self.length {
             Some(length) if there == Some(length) => self.append(&lock, length),
             // Another process added rows of its own: they are kept.
-            Some(_) => self.merge().and_then(|()| self.write_anew(&lock)),
-            None => self.write_anew(&lock),
+            Some(_) => {
+                self.take_back()?;
+                self.merge()?;
+                self.write_anew(&lock)
+            }
+            None => {
+                self.take_back()?;
+                self.write_anew(&lock)
+            }
         }
     }
 
@@ -168,6 +215,7 @@ impl VectorFile {
     ///
     /// If the file cannot be written.
     pub fn retain(&mut self, mut keep: impl FnMut(SegmentId) -> bool) -> Result<()> {
+        self.take_back()?;
         let dimensions = self.embedding.dimensions;
         let (ids, values) = (std::mem::take(&mut self.ids), std::mem::take(&mut self.values));
         self.places.clear();
@@ -212,7 +260,7 @@ impl VectorFile {
     /// there, sees the rows before.
     fn append(&mut self, _lock: &FileLock, length: u64) -> Result<()> {
         let mut bytes = Vec::new();
-        for (id, vector) in self.iter().skip(self.written) {
+        for (id, vector) in self.iter().skip(self.written - self.held_from) {
             write_row(&mut bytes, id, vector);
         }
         let count = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);

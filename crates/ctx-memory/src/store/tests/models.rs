@@ -103,6 +103,36 @@ fn among_many_vectors_a_graph_finds_what_comparing_with_all_finds() {
 }
 
 #[test]
+fn a_graph_outlives_a_restart_and_goes_when_something_is_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vectors.graph");
+    let written = || std::fs::metadata(&path).and_then(|meta| meta.modified()).ok();
+    let settled = || {
+        let memory = Memory::open(folder.path(), "main", with_model(&[Answer::Good]));
+        memory.inner.ensure_open().unwrap();
+        memory.inner.live_mut().exact_up_to = 100;
+        memory.settle().unwrap();
+        memory
+    };
+    let memory = settled();
+    memory.add(&some(0..400)).unwrap();
+    memory.flush().unwrap();
+    waited(memory.embed()).unwrap();
+    memory.settle().unwrap();
+    let stats = memory.stats().unwrap();
+    assert_eq!((stats.in_graph, stats.graph_bytes > 0), (400, true));
+    let first = written();
+    let again = settled();
+    assert_eq!((again.stats().unwrap().in_graph, written()), (400, first), "it is not made again");
+    std::fs::write(&path, "something else").unwrap();
+    let mended = settled();
+    assert_eq!(mended.stats().unwrap().in_graph, 400);
+    assert!(mended.stats().unwrap().graph_bytes > 1_000 && mended.take_warnings().is_empty());
+    mended.forget(&HashSet::from([some(3..4)[0].id])).unwrap();
+    assert_eq!((written(), mended.stats().unwrap().in_graph), (None, 0));
+}
+
+#[test]
 fn searches_go_on_while_much_is_added_stored_and_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let memory = memory(folder.path());

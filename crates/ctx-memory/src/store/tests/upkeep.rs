@@ -234,7 +234,9 @@ fn what_is_found_can_be_read_while_another_holds_the_archive_and_after_it_was_wr
 #[test]
 fn hashes_are_made_where_they_count_and_only_there() {
     let folder = tempfile::tempdir().unwrap();
-    let plain = memory(&folder.path().join("a"));
+    let mut without = settings();
+    without.search.hash_weight = 0.0;
+    let plain = Memory::open(folder.path().join("a"), "main", without);
     plain.add(&some(0..10)).unwrap();
     plain.flush().unwrap();
     assert_eq!((plain.stats().unwrap().vectors, plain.stats().unwrap().vector_bytes), (0, 0));

@@ -157,3 +157,35 @@ fn what_is_not_retained_is_gone_from_the_disk() {
     let again = house.open();
     assert_eq!((again.len(), again.contains(id(3))), (4, false));
 }
+
+#[test]
+fn vectors_that_are_on_disk_alone_are_there_when_the_file_is_written_anew() {
+    let house = House::new();
+    let mut vectors = house.filled(4);
+    vectors.let_go();
+    assert_eq!((vectors.get(id(1)), vectors.iter().count(), vectors.len()), (None, 0, 4));
+    assert!(vectors.contains(id(1)) && !vectors.add(id(1), &[9.0; 3]).unwrap());
+    assert!(vectors.add(id(7), &[7.0; 3]).unwrap());
+    vectors.let_go();
+    assert_eq!(vectors.get(id(7)), Some(&[7.0; 3][..]), "it is not on disk yet");
+    vectors.commit().unwrap();
+    vectors.let_go();
+    vectors.retain(|one| one != id(2)).unwrap();
+    let again = house.open();
+    let found: Vec<_> = again.iter().map(|(id, vector)| (id, vector[0])).collect();
+    assert_eq!(found, [(id(0), 0.0), (id(1), 1.0), (id(3), 3.0), (id(7), 7.0)]);
+    vectors.take_back().unwrap();
+    assert!(vectors.iter().eq(again.iter()));
+}
+
+#[test]
+fn vectors_whose_file_went_while_nobody_held_them_are_gone_and_new_ones_are_kept() {
+    let house = House::new();
+    let mut vectors = house.filled(4);
+    vectors.let_go();
+    std::fs::remove_file(house.path()).unwrap();
+    vectors.add(id(9), &[9.0; 3]).unwrap();
+    vectors.commit().unwrap();
+    assert_eq!((vectors.len(), vectors.contains(id(1))), (1, false));
+    assert!(house.open().iter().eq([(id(9), &[9.0; 3][..])]));
+}
