@@ -45,10 +45,13 @@ impl<'r> InMemory<'r> {
     pub(super) fn of(home: &Home, what: &Forget, plan: &Plan, of: &'r Remembered) -> Result<Self> {
         let mut sessions: BTreeSet<String> = BTreeSet::new();
         let mut entries: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut made_of: HashSet<SegmentId> = HashSet::new();
         for session in &plan.sessions {
-            for name in &session.names {
-                // Where others have that name as well, not all that stands under it is of this one.
-                if session.all && !plan.others.contains(name) {
+            if plan.shared.contains(&session.in_memory) {
+                made_of.extend(session.segments()?);
+            }
+            for name in session.names.iter().filter(|name| !plan.shared.contains(*name)) {
+                if session.all {
                     sessions.insert(name.clone());
                 } else if !session.entries.is_empty() {
                     let ids = session.entries.iter().map(ToString::to_string);
@@ -57,7 +60,8 @@ impl<'r> InMemory<'r> {
             }
         }
         if what.is_whole() {
-            sessions.extend(what.session.clone());
+            let is_one = |name: &String| !plan.shared.contains(name);
+            sessions.extend(what.session.clone().filter(is_one));
         }
         // A session that is named bounds what a text is looked for in.
         let scope = what.session.as_ref().map(|session| {
@@ -77,6 +81,7 @@ impl<'r> InMemory<'r> {
                 id.is_some_and(|id| entries.get(session).is_some_and(|ids| ids.contains(id)))
             };
             sessions.contains(session)
+                || made_of.contains(&segment.id)
                 || is_named()
                 || in_scope() && (holds() || is_unknown(segment))
         };
@@ -108,9 +113,9 @@ impl<'r> InMemory<'r> {
     pub(super) fn only_archived(&self, plan: &Plan) -> impl Iterator<Item = &Segment> {
         let is_known = |segment: &Segment| {
             let Some(id) = segment.entry_id.as_deref().map(EntryId::from) else { return false };
-            plan.sessions
-                .iter()
-                .any(|of| of.names.contains(&segment.session_id) && of.entries.contains(&id))
+            plan.sessions.iter().any(|of| {
+                of.names.contains(&segment.session_id) && (of.all || of.entries.contains(&id))
+            })
         };
         self.segments.iter().filter(move |segment| !is_known(segment))
     }

@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ctx_core::text::head;
-use ctx_core::{Chars, ContentHash, Entry, EntryId, Error, Projection, Result, Role};
-use ctx_memory::archive::text_of;
+use ctx_core::{
+    Chars, ContentHash, Counter, Entry, EntryId, Error, Projection, Result, Role, Timestamp,
+};
+use ctx_memory::SegmentId;
+use ctx_memory::archive::{SegmentMaker, text_of};
 use ctx_session::erase::forms_kept;
 use ctx_session::paths::Home;
 
@@ -28,6 +31,10 @@ pub(super) struct Session {
     pub(super) entries: HashSet<EntryId>,
     pub(super) only: OnlyThere,
     pub(super) messages: Vec<ForgottenMessage>,
+    /// The name under which it stands in memory.
+    pub(super) in_memory: String,
+    /// What goes, as it is written.
+    gone: Vec<Arc<Entry>>,
     /// Whether the file itself holds what is looked for.
     pub(super) holds: bool,
 }
@@ -41,8 +48,8 @@ pub(super) struct Plan {
     pub(super) unknown: Vec<String>,
     pub(super) traces: Traces,
     pub(super) lost_overlays: Vec<LostOverlay>,
-    /// The names in memory of sessions of which nothing goes.
-    pub(super) others: BTreeSet<String>,
+    /// The names in memory that several transcripts have.
+    pub(super) shared: BTreeSet<String>,
     /// What cannot be looked into, and may hold it.
     pub(super) unread: Vec<StillHeld>,
     pub(super) warnings: Vec<String>,
@@ -55,6 +62,7 @@ impl Plan {
         let mut plan = Self { needle, lost_overlays, warnings, ..Self::default() };
         let mut named: BTreeMap<&str, Vec<(PathBuf, ContentHash)>> = BTreeMap::new();
         let (mut meant, mut untouched) = (BTreeSet::new(), Vec::new());
+        let mut in_memory: HashSet<String> = HashSet::new();
         for place in transcripts {
             let opened = match Opened::of(home, &place) {
                 Ok(opened) => opened,
@@ -63,9 +71,11 @@ impl Plan {
                     continue;
                 }
             };
+            if !in_memory.insert(opened.in_memory.clone()) {
+                plan.shared.insert(opened.in_memory.clone());
+            }
             if what.session.as_ref().is_some_and(|session| !opened.names.contains(session)) {
                 untouched.push(opened.path);
-                plan.others.insert(opened.in_memory);
                 continue;
             }
             meant.insert(opened.path.clone());
@@ -141,14 +151,12 @@ impl Plan {
             entries,
             only: OnlyThere::default(),
             messages: Vec::new(),
+            in_memory: opened.in_memory.clone(),
+            gone: Vec::new(),
             holds: holds || all,
         };
         if all || !session.entries.is_empty() {
             self.messages(home, opened, &mut session)?;
-        }
-        if all {
-            // In memory, its name may be that of others too: its messages are known by their ids.
-            session.entries.extend(opened.messages.keys().cloned());
         }
         self.sessions.push(session);
         Ok(())
@@ -178,6 +186,7 @@ impl Plan {
                 begins: Some(begins(&text)),
             });
             session.only.goes(&text);
+            session.gone.push(entry.clone());
         }
         if !session.all {
             let stays = |entry: &&Arc<Entry>| !session.entries.contains(entry.id());
@@ -194,6 +203,22 @@ impl Plan {
             });
         }
         Ok(())
+    }
+}
+
+impl Session {
+    /// The segments that were made of what goes, with secrets taken out and without. Where several
+    /// sessions have one name in memory, ids of entries do not tell which of them said a thing.
+    pub(super) fn segments(&self) -> Result<HashSet<SegmentId>> {
+        let maker = || SegmentMaker::new("", &*self.in_memory, Counter::default());
+        let makers = [true, false].map(|redacts| maker().with_redaction(redacts));
+        let mut ids = HashSet::new();
+        for entry in &self.gone {
+            for maker in &makers {
+                ids.extend(maker.of_entry(entry, Timestamp(0))?.map(|segment| segment.id));
+            }
+        }
+        Ok(ids)
     }
 }
 
