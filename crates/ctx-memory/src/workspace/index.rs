@@ -168,7 +168,7 @@ impl Workspace {
             return Ok(state);
         };
         let listed = rows.files().len();
-        let rows = Rows::new(rows.indexed(&snapshot.keys()), cut);
+        let rows = Rows::new(rows.indexed(&snapshot.keys()), cut).named();
         if rows.files().len() < listed {
             self.is_unsound.store(true, Ordering::Relaxed);
         }

@@ -6,6 +6,7 @@ use super::list::FileRow;
 use super::settings::Cut;
 use crate::SegmentId;
 use crate::index::key_of;
+use crate::lexical::Delta;
 
 /// What is indexed.
 #[derive(Debug, Default)]
@@ -15,6 +16,8 @@ pub(super) struct Rows {
     /// By chunk: its file, and which of its chunks it is.
     chunks: Vec<(u32, u32)>,
     keys: HashMap<u64, u32>,
+    /// The words of the paths, by file.
+    names: Delta,
 }
 
 impl Rows {
@@ -28,7 +31,25 @@ impl Rows {
                 chunks.push((at, nth));
             }
         }
-        Self { files, cut, chunks, keys }
+        Self { files, cut, chunks, keys, names: Delta::default() }
+    }
+
+    /// The same with its paths ready to be searched.
+    pub(super) fn named(mut self) -> Self {
+        for (file, at) in self.files.iter().zip(0u32..) {
+            self.names.add(at, "", &file.path);
+        }
+        self
+    }
+
+    /// The words of the paths, by the number of the file.
+    pub(super) fn names(&self) -> &Delta {
+        &self.names
+    }
+
+    /// The number of a chunk's file.
+    pub(super) fn file_of(&self, row: u32) -> Option<usize> {
+        Some(self.chunks.get(row as usize)?.0 as usize)
     }
 
     pub(super) fn files(&self) -> &[FileRow] {

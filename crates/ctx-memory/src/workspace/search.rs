@@ -15,8 +15,12 @@ use crate::search::query::terms_of;
 use crate::search::{Fusion, fuse, min_max};
 use crate::vectors::Embedding;
 
-/// The conventional constants: these are documents, not turns of a conversation.
-const BM25: Bm25 = Bm25 { k1: 1.2, b: 0.75 };
+/// The constants of [`crate::SearchSettings`]: chunks are of about the same length, and one that is
+/// shorter is not the better for it.
+const BM25: Bm25 = Bm25 { k1: 1.2, b: 0.4 };
+
+/// Paths are short, and a long one that holds a word says less of it.
+const NAMES: Bm25 = Bm25 { k1: 1.2, b: 0.75 };
 
 /// Where files have changed, the next best are looked at, up to so many times what was asked for.
 const TRIES: usize = 4;
@@ -73,7 +77,15 @@ impl Workspace {
     ) -> Vec<f32> {
         let mut lexical = vec![0f32; state.rows.len()];
         if let Some(snapshot) = &state.snapshot {
-            score(&terms_of(question), &[snapshot as &dyn Postings], BM25, &mut lexical);
+            let terms = terms_of(question);
+            score(&terms, &[snapshot as &dyn Postings], BM25, &mut lexical);
+            // A file whose path says what is asked comes before one that happens to share its words.
+            let mut names = vec![0f32; state.rows.files().len()];
+            score(&terms, &[state.rows.names() as &dyn Postings], NAMES, &mut names);
+            for (row, score) in (0u32..).zip(&mut lexical).filter(|(_, score)| **score > 0.0) {
+                let file = state.rows.file_of(row);
+                *score += file.and_then(|file| names.get(file)).copied().unwrap_or_default();
+            }
         }
         let best = lexical.iter().copied().fold(0.0, f32::max);
         if best > 0.0 {

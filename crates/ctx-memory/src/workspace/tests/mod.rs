@@ -118,6 +118,22 @@ fn a_second_update_touches_only_what_changed() {
 }
 
 #[test]
+fn a_file_whose_path_says_what_is_asked_comes_before_one_that_happens_to_share_its_words() {
+    let test = "fn all() {\n    // A torn line is repaired: no torn line is left.\n}\n";
+    let room = Room::with(&[
+        ("src/repair.rs", "fn mend() {\n    // What is torn is cut off.\n}\n"),
+        ("tests/all.rs", test),
+    ]);
+    (0..8).for_each(|n| room.write(&format!("src/{n}.rs"), "a line of something else"));
+    let workspace = room.open();
+    update(&workspace);
+    assert_eq!(
+        paths(&workspace, "how is a torn line repaired?")[..2],
+        ["src/repair.rs", "tests/all.rs"]
+    );
+}
+
+#[test]
 fn what_nobody_wants_to_read_is_left_out_and_counted() {
     let room = Room::with(&[
         (".gitignore", "target/\n*.log\n"),
