@@ -10,6 +10,7 @@
 
 mod bash_run;
 mod block_json;
+mod chat;
 mod count;
 mod engine;
 mod entry;
@@ -33,6 +34,10 @@ mod view;
 mod workspace;
 
 pub use bash_run::BashRun;
+pub use chat::{
+    ChatModel, ChatRequest, ChatStop, Delta, Deltas, ModelCard, NoTools, Reply, ToolOutput,
+    ToolSpec, Toolbox,
+};
 pub use count::{Counter, CounterKind, IMAGE_TOKENS, PONYBUNNY_CALL_TOKENS};
 pub use engine::{
     AssembleRequest, Assembled, BootstrapRequest, BootstrapResult, CompactRequest, CompactResult,
