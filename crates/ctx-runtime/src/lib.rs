@@ -14,6 +14,7 @@
 
 mod embedder;
 pub mod forget;
+pub mod lanes;
 mod memory;
 mod setup;
 mod watch;

@@ -1,0 +1,155 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::*;
+
+fn key(name: &str) -> SessionKey {
+    format!("agent:{name}:main").parse().unwrap()
+}
+
+/// Long enough for any machine; a dead-lock is what it is for.
+async fn in_time<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), work).await.expect("nobody waits for ever")
+}
+
+#[tokio::test]
+async fn work_in_a_session_is_done_one_after_another_in_the_order_of_asking() {
+    let lanes = Arc::new(Lanes::default());
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let at_work = Arc::new(AtomicUsize::new(0));
+    let all = (0..20).map(|n| {
+        let (lanes, order, at_work) = (lanes.clone(), order.clone(), at_work.clone());
+        async move {
+            let work = async {
+                assert_eq!(at_work.fetch_add(1, Ordering::SeqCst), 0);
+                tokio::task::yield_now().await;
+                at_work.fetch_sub(1, Ordering::SeqCst);
+                locked(&order).push(n);
+                Ok(())
+            };
+            lanes.run(key("a"), work).await.unwrap();
+        }
+    });
+    in_time(futures_util::future::join_all(all)).await;
+    assert_eq!(*locked(&order), (0..20).collect::<Vec<_>>());
+    assert!(lanes.busy().is_empty(), "nothing is kept of lanes that nobody uses");
+}
+
+#[tokio::test]
+async fn no_more_than_the_limit_work_at_once_and_others_sessions_do_not_wait_for_each_other() {
+    let lanes = Arc::new(Lanes::new(2));
+    let (at_work, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let all = (0..12).map(|n| {
+        let (lanes, at_work, most) = (lanes.clone(), at_work.clone(), most.clone());
+        async move {
+            let work = async {
+                let now = at_work.fetch_add(1, Ordering::SeqCst) + 1;
+                most.fetch_max(now, Ordering::SeqCst);
+                tokio::task::yield_now().await;
+                at_work.fetch_sub(1, Ordering::SeqCst);
+                Ok(())
+            };
+            lanes.run(key(&format!("s{n}")), work).await.unwrap();
+        }
+    });
+    in_time(futures_util::future::join_all(all)).await;
+    assert_eq!(most.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_turn_that_asks_for_its_own_lane_is_refused_and_not_left_waiting() {
+    let lanes = Lanes::new(1);
+    let inner = lanes.run(key("a"), async {
+        let again = lanes.run(key("a"), async { Ok(()) }).await;
+        let error = again.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        let told = error.to_string();
+        assert!(told.contains("agent:a:main -> agent:a:main"), "{told}");
+        Ok(7)
+    });
+    assert_eq!(in_time(inner).await.unwrap(), 7);
+}
+
+#[tokio::test]
+async fn a_turn_that_waits_for_another_gives_its_place_of_the_limit_to_it() {
+    let lanes = Lanes::new(1);
+    let inner = lanes.run(key("a"), async {
+        lanes.run(key("b"), async { lanes.run(key("c"), async { Ok(3) }).await }).await
+    });
+    assert_eq!(in_time(inner).await.unwrap(), 3);
+}
+
+#[tokio::test]
+async fn a_turn_waits_for_a_session_whose_own_turn_waits_for_a_place() {
+    let lanes = Arc::new(Lanes::new(1));
+    let began = Arc::new(Notify::new());
+    let outer = {
+        let (lanes, began) = (lanes.clone(), began.clone());
+        tokio::spawn(async move {
+            let (inner, began) = (lanes.clone(), began.clone());
+            let work = async move {
+                began.notify_one();
+                // Until the other one is in its lane, and has no place.
+                while inner.busy().len() < 2 {
+                    tokio::task::yield_now().await;
+                }
+                inner.run(key("b"), async { Ok("inner") }).await
+            };
+            lanes.run(key("a"), work).await
+        })
+    };
+    began.notified().await;
+    let other = lanes.run(key("b"), async { Ok("other") });
+    let (other, outer) = in_time(async { tokio::join!(other, outer) }).await;
+    assert_eq!(other.unwrap(), "other");
+    assert_eq!(outer.unwrap().unwrap(), "inner");
+}
+
+#[tokio::test]
+async fn two_turns_that_wait_for_each_other_end_with_one_of_them_refused() {
+    let lanes = Arc::new(Lanes::default());
+    let both = Arc::new(tokio::sync::Barrier::new(2));
+    let turn = |mine: &'static str, others: &'static str| {
+        let (lanes, both) = (lanes.clone(), both.clone());
+        tokio::spawn(async move {
+            let inner = lanes.clone();
+            let work = async move {
+                both.wait().await;
+                inner.run(key(others), async { Ok(()) }).await
+            };
+            lanes.run(key(mine), work).await
+        })
+    };
+    let (a, b) = in_time(async { tokio::join!(turn("a", "b"), turn("b", "a")) }).await;
+    let refused: Vec<_> = [a.unwrap(), b.unwrap()].into_iter().filter_map(Result::err).collect();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert_eq!(refused[0].kind(), ErrorKind::Conflict);
+    assert!(lanes.busy().is_empty());
+}
+
+#[tokio::test]
+async fn a_task_that_was_handed_the_lanes_counts_as_part_of_the_turn() {
+    let lanes = Arc::new(Lanes::new(1));
+    let inner = lanes.clone();
+    let outer = lanes.run(key("a"), async move {
+        let asks = async move { inner.run(key("a"), async { Ok(()) }).await };
+        Ok(tokio::spawn(Lanes::carry(asks)).await.unwrap().unwrap_err().kind())
+    });
+    assert_eq!(in_time(outer).await.unwrap(), ErrorKind::Conflict);
+}
+
+#[tokio::test]
+async fn a_turn_that_is_given_up_leaves_its_lane_to_the_next() {
+    let lanes = Lanes::new(1);
+    let never = lanes.run(key("a"), std::future::pending::<Result<()>>());
+    assert!(tokio::time::timeout(Duration::from_millis(1), never).await.is_err());
+    let nested = lanes.run(key("a"), async {
+        let never = lanes.run(key("b"), std::future::pending::<Result<()>>());
+        assert!(tokio::time::timeout(Duration::from_millis(1), never).await.is_err());
+        lanes.run(key("b"), async { Ok(1) }).await
+    });
+    assert_eq!(in_time(nested).await.unwrap(), 1);
+    assert!(lanes.busy().is_empty());
+}
