@@ -75,6 +75,39 @@ pub struct Written {
 /// provider is left out: the API would refuse it.
 #[must_use]
 pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Written {
+    let (system, turns) = turns(messages);
+    let messages = turns.into_iter().map(|turn| turn.end(false)).collect();
+    Written { system, messages }
+}
+
+/// As [`write()`], with the last two messages of the user marked for the cache: the last is where
+/// the next request will read it, and the one before where the last request has written it. The API
+/// does not look far back for that by itself.
+#[must_use]
+pub fn write_marked<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Written {
+    let (system, turns) = turns(messages);
+    let users = turns.iter().enumerate().rev().filter(|(_, turn)| turn.role == "user");
+    let marked: Vec<_> = users.take(2).map(|(at, _)| at).collect();
+    let turns = turns.into_iter().enumerate();
+    let messages = turns.map(|(at, turn)| turn.end(marked.contains(&at))).collect();
+    Written { system, messages }
+}
+
+/// A system prompt as a block of a request; `marked`: all up to it is to be kept in the cache.
+#[must_use]
+pub fn system(text: &str, marked: bool) -> String {
+    let block = Fresh::new().text("type", "text").text("text", text).end();
+    if marked { mark(&block) } else { block }
+}
+
+/// An object with a mark that all up to it is to be kept in the cache.
+pub(crate) fn mark(object: &str) -> String {
+    let Some(open) = object.trim_end().strip_suffix('}') else { return object.to_owned() };
+    let comma = if open.trim_end().ends_with('{') { "" } else { "," };
+    format!("{open}{comma}{}}}", r#""cache_control":{"type":"ephemeral"}"#)
+}
+
+fn turns<'m>(messages: impl IntoIterator<Item = &'m Message>) -> (Option<String>, Vec<Turn>) {
     let mut system: Vec<String> = Vec::new();
     let mut turns: Vec<Turn> = Vec::new();
     for message in messages {
@@ -97,8 +130,7 @@ pub fn write<'m>(messages: impl IntoIterator<Item = &'m Message>) -> Written {
         let blocks = text_json(LEFT_OUT).map(|json| (false, json)).into_iter().collect();
         turns.insert(0, Turn { role: "user", blocks });
     }
-    let messages = turns.into_iter().map(Turn::end).collect();
-    Written { system: (!system.is_empty()).then(|| system.join("\n\n")), messages }
+    ((!system.is_empty()).then(|| system.join("\n\n")), turns)
 }
 
 struct Turn {
@@ -107,8 +139,11 @@ struct Turn {
 }
 
 impl Turn {
-    fn end(mut self) -> RawJson {
+    fn end(mut self, marked: bool) -> RawJson {
         self.blocks.sort_by_key(|(is_result, _)| !is_result);
+        if let Some((_, last)) = self.blocks.last_mut().filter(|_| marked) {
+            *last = mark(last);
+        }
         let content = array(self.blocks.iter().map(|(_, json)| json));
         let json = Fresh::new().text("role", self.role).raw("content", content).end();
         RawJson::from_text(json)

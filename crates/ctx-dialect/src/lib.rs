@@ -11,6 +11,7 @@
 pub mod anthropic;
 mod block;
 pub mod gemini;
+pub mod hygiene;
 pub mod json;
 pub mod openai_chat;
 pub mod openai_responses;

@@ -4,7 +4,7 @@ use ctx_core::{Block, CallSpelling, Message, Meta, RawJson, Result, Role, ToolCa
 use serde_json::value::RawValue;
 
 use crate::block;
-use crate::json::{Fresh, Object, arguments_text, array, value};
+use crate::json::{Fresh, Object, arguments_text, array, elements, value};
 use crate::openai_chat::image_url;
 use crate::shape::{as_user_text, block_text, split_results, texts};
 
@@ -113,7 +113,8 @@ fn items(message: &Message, out: &mut Vec<String>) {
             Block::ToolCall(call) => call_json(call),
             Block::ToolResult(result) => result_json(result),
             Block::Thinking { thinking, signature: Some(signature) } => {
-                reasoning_json(thinking, signature)
+                let Some(json) = reasoning_json(thinking, signature) else { continue };
+                json
             }
             Block::Thinking { signature: None, .. } => continue,
             Block::Opaque { json } if is_item(json) => json.as_str().to_owned(),
@@ -155,16 +156,22 @@ fn result_json(result: &ctx_core::ToolResult) -> String {
     fresh.text("output", &texts(&result.content)).end()
 }
 
-fn reasoning_json(thinking: &str, signature: &str) -> String {
-    let mut summary = Vec::new();
-    if !thinking.is_empty() {
-        summary.push(Fresh::new().text("type", "summary_text").text("text", thinking).end());
-    }
-    Fresh::new()
-        .text("type", "reasoning")
-        .raw("summary", array(summary))
-        .text("encrypted_content", signature)
-        .end()
+/// The signature is the encrypted text, or, as pi keeps it, the whole item. `None` for an item that
+/// holds none: the API finds it by its id alone, and only where it was told to store it.
+fn reasoning_json(thinking: &str, signature: &str) -> Option<String> {
+    let item = Object::parse(signature).ok();
+    let sealed = match &item {
+        Some(item) => item.text("encrypted_content")?,
+        None => signature.into(),
+    };
+    let kept = item.as_ref().and_then(|item| item.get("summary"));
+    let summary = match kept.filter(|raw| elements(raw).is_some()) {
+        Some(summary) => summary.get().to_owned(),
+        None if thinking.is_empty() => array::<&str>([]),
+        None => array([Fresh::new().text("type", "summary_text").text("text", thinking).end()]),
+    };
+    let fresh = Fresh::new().text("type", "reasoning").raw("summary", summary);
+    Some(fresh.text("encrypted_content", &sealed).end())
 }
 
 /// Whether a carried value is an item of its own (a web search, for example), not a content part.

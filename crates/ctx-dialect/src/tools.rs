@@ -1,8 +1,40 @@
 //! Tool schemas, which each provider wraps in its own way.
 
+use ctx_core::ToolSpec;
 use serde_json::value::RawValue;
 
+use crate::anthropic::mark;
 use crate::json::{Fresh, Object, array, elements};
+
+/// Writes tools as OpenAI chat takes them.
+#[must_use]
+pub fn for_openai_chat(specs: &[ToolSpec]) -> String {
+    array(specs.iter().map(|spec| {
+        let function = Tool::from(spec).fields("parameters").end();
+        Fresh::new().text("type", "function").raw("function", function).end()
+    }))
+}
+
+/// Writes tools as OpenAI's responses take them. That arguments must keep to the schema is not
+/// asked for: few schemas are of the kind that can be.
+#[must_use]
+pub fn for_openai_responses(specs: &[ToolSpec]) -> String {
+    array(specs.iter().map(|spec| {
+        let function = Fresh::new().text("type", "function");
+        function.with(&Tool::from(spec).fields("parameters")).plain("strict", false).end()
+    }))
+}
+
+/// Writes tools as Anthropic takes them; `marked`: all up to the last is to be kept in the cache.
+#[must_use]
+pub fn for_anthropic(specs: &[ToolSpec], marked: bool) -> String {
+    let mut tools: Vec<_> =
+        specs.iter().map(|spec| Tool::from(spec).fields("input_schema").end()).collect();
+    if let Some(last) = tools.last_mut().filter(|_| marked) {
+        *last = mark(last);
+    }
+    array(tools)
+}
 
 /// Writes a list of tools as OpenAI chat takes them. What is no function (a provider's own tool, a
 /// value that is no tool) comes back in the second list as it is.
@@ -37,6 +69,14 @@ struct Tool<'a> {
     name: String,
     description: Option<String>,
     schema: Option<&'a RawValue>,
+}
+
+impl<'a> From<&'a ToolSpec> for Tool<'a> {
+    fn from(spec: &'a ToolSpec) -> Self {
+        let description = Some(spec.description.clone()).filter(|text| !text.is_empty());
+        let schema = serde_json::from_str(spec.parameters.as_str()).ok();
+        Self { name: spec.name.clone(), description, schema }
+    }
 }
 
 impl<'a> Tool<'a> {

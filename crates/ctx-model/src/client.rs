@@ -39,6 +39,14 @@ impl Default for Timeouts {
     }
 }
 
+impl Timeouts {
+    /// For a conversation: an answer may take an hour in all, as long as it goes on.
+    #[must_use]
+    pub fn conversation() -> Self {
+        Self { whole: Duration::from_secs(3_600), ..Self::default() }
+    }
+}
+
 /// A request.
 #[derive(Clone)]
 pub struct Request {

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ctx_core::{Error, ErrorKind, Result, Summarizer, Tokens};
+use ctx_core::{ChatModel, Error, ErrorKind, Result, Summarizer, Tokens};
 
 use reqwest::Url;
 
 use crate::endpoint::shown;
 use crate::known::{self, Known};
 use crate::{
-    Api, Catalogue, ChatModel, Client, EmbedApi, Endpoint, HttpEmbedder, KeyRef, ModelFacts, Prices,
+    Api, Catalogue, Client, EmbedApi, Endpoint, HttpEmbedder, HttpModel, KeyRef, ModelFacts, Prices,
 };
 
 /// The window of a model of which nothing is known: the least that the guard lets pass.
@@ -73,6 +73,10 @@ pub struct ProviderModel {
 /// Makes a model from its name: `provider/model`; or a bare id, which is looked for among the
 /// configured models, then in the catalogue, whose maker is then asked.
 ///
+/// Where the configuration gives no base URL, `OPENAI_BASE_URL` and `ANTHROPIC_BASE_URL` move these
+/// two providers to a server of one's own; and where it gives no key, it is that of the variable
+/// that the provider's own SDK reads, such as `OPENAI_API_KEY`.
+///
 /// Without a window in configuration and catalogue it is taken to be 16,000 tokens, and
 /// [`ModelFacts::window_is_assumed`] says so.
 ///
@@ -93,11 +97,11 @@ pub struct ProviderModel {
 /// assert_eq!(model.name(), "ollama/qwen3:8b");
 /// # Ok::<(), ctx_core::Error>(())
 /// ```
-pub fn connect(name: &str, providers: &[Provider], client: &Arc<Client>) -> Result<ChatModel> {
+pub fn connect(name: &str, providers: &[Provider], client: &Arc<Client>) -> Result<HttpModel> {
     let found = find(name, providers)?;
     let endpoint = found.endpoint()?;
     let facts = found.facts();
-    Ok(ChatModel::new(facts, endpoint, client.clone()))
+    Ok(HttpModel::new(facts, endpoint, client.clone()))
 }
 
 /// As [`connect_models`], for who needs no more than what a summariser does.
@@ -111,6 +115,18 @@ pub fn connect_chain(
     (chain.into_iter().map(|model| model as Arc<dyn Summarizer>).collect(), missing)
 }
 
+/// As [`connect_models`], for who holds a conversation. Its client should give answers the time of
+/// [`Timeouts::conversation`](crate::Timeouts::conversation).
+#[must_use]
+pub fn connect_chat(
+    names: &[String],
+    providers: &[Provider],
+    client: &Arc<Client>,
+) -> (Vec<Arc<dyn ChatModel>>, Vec<Error>) {
+    let (chain, missing) = connect_models(names, providers, client);
+    (chain.into_iter().map(|model| model as Arc<dyn ChatModel>).collect(), missing)
+}
+
 /// As [`connect`], for a model and its fallbacks. Those that cannot be had are left out, and come
 /// back as errors. A bare name that only the provider of the model before it may know is looked for
 /// there.
@@ -119,8 +135,8 @@ pub fn connect_models(
     names: &[String],
     providers: &[Provider],
     client: &Arc<Client>,
-) -> (Vec<Arc<ChatModel>>, Vec<Error>) {
-    let mut chain: Vec<Arc<ChatModel>> = Vec::new();
+) -> (Vec<Arc<HttpModel>>, Vec<Error>) {
+    let mut chain: Vec<Arc<HttpModel>> = Vec::new();
     let mut missing = Vec::new();
     let mut before: Option<String> = None;
     for name in names {
@@ -228,8 +244,11 @@ fn find<'a>(name: &str, providers: &'a [Provider]) -> Result<Found<'a>> {
 impl Found<'_> {
     fn endpoint(&self) -> Result<Endpoint> {
         let named = |e: Error| e.with("provider", &self.provider);
-        let set = self.configured.and_then(|p| p.base_url.as_deref());
-        let Some(base_url) = set.or(self.known.map(|k| k.base_url)) else {
+        let set = self.configured.and_then(|p| p.base_url.clone()).or_else(|| {
+            self.known.and_then(|known| known.base_url_of(|name| std::env::var(name).ok()))
+        });
+        let usual = self.known.map(|known| known.base_url);
+        let Some(base_url) = set.as_deref().or(usual) else {
             return Err(Error::new(ErrorKind::InvalidInput, "a provider has no base URL")
                 .with("provider", &self.provider)
                 .hint(format!("set models.providers.{}.baseUrl in ctx.json5", self.provider)));

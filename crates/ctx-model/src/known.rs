@@ -80,6 +80,28 @@ pub(crate) fn provider(id: &str) -> Option<&'static Known> {
     PROVIDERS.iter().find(|known| known.id.eq_ignore_ascii_case(id))
 }
 
+impl Known {
+    /// The environment variable that says where this provider is instead. These are the ones its
+    /// own SDKs read.
+    pub(crate) fn base_url_variable(&self) -> Option<&'static str> {
+        match self.id {
+            "openai" => Some("OPENAI_BASE_URL"),
+            "anthropic" => Some("ANTHROPIC_BASE_URL"),
+            _ => None,
+        }
+    }
+
+    /// Where the environment says that this provider is, if it says so.
+    pub(crate) fn base_url_of(
+        &self,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Option<String> {
+        let url = environment(self.base_url_variable()?)?;
+        let url = url.trim();
+        (!url.is_empty()).then(|| url.to_owned())
+    }
+}
+
 /// The length of the vectors of models that are known by name.
 pub(crate) fn dimensions(model: &str) -> Option<usize> {
     let name = model.rsplit('/').next().unwrap_or(model);
@@ -113,4 +135,24 @@ pub(crate) fn thinks(model: &str) -> bool {
         name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     };
     family.into_iter().any(is_of) && !name.contains("-chat")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_moves_the_providers_whose_sdks_read_it() {
+        let at = |id: &str, value: &str| {
+            let environment = |name: &str| {
+                let known = ["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GROQ_BASE_URL"];
+                known.contains(&name).then(|| format!("{value}#{name}"))
+            };
+            provider(id).unwrap().base_url_of(environment)
+        };
+        assert_eq!(at("OpenAI", " http://h").as_deref(), Some("http://h#OPENAI_BASE_URL"));
+        assert_eq!(at("anthropic", "http://h").as_deref(), Some("http://h#ANTHROPIC_BASE_URL"));
+        assert_eq!(at("groq", "http://h"), None);
+        assert_eq!(provider("openai").unwrap().base_url_of(|_| Some("  ".to_owned())), None);
+    }
 }

@@ -14,10 +14,11 @@
 //! ```
 //!
 //! With the feature `http` (default) there is, from the bottom up: [`Client`], which sends bytes and
-//! gives a stream of bytes; [`Endpoint`], where an API is and what it speaks; [`ChatModel`], a
-//! [`ctx_core::Summarizer`], and [`HttpEmbedder`], a [`ctx_core::Embedder`]; and [`connect`], which
-//! makes them from a name and a configuration. [`overflow`] recognises, across providers, that a
-//! prompt was too long. Keys are given by reference ([`KeyRef`]) and never printed.
+//! gives a stream of bytes; [`Endpoint`], where an API is and what it speaks; [`HttpModel`], which
+//! converses ([`ctx_core::ChatModel`]) and summarises ([`ctx_core::Summarizer`]), and
+//! [`HttpEmbedder`], a [`ctx_core::Embedder`]; and [`connect`], which makes them from a name and a
+//! configuration. [`overflow`] recognises, across providers, that a prompt was too long. Keys are
+//! given by reference ([`KeyRef`]) and never printed.
 
 #![forbid(unsafe_code)]
 
@@ -55,9 +56,12 @@ pub use model::{Model, Prices, Usd, Vintage};
 
 #[cfg(feature = "http")]
 pub use {
-    chat::{Answer, ChatModel, ModelFacts, Stop},
+    chat::{Answer, HttpModel, ModelFacts, Stop},
     client::{Body, Client, Request, Response, Timeouts},
-    connect::{Provider, ProviderModel, connect, connect_chain, connect_embedder, connect_models},
+    connect::{
+        Provider, ProviderModel, connect, connect_chain, connect_chat, connect_embedder,
+        connect_models,
+    },
     embed::{EmbedApi, HttpEmbedder},
     endpoint::{Api, Endpoint},
     key::{KeyRef, Secret},

@@ -1,27 +1,34 @@
-//! A model that is asked for a text.
+//! Models that are asked for a summary, or for the next message of a conversation.
 
 mod anthropic;
+mod asking;
 mod completions;
+mod converse;
 mod limits;
+mod parts;
+mod quirks;
 pub(crate) mod reading;
 mod responses;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use ctx_core::{Error, ErrorKind, Result, Summarizer, Summary, SummaryRequest, Tokens, Usage};
+use ctx_core::{
+    Delta, Error, ErrorKind, Message, ModelCard, Result, Role, Summarizer, Summary, SummaryRequest,
+    Tokens, Usage,
+};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
-use serde_json::Value;
 
 use crate::failure::{Asked, LONGEST_BODY};
-use crate::overflow::{Overflow, overflow_of, silent_overflow};
-use crate::provider_error::{self, ErrorText};
-use crate::{Api, Client, Endpoint, Prices, Request, Response};
+use crate::overflow::{Overflow, silent_overflow};
+use crate::{Client, Endpoint, Prices, Request, Response, known, provider_error};
 
+use asking::Asking;
 use limits::Limits;
+use quirks::Quirks;
 
 /// Models that think spend some of what they may answer on it: this much is added, but no more than
 /// a quarter of the window.
@@ -85,60 +92,33 @@ pub struct Answer {
     pub usage: Option<Usage>,
 }
 
-/// A model at an endpoint.
+/// A model at an endpoint: a [`Summarizer`], and a [`ctx_core::ChatModel`] that converses.
+///
+/// What a server refuses in a request that others take is left out from then on, as long as this
+/// value lives.
 #[derive(Debug)]
-pub struct ChatModel {
+pub struct HttpModel {
     facts: ModelFacts,
+    card: ModelCard,
     endpoint: Endpoint,
     client: Arc<Client>,
-    learned: AtomicU8,
+    learned: AtomicU16,
 }
 
-/// What servers that call themselves compatible do not take. Learned from their refusals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Quirks(u8);
-
-impl Quirks {
-    const OTHER_LIMIT_FIELD: u8 = 1;
-    const NO_STREAM_OPTIONS: u8 = 2;
-    const NO_EFFORT: u8 = 4;
-
-    fn has(self, bit: u8) -> bool {
-        self.0 & bit != 0
-    }
-
-    /// With what a refusal teaches; `None` if it teaches nothing new. Each is learned once, so
-    /// that no server can be asked for ever.
-    fn after(self, status: u16, said: &ErrorText) -> Option<Self> {
-        if !matches!(status, 400 | 422) || overflow_of(status, said).is_some() {
-            return None;
-        }
-        let lessons = [
-            (Self::OTHER_LIMIT_FIELD, "max_completion_tokens"),
-            (Self::NO_STREAM_OPTIONS, "stream_options"),
-            (Self::NO_EFFORT, "reasoning"),
-        ];
-        let new = lessons.iter().find(|(bit, word)| !self.has(*bit) && said.says(&[word]))?;
-        Some(Self(self.0 | new.0))
-    }
-}
-
-/// One request, as each API writes it its own way.
-struct Asking<'a> {
-    model: &'a str,
-    system: &'a str,
-    prompt: &'a str,
-    max_tokens: u32,
-    think_little: bool,
-    is_openai: bool,
-    quirks: Quirks,
-}
-
-impl ChatModel {
+impl HttpModel {
     /// A model at an endpoint.
     #[must_use]
     pub fn new(facts: ModelFacts, endpoint: Endpoint, client: Arc<Client>) -> Self {
-        Self { facts, endpoint, client, learned: AtomicU8::new(0) }
+        let provider = facts.name.split_once('/').map_or("", |(provider, _)| provider);
+        let card = ModelCard {
+            name: facts.name.clone(),
+            provider: provider.to_owned(),
+            id: facts.id.clone(),
+            api: endpoint.api().name().to_owned(),
+            window: (!facts.window_is_assumed).then_some(facts.window),
+            max_output: facts.max_output,
+        };
+        Self { facts, card, endpoint, client, learned: AtomicU16::new(0) }
     }
 
     /// What is known of it.
@@ -153,7 +133,13 @@ impl ChatModel {
         &self.endpoint
     }
 
-    /// Asks once.
+    /// What a call of that usage costs, in USD; `None` where no price is known.
+    #[must_use]
+    pub fn cost(&self, usage: &Usage) -> Option<f64> {
+        self.facts.prices.map(|prices| prices.cost(usage).0)
+    }
+
+    /// Asks once, for a text.
     ///
     /// # Errors
     ///
@@ -161,45 +147,74 @@ impl ChatModel {
     /// them. [`ErrorKind::Capability`]: key, account, model or content are refused; another model
     /// may do better. [`ErrorKind::Upstream`] and [`ErrorKind::Timeout`]: the provider failed;
     /// [retryable](Error::is_retryable) where that helps, with the wait it asks for.
-    pub async fn answer(&self, request: &SummaryRequest) -> Result<Answer> {
+    pub async fn ask(&self, request: &SummaryRequest) -> Result<Answer> {
         let (headers, secrets) = self.endpoint.headers()?;
-        let asked = Asked { name: &self.facts.name, key: self.endpoint.key(), secrets: &secrets };
+        let asked = self.asked(&secrets);
         let max_tokens = self.max_tokens(request.max_tokens);
-        let mut response = self.send(request, max_tokens, headers, &asked).await?;
+        let messages = [Arc::new(Message::text(Role::User, request.prompt.as_str()))];
+        let asking = Asking {
+            system: Some(request.system.as_str()).filter(|system| !system.is_empty()),
+            messages: &messages,
+            max_tokens: Some(max_tokens),
+            ..self.asking()
+        };
+        let mut response = self.send(asking, headers, &asked).await?;
         let limits = Limits::for_answer(max_tokens);
-        let reading = reading::read(self.endpoint.api(), &mut response, limits, &asked).await?;
+        let mut ignore = |_: Delta<'_>| {};
+        let api = self.endpoint.api();
+        let reading = reading::read(api, &mut response, limits, &asked, &mut ignore).await?;
         let stop = reading.stop.unwrap_or(Stop::End);
-        let answer = Answer { text: reading.text, stop, usage: reading.usage };
-        self.check(request, &answer, &asked).map_err(Error::billed)?;
+        let answer = Answer { text: reading.parts.text(), stop, usage: reading.usage };
+        let sent = (request.system.chars().count() + request.prompt.chars().count()) as u64;
+        let is_empty = answer.text.trim().is_empty();
+        let window = self.facts.window.get();
+        self.check(&asked, stop, is_empty, answer.usage.as_ref(), sent, window)
+            .map_err(Error::billed)?;
         Ok(answer)
+    }
+
+    fn asked<'a>(&'a self, secrets: &'a [crate::Secret]) -> Asked<'a> {
+        Asked { name: &self.facts.name, key: self.endpoint.key(), secrets }
+    }
+
+    /// A request in which nothing is asked yet.
+    fn asking(&self) -> Asking<'_> {
+        let known = known::provider(&self.card.provider);
+        Asking {
+            provider: &self.card.provider,
+            model: &self.facts.id,
+            api: self.endpoint.api(),
+            system: None,
+            messages: &[],
+            tools: &[],
+            max_tokens: None,
+            most_tokens: self.most_tokens(),
+            session_id: None,
+            reasoning: self.facts.reasoning,
+            is_conversation: false,
+            is_openai: self.endpoint.host() == "api.openai.com",
+            // Who is known and not OpenAI has no such field, and some refuse what they do not know.
+            takes_cache_key: known.is_none_or(|known| known.id == "openai"),
+            quirks: Quirks::default(),
+        }
     }
 
     async fn send(
         &self,
-        request: &SummaryRequest,
-        max_tokens: u32,
+        mut asking: Asking<'_>,
         mut headers: HeaderMap,
         asked: &Asked<'_>,
     ) -> Result<Response> {
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let mut quirks = Quirks(self.learned.load(Ordering::Relaxed));
+        asking.quirks = Quirks(self.learned.load(Ordering::Relaxed));
         loop {
-            let asking = Asking {
-                model: &self.facts.id,
-                system: &request.system,
-                prompt: &request.prompt,
-                max_tokens,
-                think_little: self.facts.reasoning,
-                is_openai: self.endpoint.host() == "api.openai.com",
-                quirks,
-            };
             let mut response = self
                 .client
                 .send(Request {
                     method: Method::POST,
                     url: self.endpoint.chat_url(),
                     headers: headers.clone(),
-                    body: Bytes::from(body(self.endpoint.api(), &asking).to_string()),
+                    body: Bytes::from(asking.body()),
                 })
                 .await
                 .map_err(|e| e.with("model", asked.name))?;
@@ -210,9 +225,9 @@ impl ChatModel {
             // A refusal whose reasons break off is a refusal all the same.
             let text = response.body.read_up_to(LONGEST_BODY).await.unwrap_or_default();
             let said = provider_error::read(&String::from_utf8_lossy(&text));
-            match quirks.after(status, &said) {
+            match asking.quirks.after(status, &said) {
                 Some(more) => {
-                    quirks = more;
+                    asking.quirks = more;
                     self.learned.fetch_or(more.0, Ordering::Relaxed);
                 }
                 None => return Err(asked.failure(status, &response.headers, &said)),
@@ -225,29 +240,41 @@ impl ChatModel {
         (wanted + self.answer_overhead()).0.min(most).max(SHORTEST_ANSWER)
     }
 
+    /// What an answer may be at most where nobody says how long: an eighth of the window, so that
+    /// a prompt that fills the rest is not refused for the sake of an answer that is never so long.
+    fn most_tokens(&self) -> u32 {
+        let most = self.facts.max_output.unwrap_or(self.facts.window).min(self.facts.window);
+        most.min(self.facts.window.scale(0.125)).0.max(SHORTEST_ANSWER)
+    }
+
     /// Finds answers that are none: held back, or given to a prompt that did not fit. They are paid
-    /// for all the same.
-    fn check(&self, request: &SummaryRequest, answer: &Answer, asked: &Asked<'_>) -> Result<()> {
+    /// for all the same. `sent` are the characters of the prompt.
+    fn check(
+        &self,
+        asked: &Asked<'_>,
+        stop: Stop,
+        is_empty: bool,
+        usage: Option<&Usage>,
+        sent: u64,
+        window: u64,
+    ) -> Result<()> {
         let name = asked.name;
-        if answer.stop == Stop::Filtered {
+        if stop == Stop::Filtered {
             let error = Error::new(ErrorKind::Capability, "the provider held the answer back")
                 .with("model", name)
                 .hint("its content filter refused this conversation: take another model");
             return Err(error);
         }
-        let window = self.facts.window.get();
-        let is_empty = answer.text.trim().is_empty();
-        if answer.stop == Stop::Window && is_empty {
-            let limit = Some(window);
+        if stop == Stop::Window && is_empty {
+            let limit = Some(self.facts.window.get());
             let found = Overflow { used: None, limit, pattern: "window-exceeded", provider: "any" };
             return Err(asked.overflow(&found).with("model", name));
         }
-        let Some(usage) = &answer.usage else { return Ok(()) };
-        let cut = answer.stop == Stop::Length;
+        let Some(usage) = usage else { return Ok(()) };
+        let cut = stop == Stop::Length;
         if let Some(found) = silent_overflow(usage, window, is_empty && cut) {
             return Err(asked.overflow(&found).with("model", name));
         }
-        let sent = (request.system.chars().count() + request.prompt.chars().count()) as u64;
         let read = usage.prompt();
         let short = read > 0 && read < sent / MOST_CHARS_PER_TOKEN && sent > SHORT_PROMPT_CHARS;
         if self.facts.truncates && short {
@@ -258,7 +285,7 @@ impl ChatModel {
                     .with("tokens read", read)
                     .hint(
                         "give the server a larger context (Ollama: OLLAMA_CONTEXT_LENGTH) and the \
-                     model that contextWindow in ctx.json5",
+                         model that contextWindow in ctx.json5",
                     );
             return Err(error);
         }
@@ -266,16 +293,8 @@ impl ChatModel {
     }
 }
 
-fn body(api: Api, asking: &Asking<'_>) -> Value {
-    match api {
-        Api::OpenAiCompletions => completions::body(asking),
-        Api::OpenAiResponses => responses::body(asking),
-        Api::AnthropicMessages => anthropic::body(asking),
-    }
-}
-
 #[async_trait]
-impl Summarizer for ChatModel {
+impl Summarizer for HttpModel {
     fn name(&self) -> &str {
         &self.facts.name
     }
@@ -285,7 +304,7 @@ impl Summarizer for ChatModel {
     }
 
     fn cost(&self, usage: &Usage) -> Option<f64> {
-        self.facts.prices.map(|prices| prices.cost(usage).0)
+        Self::cost(self, usage)
     }
 
     fn answer_overhead(&self) -> Tokens {
@@ -296,7 +315,7 @@ impl Summarizer for ChatModel {
     }
 
     async fn summarize(&self, request: SummaryRequest) -> Result<Summary> {
-        let answer = self.answer(&request).await?;
+        let answer = self.ask(&request).await?;
         let cut_off = matches!(answer.stop, Stop::Length | Stop::Window);
         Ok(Summary { text: answer.text, cut_off, usage: answer.usage })
     }

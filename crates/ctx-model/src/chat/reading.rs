@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use ctx_core::{Error, ErrorKind, Result, Usage};
+use ctx_core::{Deltas, Error, ErrorKind, Result, Usage};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde_json::Value;
 
 use super::limits::Limits;
+use super::parts::{MOST_PARTS, Parts};
 use super::{Stop, anthropic, completions, responses};
 use crate::failure::Asked;
 use crate::provider_error;
@@ -17,11 +18,12 @@ use crate::{Api, Body, Response, SseEvent, SseParser};
 const AFTERWARDS: Duration = Duration::from_secs(5);
 
 /// An answer as far as it has been read.
-#[derive(Debug, Default)]
-pub(super) struct Reading {
-    pub(super) text: String,
+pub(super) struct Reading<'d> {
+    pub(super) parts: Parts<'d>,
     pub(super) stop: Option<Stop>,
     pub(super) usage: Option<Usage>,
+    /// The provider's id of the answer.
+    pub(super) id: Option<String>,
     /// Nothing follows.
     pub(super) done: bool,
     /// The error that came in place of the rest.
@@ -31,7 +33,20 @@ pub(super) struct Reading {
     bytes: u64,
 }
 
-impl Reading {
+impl<'d> Reading<'d> {
+    fn new(deltas: Deltas<'d>) -> Self {
+        Self {
+            parts: Parts::new(deltas),
+            stop: None,
+            usage: None,
+            id: None,
+            done: false,
+            failed: None,
+            streams: false,
+            bytes: 0,
+        }
+    }
+
     /// Reads the usage of an answer, unless there is none.
     pub(super) fn take_usage(&mut self, usage: &Value, read: fn(&Value) -> Usage) {
         if usage.is_object() {
@@ -39,26 +54,38 @@ impl Reading {
         }
     }
 
-    pub(super) fn push(&mut self, text: &Value) {
-        if let Some(text) = text.as_str() {
-            self.text.push_str(text);
+    /// Reads the id of an answer, which some repeat with each event.
+    pub(super) fn take_id(&mut self, id: &Value) {
+        if self.id.is_none() {
+            self.id = id.as_str().filter(|id| !id.is_empty()).map(str::to_owned);
         }
+    }
+
+    /// More of the text, unless it is none.
+    pub(super) fn push_text(&mut self, key: u64, text: &Value) {
+        self.parts.push_text(key, text.as_str().unwrap_or_default());
+    }
+
+    /// More of the reasoning, unless it is none.
+    pub(super) fn push_thinking(&mut self, key: u64, text: &Value) {
+        self.parts.push_thinking(key, text.as_str().unwrap_or_default());
     }
 }
 
-pub(super) async fn read(
+pub(super) async fn read<'d>(
     api: Api,
     response: &mut Response,
     limits: Limits,
     asked: &Asked<'_>,
-) -> Result<Reading> {
-    let mut reading = Reading::default();
+    deltas: Deltas<'d>,
+) -> Result<Reading<'d>> {
+    let mut reading = Reading::new(deltas);
     let read = read_all(api, response, limits, asked, &mut reading).await;
     if let Some(error) = &reading.failed {
         let said = provider_error::read_value(error);
         let error = asked.failure(said.status(), &HeaderMap::new(), &said);
         // What had begun before it failed is paid for.
-        let has_begun = !reading.text.is_empty() || reading.stop.is_some();
+        let has_begun = !reading.parts.is_empty() || reading.stop.is_some();
         return Err(if has_begun { error.billed() } else { error });
     }
     match read {
@@ -75,7 +102,7 @@ async fn read_all(
     response: &mut Response,
     limits: Limits,
     asked: &Asked<'_>,
-    reading: &mut Reading,
+    reading: &mut Reading<'_>,
 ) -> Result<()> {
     let content_type = response.headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
     reading.streams = content_type.is_some_and(|t| t.contains("event-stream"));
@@ -99,7 +126,12 @@ async fn read_all(
                 return Ok(());
             }
         }
-        if reading.text.len() as u64 > limits.text {
+        if reading.parts.len() > MOST_PARTS {
+            return Err(Error::new(ErrorKind::Upstream, "the answer falls into too many parts")
+                .with("parts", reading.parts.len())
+                .hint("check that the base URL is that of a model provider"));
+        }
+        if reading.parts.held() > limits.text {
             reading.stop = Some(Stop::Length);
             return Ok(());
         }
@@ -121,7 +153,7 @@ async fn read_all(
 async fn next(
     body: &mut Body,
     limits: Limits,
-    reading: &mut Reading,
+    reading: &mut Reading<'_>,
 ) -> Result<Option<bytes::Bytes>> {
     let chunk = body.chunk().await?;
     reading.bytes += chunk.as_ref().map_or(0, |c| c.len() as u64);
@@ -133,7 +165,7 @@ async fn next(
     Ok(chunk)
 }
 
-fn take(api: Api, reading: &mut Reading, event: &SseEvent) -> Result<()> {
+fn take(api: Api, reading: &mut Reading<'_>, event: &SseEvent) -> Result<()> {
     let data = event.data.trim();
     if data == "[DONE]" {
         reading.done = true;
@@ -163,7 +195,7 @@ async fn read_whole(
     body: &mut Body,
     limits: Limits,
     asked: &Asked<'_>,
-    reading: &mut Reading,
+    reading: &mut Reading<'_>,
     mut all: Vec<u8>,
 ) -> Result<()> {
     while let Some(chunk) = next(body, limits, reading).await? {
@@ -200,13 +232,13 @@ pub(crate) fn is_error(value: &Value) -> bool {
     filled || value["object"] == "error" || value["type"] == "error"
 }
 
-fn broken_off(reading: &Reading) -> Error {
+fn broken_off(reading: &Reading<'_>) -> Error {
     if !reading.streams && reading.bytes > 0 {
         return Error::new(ErrorKind::Upstream, "the answer is none of a model")
             .hint("check the base URL and the api of the provider in ctx.json5");
     }
     Error::new(ErrorKind::Upstream, "the answer broke off before its end")
-        .with("characters", reading.text.chars().count())
+        .with("bytes", reading.parts.held())
         .retryable()
         .hint("try again")
 }

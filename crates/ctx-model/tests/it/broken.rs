@@ -20,7 +20,7 @@ async fn a_stream_that_breaks_off_anywhere_is_an_error_that_may_pass() {
         let cuts = body.char_indices().map(|(at, _)| at).filter(|at| *at <= end).step_by(29);
         for cut in cuts {
             let server = Server::with(stream(&body[..cut]));
-            let error = model(&server, api).answer(&request()).await.unwrap_err();
+            let error = model(&server, api).ask(&request()).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Upstream, "{api} {cut}");
             assert!(error.is_retryable(), "{api} {cut} {error}");
         }
@@ -35,13 +35,13 @@ async fn a_chunked_answer_that_breaks_off_after_its_end_is_whole() {
     let head = "transfer-encoding: chunked\r\ncontent-type: text/event-stream\r\n";
     // Neither [DONE] nor the last chunk ever comes.
     let server = Server::with(response(200, head, &chunk));
-    let answer = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap();
+    let answer = model(&server, Api::OpenAiCompletions).ask(&request()).await.unwrap();
     assert_eq!((answer.text.as_str(), answer.usage), ("x", None));
     // The same before the end of the answer.
     let event = event.replace("\"stop\"", "null");
     let chunk = format!("{:x}\r\n{event}\r\n", event.len());
     let server = Server::with(response(200, head, &chunk));
-    let error = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap_err();
+    let error = model(&server, Api::OpenAiCompletions).ask(&request()).await.unwrap_err();
     assert!(error.kind() == ErrorKind::Upstream && error.is_retryable(), "{error}");
 }
 
@@ -100,12 +100,12 @@ async fn errors_inside_a_stream_are_those_they_would_be_outside() {
         (R, r#"{"type":"error","code":"rate_limit_exceeded","message":"slow"}"#, Upstream, true),
     ] {
         let server = Server::with(stream(&format!("data: {event}\n\n")));
-        let error = model(&server, api).answer(&request()).await.unwrap_err();
+        let error = model(&server, api).ask(&request()).await.unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (kind, again), "{event}: {error}");
         // As an answer of status 200 that is no stream.
         if api != R {
             let server = Server::with(json_response(200, event));
-            let error = model(&server, api).answer(&request()).await.unwrap_err();
+            let error = model(&server, api).ask(&request()).await.unwrap_err();
             assert_eq!(error.kind(), kind, "{event}: {error}");
         }
     }
@@ -122,7 +122,7 @@ async fn what_is_no_answer_of_a_model_says_so() {
         (response(200, "", ""), true),
     ] {
         let server = Server::with(reply.clone());
-        let error = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap_err();
+        let error = model(&server, Api::OpenAiCompletions).ask(&request()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Upstream, "{reply}");
         assert_eq!(error.is_retryable(), again, "{reply}: {error}");
         assert!(error.hint_text().is_some());
@@ -135,13 +135,13 @@ async fn a_server_that_streams_for_ever_is_cut() {
     let word = "word ".repeat(200);
     let text = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{word}\"}}}}]}}\n\n");
     let server = Server::start(vec![vec![Step::Send(head.clone()), Step::Repeat(text.into())]]);
-    let answer = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap();
+    let answer = model(&server, Api::OpenAiCompletions).ask(&request()).await.unwrap();
     assert_eq!(answer.stop, Stop::Length);
     assert!(answer.text.len() < 500 * 64 + 200_000, "{}", answer.text.len());
 
     let pings = ": ping\n\n".repeat(1_000);
     let server = Server::start(vec![vec![Step::Send(head), Step::Repeat(pings.into())]]);
-    let error = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap_err();
+    let error = model(&server, Api::OpenAiCompletions).ask(&request()).await.unwrap_err();
     assert!(error.kind() == ErrorKind::Upstream && !error.is_retryable(), "{error}");
 }
 
@@ -152,10 +152,10 @@ async fn a_stream_that_falls_silent_is_given_up() {
     let hang = |text: &str| vec![vec![Step::Send(stream(text).into()), Step::Hang]];
     let server = Server::start(hang(begun));
     let model = model_with(&server, Api::OpenAiCompletions, timeouts);
-    let error = model.answer(&request()).await.unwrap_err();
+    let error = model.ask(&request()).await.unwrap_err();
     assert!(error.kind() == ErrorKind::Timeout && error.is_retryable(), "{error}");
     // A server that keeps the connection open after the last event is not waited for.
     let server = Server::start(hang(&format!("{begun}{rest}")));
     let model = model_with(&server, Api::OpenAiCompletions, Timeouts::default());
-    assert_eq!(model.answer(&request()).await.unwrap().text, TEXT);
+    assert_eq!(model.ask(&request()).await.unwrap().text, TEXT);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ctx_core::{ErrorKind, Summarizer, SummaryRequest, Tokens, Usage};
-use ctx_model::{Api, ChatModel, Client, ModelFacts, Stop};
+use ctx_model::{Api, Client, HttpModel, ModelFacts, Stop};
 use serde_json::json;
 
 use crate::server::{
@@ -15,7 +15,7 @@ use crate::streams::{COMPLETIONS, TEXT, streamed};
 async fn a_streamed_answer_is_read_with_its_usage() {
     for api in Api::ALL {
         let server = Server::with(stream(streamed(api)));
-        let answer = model(&server, api).answer(&request()).await.unwrap();
+        let answer = model(&server, api).ask(&request()).await.unwrap();
         assert_eq!((answer.text.as_str(), answer.stop), (TEXT, Stop::End), "{api}");
         let usage = answer.usage.unwrap();
         assert_eq!((usage.input, usage.cache_read, usage.output), (20, 100, 9), "{api}");
@@ -31,7 +31,7 @@ async fn a_stream_may_come_in_pieces_of_any_size() {
         let server = Server::start([1, 7, 64].map(pieces).into());
         let model = model(&server, api);
         for _ in 0..3 {
-            assert_eq!(model.answer(&request()).await.unwrap().text, TEXT, "{api}");
+            assert_eq!(model.ask(&request()).await.unwrap().text, TEXT, "{api}");
         }
     }
 }
@@ -62,7 +62,7 @@ async fn a_server_that_does_not_stream_is_understood() {
             [json_response(200, &body.to_string()), response(200, "", &format!("\n {body}"))]
         {
             let server = Server::with(reply);
-            let answer = model(&server, api).answer(&request()).await.unwrap();
+            let answer = model(&server, api).ask(&request()).await.unwrap();
             assert_eq!((answer.text.as_str(), answer.stop), (TEXT, Stop::End), "{api}");
             assert_eq!(answer.usage.unwrap().prompt(), 120, "{api}");
         }
@@ -73,7 +73,7 @@ async fn a_server_that_does_not_stream_is_understood() {
 async fn each_api_is_asked_in_its_own_words() {
     let ask = async |api| {
         let server = Server::with(stream(streamed(api)));
-        model(&server, api).answer(&request()).await.unwrap();
+        model(&server, api).ask(&request()).await.unwrap();
         server.seen().remove(0)
     };
     let seen = ask(Api::OpenAiCompletions).await;
@@ -100,8 +100,10 @@ async fn each_api_is_asked_in_its_own_words() {
     assert_eq!(seen.header("x-api-key"), Some("sk-test-key-that-is-secret"));
     assert_eq!(seen.header("anthropic-version"), Some("2023-06-01"));
     let body = seen.json();
-    assert_eq!((&body["system"], &body["max_tokens"]), (&json!("You summarise."), &json!(500)));
-    assert_eq!(body["messages"], json!([{ "role": "user", "content": request().prompt }]));
+    let text = |text: &str| json!([{ "type": "text", "text": text }]);
+    assert_eq!((&body["system"], &body["max_tokens"]), (&text("You summarise."), &json!(500)));
+    let content = text(&request().prompt);
+    assert_eq!(body["messages"], json!([{ "role": "user", "content": content }]));
 }
 
 #[tokio::test]
@@ -163,9 +165,9 @@ async fn what_a_server_does_not_take_is_left_out_from_then_on() {
     ]);
     let facts = ModelFacts { reasoning: true, max_output: Some(Tokens(4_000)), ..facts() };
     let endpoint = endpoint(&server, Api::OpenAiCompletions);
-    let model = ChatModel::new(facts, endpoint, Arc::new(Client::default()));
-    assert_eq!(model.answer(&request()).await.unwrap().text, TEXT);
-    assert_eq!(model.answer(&request()).await.unwrap().text, TEXT);
+    let model = HttpModel::new(facts, endpoint, Arc::new(Client::default()));
+    assert_eq!(model.ask(&request()).await.unwrap().text, TEXT);
+    assert_eq!(model.ask(&request()).await.unwrap().text, TEXT);
     let bodies: Vec<_> = server.seen().iter().map(|seen| seen.json()).collect();
     assert_eq!(bodies.len(), 5, "the second time it is known");
     assert_eq!(bodies[0]["reasoning_effort"], "low");
@@ -177,7 +179,7 @@ async fn what_a_server_does_not_take_is_left_out_from_then_on() {
     assert_eq!(bodies[4]["max_completion_tokens"], 4_000);
     // A refusal that teaches nothing new is final.
     let server = Server::start(vec![refuse("max_completion_tokens is bad")]);
-    let error = self::model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap_err();
+    let error = self::model(&server, Api::OpenAiCompletions).ask(&request()).await.unwrap_err();
     assert_eq!((error.kind(), server.seen().len()), (ErrorKind::Upstream, 2));
 }
 
@@ -189,9 +191,9 @@ async fn what_is_asked_for_beside_the_text_is_what_the_model_says_it_needs() {
         let server = Server::with(stream(COMPLETIONS));
         let facts = ModelFacts { reasoning, window: Tokens(window), ..facts() };
         let endpoint = endpoint(&server, Api::OpenAiCompletions);
-        let model = ChatModel::new(facts, endpoint, Arc::new(Client::default()));
+        let model = HttpModel::new(facts, endpoint, Arc::new(Client::default()));
         assert_eq!(model.answer_overhead(), Tokens(overhead));
-        model.answer(&request()).await.unwrap();
+        model.ask(&request()).await.unwrap();
         assert_eq!(server.seen()[0].json()["max_tokens"], 500 + overhead);
     }
 }
@@ -220,8 +222,8 @@ async fn prompts_that_did_not_fit_are_found_by_the_usage() {
         let server = Server::with(reply.clone());
         let facts = ModelFacts { truncates, ..facts() };
         let endpoint = endpoint(&server, Api::OpenAiCompletions);
-        let model = ChatModel::new(facts, endpoint, Arc::new(Client::default()));
-        let found = model.answer(&long).await.err().map(|error| error.kind());
+        let model = HttpModel::new(facts, endpoint, Arc::new(Client::default()));
+        let found = model.ask(&long).await.err().map(|error| error.kind());
         assert_eq!(found, kind, "{truncates} {reply}");
     }
 }
@@ -233,7 +235,7 @@ async fn it_is_a_summarizer_with_name_window_and_cost() {
         ctx_model::Prices { input: 1.0, output: 10.0, cache_read: Some(0.1), cache_write: None };
     let facts = ModelFacts { prices: Some(prices), ..facts() };
     let endpoint = endpoint(&server, Api::OpenAiCompletions);
-    let model = ChatModel::new(facts, endpoint, Arc::new(Client::default()));
+    let model = HttpModel::new(facts, endpoint, Arc::new(Client::default()));
     let summarizer: &dyn Summarizer = &model;
     assert_eq!((summarizer.name(), summarizer.window()), ("test/model-1", Tokens(32_000)));
     let summary = summarizer.summarize(request()).await.unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ctx_core::{Embedder, Error, ErrorKind, Summarizer, Tokens, Usage};
 use ctx_model::{
-    Api, ChatModel, Client, KeyRef, Prices, Provider, ProviderModel, connect, connect_chain,
+    Api, Client, HttpModel, KeyRef, Prices, Provider, ProviderModel, connect, connect_chain,
     connect_embedder, connect_models,
 };
 
@@ -21,7 +21,7 @@ fn provider(id: &str) -> Provider {
     }
 }
 
-fn at(model: &ChatModel) -> (String, Api, String, String) {
+fn at(model: &HttpModel) -> (String, Api, String, String) {
     let endpoint = model.endpoint();
     (endpoint.host(), endpoint.api(), model.facts().id.clone(), model.name().to_owned())
 }

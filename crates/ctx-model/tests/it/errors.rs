@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ctx_core::{ErrorKind, Usage};
-use ctx_model::{Api, ChatModel, Endpoint, overflow, silent_overflow};
+use ctx_model::{Api, Endpoint, HttpModel, overflow, silent_overflow};
 use serde::Deserialize;
 
 use crate::server::{Server, facts, json, model, request, response, stream};
@@ -160,7 +160,7 @@ async fn refusals_say_what_to_do_next() {
     for (status, headers, body, kind, again, words) in cases {
         let server = Server::with(response(*status, headers, body));
         let model = model(&server, Api::OpenAiCompletions);
-        let error = model.answer(&request()).await.unwrap_err();
+        let error = model.ask(&request()).await.unwrap_err();
         let all = format!("{status} {headers} {body}: {error} {:?}", error.hint_text());
         assert_eq!(error.kind(), *kind, "{all}");
         assert_eq!(error.is_retryable(), again.is_some(), "{all}");
@@ -195,22 +195,22 @@ async fn what_is_refused_before_any_work_is_not_billed_and_what_broke_off_is() {
     ];
     for (reply, billed) in cases {
         let server = Server::with(reply.clone());
-        let error = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap_err();
+        let error = model(&server, Api::OpenAiCompletions).ask(&request()).await.unwrap_err();
         assert_eq!(error.may_be_billed(), billed, "{error}: {reply}");
     }
     // Nobody listens at the port of a listener that is gone.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let nowhere =
         Endpoint::new(&format!("http://127.0.0.1:{port}"), Api::OpenAiCompletions).unwrap();
-    let model = ChatModel::new(facts(), nowhere, Arc::default());
-    assert!(!model.answer(&request()).await.unwrap_err().may_be_billed());
+    let model = HttpModel::new(facts(), nowhere, Arc::default());
+    assert!(!model.ask(&request()).await.unwrap_err().may_be_billed());
 }
 
 #[tokio::test]
 async fn a_refusal_is_read_only_so_far() {
     let body = "x".repeat(3_000_000);
     let server = Server::with(json(500, &body));
-    let error = model(&server, Api::OpenAiCompletions).answer(&request()).await.unwrap_err();
+    let error = model(&server, Api::OpenAiCompletions).ask(&request()).await.unwrap_err();
     assert!(error.to_string().len() < 1_000);
     assert!(error.is_retryable());
 }

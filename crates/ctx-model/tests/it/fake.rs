@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ctx_core::{Embedder, ErrorKind, Summarizer, SummaryRequest, Tokens};
-use ctx_model::{Api, ChatModel, Client, EmbedApi, Endpoint, HttpEmbedder, KeyRef, Timeouts};
+use ctx_model::{Api, Client, EmbedApi, Endpoint, HttpEmbedder, HttpModel, KeyRef, Timeouts};
 use ctx_testkit::provider::{
     Answer, Cut, Failure, FailureKind, FakeProvider, Finish, Moment, RetryAfter, Step, Words,
 };
@@ -15,13 +15,13 @@ fn start(steps: impl IntoIterator<Item = Step>) -> FakeProvider {
     FakeProvider::builder().script(steps).key("sk-fake").start().unwrap()
 }
 
-fn model_with(fake: &FakeProvider, api: Api, timeouts: Timeouts) -> ChatModel {
+fn model_with(fake: &FakeProvider, api: Api, timeouts: Timeouts) -> HttpModel {
     let key = KeyRef::parse("sk-fake").unwrap();
     let endpoint = Endpoint::new(&fake.url(), api).unwrap().with_key(key);
-    ChatModel::new(facts(), endpoint, Arc::new(Client::new(timeouts)))
+    HttpModel::new(facts(), endpoint, Arc::new(Client::new(timeouts)))
 }
 
-fn model(fake: &FakeProvider, api: Api) -> ChatModel {
+fn model(fake: &FakeProvider, api: Api) -> HttpModel {
     model_with(fake, api, Timeouts::default())
 }
 
@@ -48,7 +48,7 @@ async fn answers_come_through_in_pieces_of_any_size() {
             (Some("sk-fake"), request().prompt.as_str())
         );
         // What was sent before comes from the cache, and is counted as that.
-        let usage = model.answer(&request()).await.unwrap().usage.unwrap();
+        let usage = model.ask(&request()).await.unwrap().usage.unwrap();
         // (Anthropic's only where a request marks what is to be kept, and a summary is asked once.)
         let cached = api != Api::AnthropicMessages;
         assert_eq!(usage.cache_read > 0, cached, "{api} {usage:?}");
@@ -74,7 +74,7 @@ async fn every_failure_means_what_it_should_also_inside_a_stream() {
     for api in Api::ALL {
         for kind in F::ALL {
             let fake = start([Step::error(kind).always()]);
-            let error = model(&fake, api).answer(&request()).await.unwrap_err();
+            let error = model(&fake, api).ask(&request()).await.unwrap_err();
             assert_eq!(
                 (error.kind(), error.is_retryable()),
                 expected(api, kind),
@@ -83,7 +83,7 @@ async fn every_failure_means_what_it_should_also_inside_a_stream() {
         }
         for kind in [F::RateLimited, F::ServerError, F::Overloaded, F::Overflow] {
             let fake = start([Step::error(Failure::new(kind).in_stream(2)).always()]);
-            let error = model(&fake, api).answer(&request()).await.unwrap_err();
+            let error = model(&fake, api).ask(&request()).await.unwrap_err();
             assert_eq!(
                 (error.kind(), error.is_retryable()),
                 expected(api, kind),
@@ -108,7 +108,7 @@ async fn every_providers_overflow_is_one_with_the_numbers_it_gives() {
                 .words(words)
                 .start()
                 .unwrap();
-            let error = model(&fake, Api::OpenAiCompletions).answer(&long).await.unwrap_err();
+            let error = model(&fake, Api::OpenAiCompletions).ask(&long).await.unwrap_err();
             assert_eq!(
                 (error.kind(), error.is_retryable()),
                 (ErrorKind::Overflow, false),
@@ -146,19 +146,19 @@ async fn a_cut_connection_may_pass_unless_the_answer_was_complete() {
             let model = model(&fake, api);
             // Where the reason to stop was given before the connection broke, all is there.
             let complete = cut == Cut::BeforeLastEvent && api != Api::OpenAiResponses;
-            match model.answer(&request()).await {
+            match model.ask(&request()).await {
                 Ok(answer) => {
                     assert!(complete && answer.text.ends_with("six"), "{api} {cut:?} {answer:?}");
                 }
                 Err(error) => {
                     let found = (error.kind(), error.is_retryable(), complete);
                     assert_eq!(found, (ErrorKind::Upstream, true, false), "{api} {cut:?}: {error}");
-                    assert_eq!(model.answer(&request()).await.unwrap().text, "whole");
+                    assert_eq!(model.ask(&request()).await.unwrap().text, "whole");
                 }
             }
         }
         let fake = start([Step::garbage()]);
-        let error = model(&fake, api).answer(&request()).await.unwrap_err();
+        let error = model(&fake, api).ask(&request()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Upstream);
     }
 }
@@ -204,7 +204,7 @@ async fn waits_silence_and_endlessness_are_bounded() {
     for api in Api::ALL {
         let after = Failure::new(FailureKind::RateLimited).retry_after(RetryAfter::Seconds(7));
         let fake = start([Step::error(after)]);
-        let error = model(&fake, api).answer(&request()).await.unwrap_err();
+        let error = model(&fake, api).ask(&request()).await.unwrap_err();
         assert_eq!(error.wait(), Some(Duration::from_secs(7)));
 
         for (step, timeouts) in [
@@ -219,7 +219,7 @@ async fn waits_silence_and_endlessness_are_bounded() {
             ),
         ] {
             let fake = start([step]);
-            let error = model_with(&fake, api, timeouts).answer(&request()).await.unwrap_err();
+            let error = model_with(&fake, api, timeouts).ask(&request()).await.unwrap_err();
             assert!(error.kind() == ErrorKind::Timeout && error.is_retryable(), "{api}: {error}");
         }
         let fake = start([Step::endless("and so on ")]);
@@ -228,7 +228,7 @@ async fn waits_silence_and_endlessness_are_bounded() {
     }
     let elsewhere = start([Step::text("stolen")]);
     let fake = start([Step::redirect(format!("{}/v1/chat/completions", elsewhere.url()))]);
-    let error = model(&fake, Api::OpenAiCompletions).answer(&request()).await.unwrap_err();
+    let error = model(&fake, Api::OpenAiCompletions).ask(&request()).await.unwrap_err();
     assert_eq!((error.kind(), elsewhere.requests().len()), (ErrorKind::Upstream, 0));
 }
 

@@ -6,6 +6,7 @@ mod broken;
 mod chat;
 mod client;
 mod connect;
+mod converse;
 mod embed;
 mod errors;
 mod fake;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctx_core::{Error, Summarizer, SummaryModels};
 use ctx_model::{
-    Api, ChatModel, Client, EmbedApi, HttpEmbedder, KeyRef, Provider, TokioTimer, connect,
+    Api, Client, EmbedApi, HttpEmbedder, HttpModel, KeyRef, Provider, TokioTimer, connect,
 };
 use serde_json::json;
 
@@ -43,8 +43,8 @@ async fn a_provider_that_repeats_the_key_does_not_make_us_print_it() {
         let endpoint = endpoint(&server, Api::OpenAiCompletions)
             .with_header("x-gateway-key", KeyRef::parse(header).unwrap());
         let client = Arc::new(Client::default());
-        let model = ChatModel::new(facts(), endpoint.clone(), client.clone());
-        let error = model.answer(&request()).await.unwrap_err();
+        let model = HttpModel::new(facts(), endpoint.clone(), client.clone());
+        let error = model.ask(&request()).await.unwrap_err();
         let embedder =
             HttpEmbedder::new("test", "e", 2, EmbedApi::OpenAi, endpoint.clone(), client).unwrap();
         let texts = ["a".to_owned()];
@@ -71,8 +71,8 @@ async fn what_the_url_holds_is_hidden_in_what_a_provider_repeats() {
     let url = server.url().replace("http://", "http://sk-user-name:pass%20word-1@")
         + "/v1?key=sk-in-query&api-version=2024-10-21";
     let endpoint = ctx_model::Endpoint::new(&url, Api::OpenAiCompletions).unwrap();
-    let model = ChatModel::new(facts(), endpoint, Arc::default());
-    let all = all_of(&model.answer(&request()).await.unwrap_err());
+    let model = HttpModel::new(facts(), endpoint, Arc::default());
+    let all = all_of(&model.ask(&request()).await.unwrap_err());
     assert!(all.contains("no such route") && all.contains("2024-10-21"), "{all}");
     for secret in ["sk-user-name", "pass%20word-1", "pass word-1", "sk-in-query"] {
         assert!(!all.contains(secret), "{secret} in {all}");

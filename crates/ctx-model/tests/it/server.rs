@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use ctx_core::{SummaryRequest, Tokens};
-use ctx_model::{Api, ChatModel, Client, Endpoint, KeyRef, ModelFacts, Timeouts};
+use ctx_model::{Api, Client, Endpoint, HttpModel, KeyRef, ModelFacts, Timeouts};
 use serde_json::Value;
 
 /// What the server does with one connection, after it has read the request.
@@ -152,12 +152,12 @@ pub(crate) fn endpoint(server: &Server, api: Api) -> Endpoint {
     Endpoint::new(&server.url(), api).unwrap().with_key(KeyRef::parse(KEY).unwrap())
 }
 
-pub(crate) fn model(server: &Server, api: Api) -> ChatModel {
-    ChatModel::new(facts(), endpoint(server, api), Arc::new(Client::default()))
+pub(crate) fn model(server: &Server, api: Api) -> HttpModel {
+    HttpModel::new(facts(), endpoint(server, api), Arc::new(Client::default()))
 }
 
-pub(crate) fn model_with(server: &Server, api: Api, timeouts: Timeouts) -> ChatModel {
-    ChatModel::new(facts(), endpoint(server, api), Arc::new(Client::new(timeouts)))
+pub(crate) fn model_with(server: &Server, api: Api, timeouts: Timeouts) -> HttpModel {
+    HttpModel::new(facts(), endpoint(server, api), Arc::new(Client::new(timeouts)))
 }
 
 pub(crate) fn request() -> SummaryRequest {

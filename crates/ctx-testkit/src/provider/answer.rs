@@ -150,7 +150,11 @@ impl Setup {
 
     fn speech(&self, request: &Request, step: &Step, answer: Answer) -> Speech {
         let asked = request.json.pointer("/stream_options/include_usage");
+        let included = request.json.get("include").and_then(Value::as_array);
+        let sealed =
+            included.is_some_and(|all| all.contains(&json!("reasoning.encrypted_content")));
         Speech {
+            sealed,
             delta_chars: step.delta_chars,
             include_usage: asked.and_then(Value::as_bool).unwrap_or(false),
             ..Speech::new(request.number, request.model(), answer)

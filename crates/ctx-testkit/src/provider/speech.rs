@@ -27,6 +27,8 @@ pub(super) struct Speech {
     pub(super) usage: Option<Usage>,
     /// Chat completions report usage in a stream only when asked to.
     pub(super) include_usage: bool,
+    /// Responses give reasoning in its encrypted form only when asked to.
+    pub(super) sealed: bool,
     pub(super) delta_chars: Option<usize>,
     pub(super) endless: bool,
 }
@@ -86,6 +88,7 @@ impl Speech {
             finish: answer.finish.unwrap_or(by_itself),
             usage: None,
             include_usage: false,
+            sealed: false,
             delta_chars: None,
             endless: answer.endless,
         }

@@ -21,8 +21,12 @@ fn output(speech: &Speech) -> Vec<Value> {
     let mut items = Vec::new();
     if !speech.thinking.is_empty() {
         let summary = json!([{ "type": "summary_text", "text": speech.thinking }]);
-        items
-            .push(json!({ "type": "reasoning", "id": format!("rs_{number}"), "summary": summary }));
+        let id = format!("rs_{number}");
+        let mut item = json!({ "type": "reasoning", "id": id, "summary": summary });
+        if speech.sealed {
+            item["encrypted_content"] = json!(format!("gAAAAA_fake_{number}"));
+        }
+        items.push(item);
     }
     if !speech.text.is_empty() || speech.calls.is_empty() {
         let part = json!({ "type": "output_text", "text": speech.text, "annotations": [], "logprobs": [] });
@@ -139,8 +143,10 @@ pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
                 sequence.push("response.function_call_arguments.done", done);
             }
             _ => {
-                let added = json!({ "output_index": index, "item": item });
+                empty["summary"] = json!([]);
+                let added = json!({ "output_index": index, "item": empty });
                 sequence.push("response.output_item.added", added);
+                summary(speech, &mut sequence, index, &id);
             }
         }
         let done = json!({ "output_index": index, "item": item });
@@ -152,6 +158,26 @@ pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
     };
     sequence.push(name, json!({ "response": whole(speech) }));
     sequence.events
+}
+
+fn summary(speech: &Speech, sequence: &mut Sequence, index: usize, id: &Value) {
+    let place = |mut fields: Value| {
+        fields["item_id"] = id.clone();
+        fields["output_index"] = json!(index);
+        fields["summary_index"] = json!(0);
+        fields
+    };
+    let part = |text: &str| json!({ "type": "summary_text", "text": text });
+    let added = place(json!({ "part": part("") }));
+    sequence.push("response.reasoning_summary_part.added", added);
+    for piece in speech.deltas(&speech.thinking) {
+        let delta = place(json!({ "delta": piece }));
+        sequence.push("response.reasoning_summary_text.delta", delta);
+    }
+    let done = place(json!({ "text": speech.thinking }));
+    sequence.push("response.reasoning_summary_text.done", done);
+    let done = place(json!({ "part": part(&speech.thinking) }));
+    sequence.push("response.reasoning_summary_part.done", done);
 }
 
 fn text(speech: &Speech, sequence: &mut Sequence, index: usize, id: &Value) {

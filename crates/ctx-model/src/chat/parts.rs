@@ -1,0 +1,314 @@
+//! The parts of an answer, put together from the pieces they come in.
+
+use ctx_core::{
+    Block, CallId, CallSpelling, Delta, Deltas, Error, ErrorKind, RawJson, Result, ToolCall,
+};
+use ctx_dialect::json::{relaxed, unwrap_arguments};
+use serde_json::value::RawValue;
+
+/// No answer of a model has more parts. Pieces find theirs from the end, so that this bounds the
+/// search as well.
+pub(super) const MOST_PARTS: usize = 1_024;
+
+/// One part of an answer.
+#[derive(Debug)]
+enum Part {
+    Text(String),
+    Thinking {
+        thinking: String,
+        signature: Option<String>,
+    },
+    Call {
+        id: String,
+        name: String,
+        arguments: String,
+    },
+    /// What the provider wants back as it gave it.
+    Opaque(String),
+}
+
+/// An answer's parts in order, each under the number by which its pieces name it. The pieces go on
+/// to who listens.
+pub(super) struct Parts<'d> {
+    parts: Vec<(u64, Part)>,
+    deltas: Deltas<'d>,
+    held: u64,
+}
+
+impl<'d> Parts<'d> {
+    pub(super) fn new(deltas: Deltas<'d>) -> Self {
+        Self { parts: Vec::new(), deltas, held: 0 }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Bytes of all that was said, thought and called.
+    pub(super) fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// All text.
+    pub(super) fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|(_, part)| match part {
+            Part::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    /// More of a text.
+    pub(super) fn push_text(&mut self, key: u64, more: &str) {
+        if more.is_empty() {
+            return;
+        }
+        self.held += more.len() as u64;
+        match self.part(key, |part| matches!(part, Part::Text(_))) {
+            Some(Part::Text(text)) => text.push_str(more),
+            _ => self.parts.push((key, Part::Text(more.to_owned()))),
+        }
+        (self.deltas)(Delta::Text(more));
+    }
+
+    /// More of the reasoning.
+    pub(super) fn push_thinking(&mut self, key: u64, more: &str) {
+        if more.is_empty() {
+            return;
+        }
+        self.held += more.len() as u64;
+        self.thinking(key).0.push_str(more);
+        (self.deltas)(Delta::Thinking(more));
+    }
+
+    /// An empty line between two stretches of the reasoning.
+    pub(super) fn part_thinking(&mut self, key: u64) {
+        let has_begun = matches!(
+            self.part(key, |part| matches!(part, Part::Thinking { .. })),
+            Some(Part::Thinking { thinking, .. }) if !thinking.is_empty()
+        );
+        if has_begun {
+            self.push_thinking(key, "\n\n");
+        }
+    }
+
+    /// Whether there is reasoning to read under that number.
+    pub(super) fn has_thinking(&self, key: u64) -> bool {
+        self.parts.iter().any(|(k, part)| {
+            *k == key && matches!(part, Part::Thinking { thinking, .. } if !thinking.is_empty())
+        })
+    }
+
+    /// More of the provider's proof that the reasoning is its own.
+    pub(super) fn push_signature(&mut self, key: u64, more: &str) {
+        if !more.is_empty() {
+            self.held += more.len() as u64;
+            self.thinking(key).1.get_or_insert_default().push_str(more);
+        }
+    }
+
+    /// The whole proof, in place of what there is.
+    pub(super) fn sign(&mut self, key: u64, signature: &str) {
+        self.held += signature.len() as u64;
+        *self.thinking(key).1 = Some(signature.to_owned());
+    }
+
+    /// A tool call begins.
+    pub(super) fn begin_call(&mut self, key: u64, id: &str, name: &str) {
+        self.held += (id.len() + name.len()) as u64;
+        let call =
+            Part::Call { id: id.to_owned(), name: name.to_owned(), arguments: String::new() };
+        self.parts.push((key, call));
+        (self.deltas)(Delta::Call(name));
+    }
+
+    /// The id of the newest call under that number.
+    pub(super) fn call_id(&self, key: u64) -> Option<&str> {
+        self.parts.iter().rev().find_map(|(k, part)| match part {
+            Part::Call { id, .. } if *k == key => Some(id.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The number of the newest call.
+    pub(super) fn last_call(&self) -> Option<u64> {
+        let call = self.parts.iter().rev().find(|(_, part)| matches!(part, Part::Call { .. }));
+        call.map(|(key, _)| *key)
+    }
+
+    /// More of a call's arguments.
+    pub(super) fn push_arguments(&mut self, key: u64, more: &str) {
+        self.held += more.len() as u64;
+        if let Some(Part::Call { arguments, .. }) = self.part(key, is_call) {
+            arguments.push_str(more);
+        }
+    }
+
+    /// A call's whole arguments, in place of the pieces.
+    pub(super) fn set_arguments(&mut self, key: u64, whole: &str) {
+        if whole.is_empty() {
+            return;
+        }
+        if let Some(Part::Call { arguments, .. }) = self.part(key, is_call) {
+            whole.clone_into(arguments);
+        }
+    }
+
+    /// Something that is carried.
+    pub(super) fn push_opaque(&mut self, key: u64, json: String) {
+        self.held += json.len() as u64;
+        self.parts.push((key, Part::Opaque(json)));
+    }
+
+    /// The blocks of a whole answer. A call without an id gets one from `name_call`. `cut` says
+    /// that the answer ended at a limit, perhaps in the middle of its last call.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Upstream`] if the arguments of a call are no JSON.
+    pub(super) fn into_blocks(
+        self,
+        name_call: impl Fn(usize) -> String,
+        cut: bool,
+    ) -> Result<Vec<Block>> {
+        let last = self.parts.len().saturating_sub(1);
+        let block = |(at, (_, part)): (usize, (u64, Part))| -> Result<Option<Block>> {
+            Ok(Some(match part {
+                Part::Text(text) if text.is_empty() => return Ok(None),
+                Part::Text(text) => Block::Text { text },
+                Part::Thinking { thinking, signature } => Block::Thinking { thinking, signature },
+                Part::Opaque(json) => Block::Opaque { json: RawJson::from_text(json) },
+                Part::Call { id, name, arguments } => {
+                    let is_cut = cut && at == last && arguments.trim().is_empty();
+                    let arguments = match json_of(&arguments).filter(|_| !is_cut) {
+                        Some(arguments) => arguments,
+                        None => return Err(no_arguments(&name, cut)),
+                    };
+                    let id = if id.is_empty() { name_call(at) } else { id };
+                    let spelling = CallSpelling::default();
+                    Block::ToolCall(ToolCall { id: CallId::from(id), name, arguments, spelling })
+                }
+            }))
+        };
+        self.parts.into_iter().enumerate().filter_map(|part| block(part).transpose()).collect()
+    }
+
+    fn thinking(&mut self, key: u64) -> (&mut String, &mut Option<String>) {
+        let found = self
+            .parts
+            .iter()
+            .rposition(|(k, part)| *k == key && matches!(part, Part::Thinking { .. }));
+        let at = found.unwrap_or_else(|| {
+            self.parts.push((key, Part::Thinking { thinking: String::new(), signature: None }));
+            self.parts.len() - 1
+        });
+        match &mut self.parts[at].1 {
+            Part::Thinking { thinking, signature } => (thinking, signature),
+            _ => unreachable!("the part was found, or put there, as one of reasoning"),
+        }
+    }
+
+    fn part(&mut self, key: u64, fits: impl Fn(&Part) -> bool) -> Option<&mut Part> {
+        let found = self.parts.iter_mut().rev().find(|(k, part)| *k == key && fits(part));
+        found.map(|(_, part)| part)
+    }
+}
+
+fn is_call(part: &Part) -> bool {
+    matches!(part, Part::Call { .. })
+}
+
+/// A call's arguments as JSON: as they are, or with slight damage mended; none are `{}`.
+fn json_of(text: &str) -> Option<RawJson> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Some(RawJson::from_text("{}"));
+    }
+    if let Ok(raw) = serde_json::from_str::<&RawValue>(text) {
+        return Some(unwrap_arguments(raw));
+    }
+    // What is mended must be arguments, not some word that can be read as a string.
+    relaxed(text).filter(|mended| mended.starts_with('{')).map(RawJson::from_text)
+}
+
+fn no_arguments(name: &str, cut: bool) -> Error {
+    let error = Error::new(ErrorKind::Upstream, "the arguments of a tool call are no JSON")
+        .with("tool", name.chars().take(100).collect::<String>())
+        .billed();
+    match cut {
+        true => error.hint("the answer ended at its limit: allow a longer one"),
+        false => error.retryable().hint("try again"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(pieces: &[&str], cut: bool) -> Result<String> {
+        let mut ignore = |_: Delta<'_>| {};
+        let mut parts = Parts::new(&mut ignore);
+        parts.begin_call(3, "", "read");
+        pieces.iter().for_each(|piece| parts.push_arguments(3, piece));
+        let blocks = parts.into_blocks(|n| format!("call_{n}"), cut)?;
+        match blocks.as_slice() {
+            [Block::ToolCall(call)] if &*call.id == "call_0" => {
+                Ok(call.arguments.as_str().to_owned())
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn arguments_are_json_or_an_error() {
+        for (pieces, expected) in [
+            (&["{\"a\"", ":1.50}"][..], "{\"a\":1.50}"),
+            (&[], "{}"),
+            (&["  "], "{}"),
+            (&["\"{\\\"a\\\":1}\""], "{\"a\":1}"),
+            (&["{a: 'x',}"], "{\"a\":\"x\"}"),
+            (&["[1]"], "[1]"),
+        ] {
+            assert_eq!(arguments(pieces, false).unwrap(), expected, "{pieces:?}");
+        }
+        for pieces in [&["{\"a\":"][..], &["{\"a\":\"b"], &["{\"a\":1}{"], &["read it"], &["{"]] {
+            let error = arguments(pieces, false).unwrap_err();
+            assert!(error.kind() == ErrorKind::Upstream && error.is_retryable(), "{pieces:?}");
+            assert!(!arguments(pieces, true).unwrap_err().is_retryable(), "it would be cut again");
+        }
+        assert!(arguments(&[], true).is_err(), "nobody knows what was to follow");
+        assert_eq!(arguments(&["{}"], true).unwrap(), "{}");
+    }
+
+    #[test]
+    fn pieces_find_their_parts_and_go_on_to_who_listens() {
+        let mut heard = Vec::new();
+        let mut listen = |delta: Delta<'_>| heard.push(format!("{delta:?}"));
+        let mut parts = Parts::new(&mut listen);
+        parts.push_thinking(0, "hm");
+        parts.push_signature(0, "a");
+        parts.push_text(1, "so");
+        parts.push_signature(0, "b");
+        parts.begin_call(2, "x", "f");
+        parts.begin_call(3, "y", "g");
+        parts.push_arguments(2, "{\"n\":");
+        parts.push_arguments(3, "{}");
+        parts.push_arguments(2, "1}");
+        parts.push_text(1, " be it");
+        parts.push_arguments(9, "lost");
+        let text = parts.text();
+        let blocks = parts.into_blocks(|_| String::new(), false).unwrap();
+        let thought = Block::Thinking { thinking: "hm".into(), signature: Some("ab".into()) };
+        assert_eq!((&blocks[0], &blocks[1]), (&thought, &Block::text("so be it")));
+        let calls: Vec<_> = blocks[2..].iter().map(|block| format!("{block:?}")).collect();
+        assert!(calls[0].contains("{\"n\":1}") && calls[1].contains("\"g\""), "{calls:?}");
+        assert_eq!(text, "so be it");
+        let expected =
+            ["Thinking(\"hm\")", "Text(\"so\")", "Call(\"f\")", "Call(\"g\")", "Text(\" be it\")"];
+        assert_eq!(heard, expected);
+    }
+}
