@@ -44,7 +44,10 @@ pub struct ChatRequest {
     pub messages: Vec<Arc<Message>>,
     /// The tools it may call.
     pub tools: Vec<ToolSpec>,
-    /// The longest answer wanted; the model's own limit when absent.
+    /// The longest answer wanted. Absent: as long as the model and its server will have it, and of
+    /// an API that must be told, what a usual reserve leaves room for. A host that knows how much of
+    /// the window is left should say so: some providers refuse a prompt that fits, but not together
+    /// with the longest answer.
     pub max_tokens: Option<Tokens>,
     /// Names the conversation, for providers that keep their caches by it.
     pub session_id: Option<String>,
@@ -115,7 +118,7 @@ pub trait ChatModel: Send + Sync {
         None
     }
 
-    /// Answers. The pieces go to `deltas` as they come.
+    /// Answers. The pieces go to `deltas` as they come; where an error follows them, they are void.
     async fn answer(&self, request: ChatRequest, deltas: Deltas<'_>) -> Result<Reply>;
 }
 

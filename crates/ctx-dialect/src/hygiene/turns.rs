@@ -53,7 +53,7 @@ impl<'m> Order<'m, '_> {
     fn push(&mut self, mut message: Cow<'m, Message>) {
         if message.role != Role::ToolResult {
             self.show_pictures();
-        } else if self.rules.model_after_tools {
+        } else if self.rules.merges || self.rules.model_after_tools {
             self.take_pictures(&mut message);
         }
         let has_begun = self.out.iter().any(|message| message.role != Role::System);

@@ -37,6 +37,9 @@ const THINKING: Tokens = Tokens(8_192);
 /// The smallest limit that every API takes.
 const SHORTEST_ANSWER: u32 = 16;
 
+/// What an answer may be of a model of whose window nothing is known.
+const UNKNOWN_ANSWER: u32 = 8_192;
+
 /// No text has more characters to a token than this on average, over the length of a prompt. A
 /// server that counts fewer tokens has not read all of it.
 const MOST_CHARS_PER_TOKEN: u64 = 12;
@@ -243,6 +246,9 @@ impl HttpModel {
     /// What an answer may be at most where nobody says how long: an eighth of the window, so that
     /// a prompt that fills the rest is not refused for the sake of an answer that is never so long.
     fn most_tokens(&self) -> u32 {
+        if self.facts.window_is_assumed {
+            return self.facts.max_output.map_or(UNKNOWN_ANSWER, |most| most.0.min(UNKNOWN_ANSWER));
+        }
         let most = self.facts.max_output.unwrap_or(self.facts.window).min(self.facts.window);
         most.min(self.facts.window.scale(0.125)).0.max(SHORTEST_ANSWER)
     }

@@ -86,8 +86,11 @@ impl Quirks {
         {
             return None;
         }
+        // Some miss a field that others refuse: to leave it out would be the wrong lesson.
+        let misses = said.says(&["missing", "is required", "must be provided"]);
         let teaches = |lesson: &&Lesson| {
             (bad_request || lesson.at_any_status)
+                && !(misses && lesson.bit == Self::NO_THOUGHTS)
                 && !self.has(lesson.bit)
                 && said.says(lesson.words)
         };
@@ -124,6 +127,9 @@ mod tests {
             assert!(again.is_none_or(|again| again.0 > bit || bit == 128), "{text}: {again:?}");
         }
         assert_eq!(Quirks::default().after(500, &read("reasoning failed")), None);
+        let missed = "Missing `reasoning_content` field in the assistant message at index 2";
+        let learned = Quirks::default().after(400, &read(missed));
+        assert!(learned.is_none_or(|quirks| !quirks.has(Quirks::NO_THOUGHTS)));
         assert_eq!(Quirks::default().after(401, &read("stream_options")), None);
         let too_long = "prompt is too long: 9 tokens > 8 maximum (cache_control)";
         assert_eq!(Quirks::default().after(400, &read(too_long)), None);

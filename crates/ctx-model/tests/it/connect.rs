@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ctx_core::{Embedder, Error, ErrorKind, Summarizer, Tokens, Usage};
 use ctx_model::{
     Api, Client, HttpModel, KeyRef, Prices, Provider, ProviderModel, connect, connect_chain,
-    connect_embedder, connect_models,
+    connect_chat, connect_embedder, connect_models,
 };
 
 fn client() -> Arc<Client> {
@@ -183,6 +183,47 @@ fn a_missing_key_is_found_before_the_work_and_named() {
     let url = Some("http://127.0.0.1:9".to_owned());
     let gateway = [Provider { base_url: url, api_key: None, ..provider("groq") }];
     connect("groq/x", &gateway, &client()).unwrap();
+}
+
+/// The environment belongs to the whole process, so the test runs itself in one of its own.
+#[test]
+fn the_environment_says_where_and_with_which_key_unless_the_configuration_does() {
+    const INSIDE: &str = "CTX_TEST_INSIDE";
+    if std::env::var_os(INSIDE).is_none() {
+        let name = "the_environment_says_where_and_with_which_key_unless_the_configuration_does";
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", &format!("connect::{name}")])
+            .env(INSIDE, "1")
+            .env("OPENAI_BASE_URL", "http://127.0.0.1:7001/v1")
+            .env("ANTHROPIC_BASE_URL", "http://127.0.0.1:7002")
+            .env("ANTHROPIC_API_KEY", "sk-from-outside")
+            .env_remove("OPENAI_API_KEY")
+            .stdout(std::process::Stdio::null())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        return;
+    }
+    let names = ["openai/gpt-5-mini", "anthropic/claude-haiku-4-5"].map(str::to_owned);
+    let (chain, missing) = connect_chat(&names, &[], &client());
+    assert!(missing.is_empty(), "{missing:?}");
+    let cards: Vec<_> = chain.iter().map(|model| model.card()).collect();
+    // A server of one's own is compatible with chat completions first of all.
+    assert_eq!(
+        (cards[0].api.as_str(), cards[1].api.as_str()),
+        ("openai-completions", "anthropic-messages")
+    );
+    assert_eq!((cards[1].provider.as_str(), cards[1].window), ("anthropic", Some(Tokens(200_000))));
+    let openai = connect(&names[0], &[], &client()).unwrap();
+    assert_eq!(openai.endpoint().host(), "127.0.0.1:7001");
+    assert!(openai.endpoint().key().is_none(), "such a server may want none");
+    let anthropic = connect(&names[1], &[], &client()).unwrap();
+    assert_eq!(anthropic.endpoint().chat_url().as_str(), "http://127.0.0.1:7002/v1/messages");
+    assert_eq!(anthropic.endpoint().key(), Some(&KeyRef::Env("ANTHROPIC_API_KEY".to_owned())));
+    let set = Provider { base_url: Some("http://127.0.0.1:7003".to_owned()), ..provider("openai") };
+    let openai = connect(&names[0], &[set], &client()).unwrap();
+    assert_eq!(openai.endpoint().host(), "127.0.0.1:7003");
+    assert_ne!(openai.endpoint().key(), None);
 }
 
 #[test]

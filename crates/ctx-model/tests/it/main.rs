@@ -8,6 +8,7 @@ mod client;
 mod connect;
 mod converse;
 mod embed;
+mod endings;
 mod errors;
 mod fake;
 mod secrets;

@@ -1,0 +1,5 @@
+//! The crate as its users see it.
+
+mod accepted;
+mod hygiene;
+mod random;
