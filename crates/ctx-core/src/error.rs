@@ -38,6 +38,9 @@ pub enum ErrorKind {
     /// A model cannot do what was asked, or may not be used: no such model, no right to it, a
     /// feature it lacks. Another model may.
     Capability,
+    /// A session could not be made small enough for its model, though it was compacted as often as
+    /// it may be in one turn.
+    CompactionFailure,
     /// What was asked took longer than it may.
     Timeout,
     /// An engine broke its contract.
@@ -64,6 +67,8 @@ impl ErrorKind {
             Self::Upstream => "upstream",
             Self::Overflow => "overflow",
             Self::Capability => "capability",
+            // Spelt as the systems spell it whose hosts look for it.
+            Self::CompactionFailure => "compaction_failure",
             Self::Timeout => "timeout",
             Self::Contract => "contract",
             Self::Cancelled => "cancelled",

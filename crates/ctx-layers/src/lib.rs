@@ -12,8 +12,9 @@ pub use ctx_compaction as compaction;
 pub use ctx_memory as memory;
 #[cfg(feature = "pruning")]
 use ctx_pruning as _;
+/// Layer 2, for those who bound a result when it is written.
 #[cfg(feature = "tool-guard")]
-use ctx_tool_guard as _;
+pub use ctx_tool_guard as tool_guard;
 /// Layer 1, for those who settle a window by themselves.
 #[cfg(feature = "window-guard")]
 pub use ctx_window_guard as window_guard;

@@ -1,14 +1,12 @@
 //! The outer loop: a host hands over a user's message and gets an answer back.
 //!
-//! Lanes, overflow recovery, failover between models, the memory flush and the life of a session
-//! belong here and are not here yet. A host that runs its own loop uses `ctx-engine-registry` and
-//! the layers it links; the pieces it needs from [`ctx_core`] are [`ctx_core::ContextView`],
-//! [`ctx_core::ContextEngine`] and [`ctx_core::ToolHooks`].
-
+//! [`Runtime`] does it: it holds the sessions of a home, runs turns in their [lanes], assembles each
+//! request through the engine of the slot, asks the models of a chain, runs tools, recovers from
+//! requests that are too long, compacts, and keeps everything in the session's file.
 //!
-//! What any loop begins with is here: [`Wanted`] says what a session is to be run with, and becomes
-//! a [`Resolved`] window, counter and engine, from the configuration and the catalogue. Over that
-//! engine [`EngineWatch`] remembers for other programs how it fared.
+//! A host that runs its own loop begins with [`Wanted`], which says what a session is to be run with
+//! and becomes a [`Resolved`] window, counter and engine, from the configuration and the catalogue.
+//! Over that engine [`EngineWatch`] remembers for other programs how it fared.
 
 #![forbid(unsafe_code)]
 
@@ -16,13 +14,20 @@ mod embedder;
 pub mod forget;
 pub mod lanes;
 mod memory;
+mod runtime;
+mod session;
 mod setup;
+mod turn;
 mod watch;
 mod workspace;
 mod writers;
 
 pub use embedder::{http_embedder, vector_model};
 pub use memory::{AgentMemory, MemoryAt, memory_session};
+pub use runtime::{
+    Builder, Clock, Deaf, Event, Input, Lifecycle, Listener, Notice, NoticeKind, OneSession,
+    Runtime, SILENCE, TurnOutcome, WorkspaceAccess,
+};
 pub use setup::{Asked, Resolved, Wanted};
 pub use watch::EngineWatch;
 pub use workspace::{workspace_model, workspace_search};

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod chat;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 #[cfg(feature = "provider")]

@@ -1,0 +1,180 @@
+//! What a runtime is made of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ctx_core::{
+    ChatModel, Error, ErrorKind, IdSource, Result, SummaryModels, Timer, Timestamp, Tokens,
+};
+use ctx_engine_registry::Config;
+use ctx_model::TokioTimer;
+use ctx_session::group_commit::GroupCommit;
+use ctx_session::log::RandomIds;
+use ctx_session::paths::Home;
+use ctx_session::projections::system_clock;
+
+use super::{Inner, Lifecycle, OneSession, Runtime};
+use crate::lanes::{GLOBAL_LIMIT, Lanes};
+
+/// Where the time comes from.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What the agent may do in its workspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WorkspaceAccess {
+    /// Read and write.
+    #[default]
+    ReadWrite,
+    /// Read.
+    ReadOnly,
+    /// Nothing.
+    None,
+}
+
+/// How long a model may say nothing before it is given up, by default.
+pub const SILENCE: Duration = Duration::from_secs(300);
+
+/// Makes a [`Runtime`].
+#[must_use]
+pub struct Builder {
+    pub(super) home: Home,
+    pub(super) config: Config,
+    pub(super) models: Vec<Arc<dyn ChatModel>>,
+    pub(super) settings: Settings,
+    pub(super) lifecycle: Arc<dyn Lifecycle>,
+    pub(super) limit: usize,
+}
+
+/// What every turn of a runtime is run with.
+pub(crate) struct Settings {
+    pub(crate) system: Option<String>,
+    pub(crate) window: Option<Tokens>,
+    pub(crate) engine: Option<String>,
+    pub(crate) clock: Clock,
+    pub(crate) timer: Arc<dyn Timer>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) access: WorkspaceAccess,
+    pub(crate) background: bool,
+    pub(crate) silence: Duration,
+    pub(crate) summary_models: Option<SummaryModels>,
+}
+
+impl Builder {
+    pub(super) fn new(home: Home, config: Config) -> Self {
+        let settings = Settings {
+            system: None,
+            window: None,
+            engine: None,
+            clock: Arc::new(system_clock),
+            timer: Arc::new(TokioTimer::default()),
+            ids: Arc::new(RandomIds),
+            access: WorkspaceAccess::default(),
+            background: false,
+            silence: SILENCE,
+            summary_models: None,
+        };
+        let lifecycle = Arc::new(OneSession);
+        Self { home, config, models: Vec::new(), settings, lifecycle, limit: GLOBAL_LIMIT }
+    }
+
+    /// The model that answers.
+    pub fn model(mut self, model: Arc<dyn ChatModel>) -> Self {
+        self.models.insert(0, model);
+        self
+    }
+
+    /// One that answers when those before it cannot.
+    pub fn fallback(mut self, model: Arc<dyn ChatModel>) -> Self {
+        self.models.push(model);
+        self
+    }
+
+    /// What the model is told it is.
+    pub fn system_prompt(mut self, text: impl Into<String>) -> Self {
+        self.settings.system = Some(text.into());
+        self
+    }
+
+    /// The window, whatever models and configuration say.
+    pub fn window(mut self, tokens: Tokens) -> Self {
+        self.settings.window = Some(tokens);
+        self
+    }
+
+    /// The engine, whatever the configuration says.
+    pub fn engine(mut self, id: impl Into<String>) -> Self {
+        self.settings.engine = Some(id.into());
+        self
+    }
+
+    /// The models that write summaries, whatever the configuration says.
+    pub fn summary_models(mut self, models: SummaryModels) -> Self {
+        self.settings.summary_models = Some(models);
+        self
+    }
+
+    /// Where the time of day comes from.
+    pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        self.settings.clock = Arc::new(clock);
+        self
+    }
+
+    /// By what waiting is done.
+    pub fn timer(mut self, timer: Arc<dyn Timer>) -> Self {
+        self.settings.timer = timer;
+        self
+    }
+
+    /// Where ids come from.
+    pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
+        self.settings.ids = ids;
+        self
+    }
+
+    /// What the agent may do in its workspace. A memory flush writes there.
+    pub fn workspace_access(mut self, access: WorkspaceAccess) -> Self {
+        self.settings.access = access;
+        self
+    }
+
+    /// Whether the compaction that follows a turn runs after the answer was handed out. Default:
+    /// no; it needs a process that goes on.
+    pub fn background(mut self, background: bool) -> Self {
+        self.settings.background = background;
+        self
+    }
+
+    /// How long a model may say nothing; [`SILENCE`] by default.
+    pub fn silence(mut self, longest: Duration) -> Self {
+        self.settings.silence = longest;
+        self
+    }
+
+    /// How many turns run at once; [`GLOBAL_LIMIT`] by default.
+    pub fn limit(mut self, turns: usize) -> Self {
+        self.limit = turns;
+        self
+    }
+
+    /// Who says when a session begins anew.
+    pub fn lifecycle(mut self, lifecycle: Arc<dyn Lifecycle>) -> Self {
+        self.lifecycle = lifecycle;
+        self
+    }
+
+    /// The runtime. What a crashed one left in the journals of the home is put in place first.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] without a model; [`ErrorKind::Io`] and [`ErrorKind::Locked`] of
+    /// the home; a configuration or an engine that makes no sense.
+    pub fn build(self) -> Result<Runtime> {
+        if self.models.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidInput, "the runtime has no model")
+                .hint("give one with Builder::model"));
+        }
+        let group = GroupCommit::open(&self.home)?;
+        let lanes = Lanes::new(self.limit);
+        Ok(Runtime { inner: Arc::new(Inner::new(self, group, lanes)) })
+    }
+}

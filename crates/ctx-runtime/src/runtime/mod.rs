@@ -1,0 +1,207 @@
+//! The runtime: sessions that are open, and turns in their lanes.
+
+mod builder;
+mod lifecycle;
+mod listener;
+mod outcome;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+#[cfg(doc)]
+use ctx_core::ErrorKind;
+use ctx_core::{ChatModel, CompactResult, Error, Result, Toolbox};
+use ctx_engine_registry::Config;
+use ctx_session::group_commit::GroupCommit;
+use ctx_session::key::SessionKey;
+use ctx_session::paths::Home;
+use tracing::Instrument;
+
+pub use builder::{Builder, Clock, SILENCE, WorkspaceAccess};
+pub use lifecycle::{Lifecycle, OneSession};
+pub use listener::{Deaf, Event, Listener, Notice, NoticeKind};
+pub use outcome::{Input, TurnOutcome};
+
+pub(crate) use builder::Settings;
+
+use crate::lanes::Lanes;
+use crate::session::{self, Agents, Book, Opened, Session, blocking, locked};
+use crate::turn::{Background, Turn};
+
+/// Holds conversations: a message in, an answer out, whatever happens in between.
+///
+/// # What
+///
+/// A turn runs in the lane of its session, one after another. It settles the model by the window
+/// guard, stores the message, and then makes requests until the model is done: the engine of the
+/// slot assembles each from the session's file, tools are run one by one, what the provider refuses
+/// as too long is made smaller, and what fails is tried again or handed to the next model. The
+/// answer is on disk when [`turn`](Self::turn) returns.
+///
+/// # Notes
+///
+/// A turn whose future is dropped is over: what it had stored stays, whole lines and nothing else,
+/// and calls without results are answered as failed when the session is next used.
+///
+/// Sessions stay open, and locked against other processes, until [`close`](Self::close), or until
+/// the last clone of the runtime is gone.
+#[derive(Clone)]
+pub struct Runtime {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) home: Home,
+    pub(crate) config: Config,
+    pub(crate) models: Vec<Arc<dyn ChatModel>>,
+    pub(crate) settings: Settings,
+    pub(crate) lifecycle: Arc<dyn Lifecycle>,
+    pub(crate) lanes: Lanes,
+    pub(crate) group: Arc<GroupCommit>,
+    pub(crate) agents: Agents,
+    pub(crate) book: Book,
+    /// Sessions that nobody is working on.
+    idle: Mutex<HashMap<SessionKey, Session>>,
+    /// Compactions that are being written beside the turns.
+    pub(crate) background: Mutex<HashMap<SessionKey, Background>>,
+}
+
+impl Inner {
+    pub(crate) fn new(builder: Builder, group: Arc<GroupCommit>, lanes: Lanes) -> Self {
+        Self {
+            book: Book::new(builder.home.clone()),
+            home: builder.home,
+            config: builder.config,
+            models: builder.models,
+            settings: builder.settings,
+            lifecycle: builder.lifecycle,
+            lanes,
+            group,
+            agents: Agents::default(),
+            idle: Mutex::default(),
+            background: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn close(&self, key: &SessionKey) -> Option<Session> {
+        locked(&self.background).remove(key);
+        locked(&self.idle).remove(key)
+    }
+}
+
+impl Runtime {
+    /// Begins to make one, over the files of `home`.
+    pub fn builder(home: Home, config: Config) -> Builder {
+        Builder::new(home, config)
+    }
+
+    /// Answers a message in the session of `key`, which is begun if there is none. It waits for its
+    /// turn in the session's lane.
+    ///
+    /// # Errors
+    ///
+    /// [`WindowTooSmall`](ErrorKind::WindowTooSmall) if no model's window is large enough;
+    /// [`CompactionFailure`](ErrorKind::CompactionFailure) if the request stayed too long for the
+    /// model; [`Conflict`](ErrorKind::Conflict) if the session waits for the caller;
+    /// [`NotFound`](ErrorKind::NotFound) if the session's file is gone; what the last model of the
+    /// chain failed with; and what reading and writing may give. What was stored before stays.
+    pub async fn turn(
+        &self,
+        key: &SessionKey,
+        message: impl Into<Input>,
+        tools: &dyn Toolbox,
+        listener: &mut dyn Listener,
+    ) -> Result<TurnOutcome> {
+        let message = message.into();
+        let span = tracing::info_span!("turn", session = %key);
+        let work = async {
+            let anew = crate::turn::begins_anew(&message);
+            let (session, notices) = self.take(key, anew).await?;
+            let mut turn = Turn::new(self, session, tools, listener);
+            turn.say_of_opening(notices);
+            let done = turn.run(message).await;
+            let session = turn.into_session();
+            self.put_back(session, done.as_ref().err()).await;
+            done
+        };
+        self.inner.lanes.run(key.clone(), work.instrument(span)).await
+    }
+
+    /// Compacts a session, after what is going on in it. `focus` is what the summary should dwell
+    /// on. This is for callers outside of its turns: within one it is a
+    /// [`Conflict`](ErrorKind::Conflict), as the session waits for the turn, and the turn for this.
+    ///
+    /// # Errors
+    ///
+    /// As [`turn`](Self::turn), and what the engine's compaction may give.
+    pub async fn compact(&self, key: &SessionKey, focus: Option<&str>) -> Result<CompactResult> {
+        let span = tracing::info_span!("compact", session = %key);
+        let work = async {
+            let (session, _) = self.take(key, false).await?;
+            let mut deaf = Deaf;
+            let mut turn = Turn::new(self, session, &ctx_core::NoTools, &mut deaf);
+            let done = turn.compact_by_hand(focus).await;
+            let session = turn.into_session();
+            self.put_back(session, done.as_ref().err()).await;
+            done
+        };
+        self.inner.lanes.run(key.clone(), work.instrument(span)).await
+    }
+
+    /// Closes a session, after what is going on in it, so that other processes may have it.
+    ///
+    /// # Errors
+    ///
+    /// What making its last entries durable may give.
+    pub async fn close(&self, key: &SessionKey) -> Result<()> {
+        self.inner.lanes.run(key.clone(), self.closed(key)).await
+    }
+
+    async fn closed(&self, key: &SessionKey) -> Result<()> {
+        let session = self.inner.close(key);
+        let inner = self.inner.clone();
+        blocking(move || {
+            let committed = session.map_or(Ok(()), |session| session.log().commit());
+            inner.book.write()?;
+            committed
+        })
+        .await
+    }
+
+    async fn take(&self, key: &SessionKey, anew: bool) -> Result<(Session, Vec<String>)> {
+        let idle = locked(&self.inner.idle).remove(key);
+        if let Some(session) = idle {
+            let now = (self.inner.settings.clock)();
+            let is_over = || {
+                let entry = session.entry();
+                self.inner.lifecycle.is_over(key, &entry, now)
+            };
+            if !anew && !is_over() {
+                // Where its file is not, nothing that is in memory counts.
+                session.check_file()?;
+                return Ok((session, Vec::new()));
+            }
+            drop(session);
+            self.closed(key).await?;
+        }
+        let (inner, key) = (self.inner.clone(), key.clone());
+        let Opened { session, notices } =
+            blocking(move || session::open(&inner, &key, anew)).await?;
+        Ok((session, notices))
+    }
+
+    /// After an error the session is closed: what is in memory may be half of what is on disk, and
+    /// calls may be left open. Whoever opens it next mends that.
+    async fn put_back(&self, session: Session, error: Option<&Error>) {
+        if error.is_none() {
+            locked(&self.inner.idle).insert(session.key.clone(), session);
+            return;
+        }
+        // The error that there was says more than one of closing.
+        let _ = blocking(move || {
+            drop(session);
+            Ok(())
+        })
+        .await;
+    }
+}

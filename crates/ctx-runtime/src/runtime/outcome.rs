@@ -1,0 +1,72 @@
+//! What a turn is given, and what it gives back.
+
+use ctx_core::{Block, Manifest, Message, Role, Usage};
+
+use super::Notice;
+
+/// What a user says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input(Message);
+
+impl Input {
+    /// The message.
+    #[must_use]
+    pub fn message(&self) -> &Message {
+        &self.0
+    }
+
+    pub(crate) fn into_message(self) -> Message {
+        self.0
+    }
+}
+
+impl From<&str> for Input {
+    fn from(text: &str) -> Self {
+        Self(Message::text(Role::User, text))
+    }
+}
+
+impl From<String> for Input {
+    fn from(text: String) -> Self {
+        Self(Message::text(Role::User, text))
+    }
+}
+
+/// Text and images.
+impl From<Vec<Block>> for Input {
+    fn from(blocks: Vec<Block>) -> Self {
+        Self(Message::new(Role::User, blocks))
+    }
+}
+
+/// What came of a turn.
+#[derive(Clone, Debug, Default)]
+pub struct TurnOutcome {
+    /// The answer; `None` where it is silent.
+    pub answer: Option<String>,
+    /// The model that gave it. Commands are answered by none.
+    pub model: Option<String>,
+    /// What providers reported for all requests of the turn, together.
+    pub usage: Usage,
+    /// How many requests were made.
+    pub requests: u32,
+    /// How many compactions were stored.
+    pub compactions: u32,
+    /// What a person should be told.
+    pub notices: Vec<Notice>,
+    /// The last request.
+    pub manifest: Option<Manifest>,
+}
+
+impl TurnOutcome {
+    /// Adds what a provider reported.
+    pub(crate) fn add(&mut self, usage: &Usage) {
+        let sum = &mut self.usage;
+        sum.input = sum.input.saturating_add(usage.input);
+        sum.output = sum.output.saturating_add(usage.output);
+        sum.cache_read = sum.cache_read.saturating_add(usage.cache_read);
+        sum.cache_write = sum.cache_write.saturating_add(usage.cache_write);
+        let total = sum.total_tokens.unwrap_or_default().saturating_add(usage.total());
+        sum.total_tokens = Some(total);
+    }
+}

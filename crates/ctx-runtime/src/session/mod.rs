@@ -1,0 +1,185 @@
+//! One open session: its file, what it is run with, and what the model sees of it.
+//!
+//! The file is the truth. The view is made from it when there is none (when the session is opened,
+//! after a compaction, for another model or other tools), and grows with what is appended otherwise.
+
+mod book;
+mod mend;
+mod open;
+mod setting;
+mod view;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ctx_core::{
+    ContextView, Entry, EntryId, Error, ErrorKind, IdSource, IngestRequest, Message, Projection,
+    ProjectionStore, RawJson, Result, Timestamp, TurnContext,
+};
+use ctx_session::key::{FileId, SessionKey};
+use ctx_session::log::{NewEntry, SessionLog};
+use ctx_session::projections::SessionProjections;
+use ctx_session::store::SessionEntry;
+
+pub(crate) use book::{Book, Tally};
+pub(crate) use open::{Opened, open};
+pub(crate) use setting::{Agents, Setting, tools_json};
+pub(crate) use view::{Leaving, rebuilt};
+
+/// A session that is open.
+pub(crate) struct Session {
+    pub(crate) key: SessionKey,
+    pub(crate) agent: FileId,
+    pub(crate) id: String,
+    pub(crate) path: PathBuf,
+    pub(crate) log: Arc<Mutex<SessionLog>>,
+    /// Which file the log writes to.
+    identity: Identity,
+    /// What the session is run with; made when a turn first needs it.
+    pub(crate) setting: Option<Setting>,
+    pub(crate) view: Option<ContextView>,
+    /// When anything was last sent.
+    pub(crate) last_request: Option<Timestamp>,
+    /// The newest time that was written. The clock may jump; the transcript's times do not.
+    pub(crate) newest: Timestamp,
+    /// How many compactions this key has had.
+    pub(crate) compactions: u64,
+    /// The number of compactions at the last memory flush.
+    pub(crate) flushed_at: Option<u64>,
+}
+
+/// Which file a path stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity(u64, u64);
+
+impl Identity {
+    fn of(path: &std::path::Path) -> Option<Self> {
+        let metadata = std::fs::metadata(path).ok()?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            Some(Self(metadata.dev(), metadata.ino()))
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = metadata;
+            Some(Self(0, 0))
+        }
+    }
+}
+
+impl Session {
+    /// Refuses to go on with a file that is not where it was: what is appended to it is seen by
+    /// nobody.
+    pub(crate) fn check_file(&self) -> Result<()> {
+        if Identity::of(&self.path) == Some(self.identity) {
+            return Ok(());
+        }
+        Err(gone(&self.key, &self.path))
+    }
+
+    /// The time, which never goes back in one transcript.
+    pub(crate) fn now(&mut self, clock: Timestamp) -> Timestamp {
+        self.newest = self.newest.max(clock);
+        self.newest
+    }
+
+    /// What the store would say of it.
+    pub(crate) fn entry(&self) -> SessionEntry {
+        let mut entry = SessionEntry::new(&*self.id, self.newest);
+        entry.compaction_count = Some(self.compactions);
+        entry
+    }
+
+    /// The turn that a call of the engine belongs to.
+    pub(crate) fn turn(&self, ids: &Arc<dyn IdSource>, setting: &Setting) -> TurnContext {
+        TurnContext {
+            now: self.newest,
+            last_request: self.last_request,
+            ids: ids.clone(),
+            profile: setting.resolved.profile,
+        }
+    }
+
+    /// Appends a message to the file and to the view, and tells the engine. It is durable once
+    /// [`commit`](Self::commit) returned.
+    pub(crate) async fn append(&mut self, mut message: Message, now: Timestamp) -> Result<()> {
+        message.meta.timestamp.get_or_insert(now);
+        let mut entries = Vec::new();
+        for json in ctx_dialect::pi::write(&message) {
+            let written = ctx_dialect::pi::parse(&json)?;
+            let entry = NewEntry::message(RawJson::from_text(json));
+            let id = self.log().append(&entry, now)?;
+            entries.push(Arc::new(Entry::held(id, written)));
+        }
+        if let Some(view) = &mut self.view
+            && entries.iter().any(|entry| view.append(entry.clone()).is_err())
+        {
+            // One that is made anew says why.
+            self.view = None;
+        }
+        self.ingest(&entries).await
+    }
+
+    async fn ingest(&self, entries: &[Arc<Entry>]) -> Result<()> {
+        let Some(setting) = &self.setting else { return Ok(()) };
+        let mut requests = Vec::with_capacity(entries.len());
+        for entry in entries {
+            requests.push(IngestRequest {
+                session_id: self.id.clone(),
+                entry: entry.id().clone(),
+                message: entry.message()?,
+                is_heartbeat: false,
+            });
+        }
+        setting.engine.ingest_batch(requests).await.map(drop)
+    }
+
+    /// Keeps the forms of a request, before it is sent.
+    pub(crate) fn keep_forms(&self, forms: &[Projection]) -> Result<()> {
+        if forms.is_empty() {
+            return Ok(());
+        }
+        SessionProjections::new(self.log.clone()).save(forms)
+    }
+
+    /// Makes what was appended durable, together with other sessions that wait for the same.
+    pub(crate) async fn commit(&self) -> Result<()> {
+        let log = self.log.clone();
+        blocking(move || locked(&log).commit()).await
+    }
+
+    /// The entry that the next one follows.
+    pub(crate) fn leaf(&self) -> Option<EntryId> {
+        self.log().leaf().cloned()
+    }
+
+    pub(crate) fn log(&self) -> MutexGuard<'_, SessionLog> {
+        locked(&self.log)
+    }
+}
+
+/// The error of a session whose file is not there any more.
+pub(crate) fn gone(key: &SessionKey, path: &std::path::Path) -> Error {
+    Error::new(ErrorKind::NotFound, "the session's file is gone, or another stands in its place")
+        .with("session", key)
+        .with("path", path.display())
+        .hint("put the file back where it was, or say /new to begin another session")
+}
+
+/// Runs what waits for the disk where it holds up nobody else.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let span = tracing::Span::current();
+    match tokio::task::spawn_blocking(move || span.in_scope(work)).await {
+        Ok(done) => done,
+        Err(error) => Err(Error::new(ErrorKind::Cancelled, "work on the disk was cut short")
+            .source(error)
+            .hint("the program is shutting down; what was committed is on disk")),
+    }
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,126 @@
+//! Finding a session, or beginning one.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use ctx_core::{Result, Role, Timestamp};
+use ctx_session::key::{FileId, SessionKey};
+use ctx_session::log::{LogOptions, NewSession, SessionLog};
+use ctx_session::store::{SessionEntry, SessionStore};
+
+use super::{Identity, Session, gone, mend};
+use crate::runtime::Inner;
+
+/// A session, and what a person should be told of its opening.
+pub(crate) struct Opened {
+    pub(crate) session: Session,
+    pub(crate) notices: Vec<String>,
+}
+
+/// Opens the session of a key, or begins one: where there is none, where the last is over, and
+/// where that is asked for (`anew`). It waits for the disk.
+///
+/// # Errors
+///
+/// [`ErrorKind::NotFound`](ctx_core::ErrorKind::NotFound) if its file is gone,
+/// [`ErrorKind::Locked`](ctx_core::ErrorKind::Locked) if another process has it open, and what
+/// reading and writing may give.
+pub(crate) fn open(inner: &Inner, key: &SessionKey, anew: bool) -> Result<Opened> {
+    let now = (inner.settings.clock)();
+    let agent = key.agent().cloned().unwrap_or_else(FileId::main);
+    let store = SessionStore::at(inner.home.sessions_file(&agent));
+    let known = store.load()?.get(key).cloned();
+    match known {
+        Some(entry) if !anew && !inner.lifecycle.is_over(key, &entry, now) => {
+            old(inner, key, agent, &entry, now)
+        }
+        known => begin(inner, key, agent, &store, known.as_ref(), now),
+    }
+}
+
+fn old(
+    inner: &Inner,
+    key: &SessionKey,
+    agent: FileId,
+    entry: &SessionEntry,
+    now: Timestamp,
+) -> Result<Opened> {
+    let path = inner.home.transcript(key, entry)?;
+    if !path.exists() {
+        return Err(gone(key, &path));
+    }
+    let mut log = SessionLog::open(&path, options(inner))?;
+    let transcript = ctx_session::open(&inner.home, &path)?;
+    let open_calls = mend::answer_open_calls(&transcript, &mut log, now)?;
+    let mut notices: Vec<_> = transcript.problems().iter().map(ToString::to_string).collect();
+    if open_calls > 0 {
+        notices.push(format!("{open_calls} tool calls were cut short, and are answered as failed"));
+    }
+    let entries = transcript.context(None)?.entries;
+    let newest = entries.iter().filter_map(|entry| entry.timestamp()).max();
+    let mut session = session(key, agent, &path, log, newest.unwrap_or_default().max(now));
+    for entry in entries.iter().rev() {
+        if entry.facts()?.role == Role::Assistant {
+            session.last_request = entry.timestamp();
+            break;
+        }
+    }
+    session.compactions = entry.compaction_count.unwrap_or_default();
+    session.flushed_at = entry.memory_flush_compaction_count;
+    Ok(Opened { session, notices })
+}
+
+fn begin(
+    inner: &Inner,
+    key: &SessionKey,
+    agent: FileId,
+    store: &SessionStore,
+    old: Option<&SessionEntry>,
+    now: Timestamp,
+) -> Result<Opened> {
+    let (path, mut entry) = loop {
+        let entry = SessionEntry::new(inner.settings.ids.next_id(), now);
+        let path = inner.home.transcript(key, &entry)?;
+        if !path.exists() {
+            break (path, entry);
+        }
+    };
+    inner.lifecycle.begins(key, old, &mut entry);
+    let new = NewSession {
+        id: FileId::new(&entry.session_id)?,
+        timestamp: now,
+        cwd: std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned(),
+        parent_session: None,
+    };
+    let log = SessionLog::create(&path, &new, options(inner))?;
+    let stored = entry.clone();
+    store.update(|sessions| sessions.insert(key, stored))?;
+    Ok(Opened { session: session(key, agent, &path, log, now), notices: Vec::new() })
+}
+
+fn options(inner: &Inner) -> LogOptions {
+    LogOptions::default().with_group(inner.group.clone()).with_ids(inner.settings.ids.clone())
+}
+
+fn session(
+    key: &SessionKey,
+    agent: FileId,
+    path: &Path,
+    log: SessionLog,
+    newest: Timestamp,
+) -> Session {
+    Session {
+        key: key.clone(),
+        agent,
+        id: log.session_id().to_owned(),
+        path: path.to_owned(),
+        identity: Identity::of(path).unwrap_or(Identity(0, 0)),
+        log: Arc::new(Mutex::new(log)),
+        setting: None,
+        view: None,
+        last_request: None,
+        newest,
+        compactions: 0,
+        flushed_at: None,
+    }
+}

@@ -1,0 +1,99 @@
+//! Making the view from the file, and putting a compaction into the file.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ctx_core::{Compacted, ContextView, Entry, NodeState, Result, TokenLedger, Tokens};
+use ctx_session::paths::Home;
+
+use super::{Session, blocking};
+use ctx_core::{Error, ErrorKind, Timestamp};
+
+/// A view of the session at `path` as it stands in the file, with the forms that were sent.
+pub(crate) async fn rebuilt(home: Home, path: PathBuf, ledger: TokenLedger) -> Result<ContextView> {
+    blocking(move || {
+        let transcript = ctx_session::open(&home, &path)?;
+        let forms = transcript.sent_forms(None)?;
+        let mut view = ContextView::new(ledger).with_projections(forms);
+        for entry in transcript.context(None)?.entries {
+            view.append(entry)?;
+        }
+        Ok(view)
+    })
+    .await
+}
+
+/// The messages that a compaction may take out.
+pub(crate) struct Leaving(Vec<(Arc<Entry>, bool)>);
+
+impl Leaving {
+    /// What is in the request now.
+    pub(crate) fn of(view: &ContextView) -> Self {
+        let nodes = view.left_out().iter().chain(view.nodes());
+        let is_stored = |node: &ctx_core::Node| {
+            node.state() != NodeState::Inserted && node.source_tokens() > Tokens::ZERO
+        };
+        Self(nodes.map(|node| (node.entry().clone(), is_stored(node))).collect())
+    }
+
+    /// Those that a compaction takes out. Names as the first kept entry one that is in the file: an
+    /// engine may keep from a message on that is its own.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Contract`] if there is none.
+    fn taken(&self, compacted: &mut Compacted) -> Result<Vec<Arc<Entry>>> {
+        let first = &compacted.first_kept_entry_id;
+        let at = self.0.iter().position(|(entry, _)| entry.id() == first);
+        let kept = at.and_then(|at| self.0[at..].iter().position(|(_, stored)| *stored));
+        let (Some(at), Some(kept)) = (at, kept) else {
+            return Err(Error::new(
+                ErrorKind::Contract,
+                "a compaction keeps from an unknown entry on",
+            )
+            .with("firstKeptEntryId", first)
+            .hint("the engine must name an entry of the view that it was given"));
+        };
+        compacted.first_kept_entry_id = self.0[at + kept].0.id().clone();
+        let stored = self.0[..at].iter().filter(|(_, stored)| *stored);
+        let taken = stored.filter(|(entry, _)| !compacted.staying.contains(entry.id()));
+        Ok(taken.map(|(entry, _)| entry.clone()).collect())
+    }
+}
+
+impl Session {
+    /// The view, made from the file if there is none.
+    pub(crate) async fn take_view(&mut self, home: &Home) -> Result<ContextView> {
+        if let Some(view) = self.view.take() {
+            return Ok(view);
+        }
+        let setting = self.setting()?;
+        rebuilt(home.clone(), self.path.clone(), setting.ledger.clone()).await
+    }
+
+    /// Stores a compaction: in the file, durably, and what it takes out in the archive. The view is
+    /// made anew for the next request. What did not work but costs nothing is returned.
+    pub(crate) async fn store(
+        &mut self,
+        mut compacted: Compacted,
+        leaving: &Leaving,
+        now: Timestamp,
+    ) -> Result<Vec<String>> {
+        let taken = leaving.taken(&mut compacted)?;
+        self.view = None;
+        self.log().append_compaction(&compacted, now)?;
+        self.compactions += 1;
+        self.commit().await?;
+        let mut trouble = Vec::new();
+        if let Some(memory) = self.setting.as_ref().and_then(|setting| setting.memory.clone()) {
+            let archived = memory.archive(&taken);
+            if let Err(error) = match archived {
+                Ok(()) => memory.flush().await,
+                failed => failed,
+            } {
+                trouble.push(format!("what left the context was not archived: {error}"));
+            }
+        }
+        Ok(trouble)
+    }
+}

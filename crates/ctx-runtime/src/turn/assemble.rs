@@ -1,0 +1,86 @@
+//! Making a request.
+
+use ctx_core::{AssembleRequest, ChatRequest, Result, Tokens};
+use tracing::Instrument;
+
+use super::Turn;
+use crate::session::Leaving;
+
+/// How often a request is assembled anew because it was compacted. What the second one leaves too
+/// large, `finish` trims.
+const LOOKS: usize = 2;
+
+impl Turn<'_> {
+    /// Assembles the next request. Its forms are kept, and so are compactions that the engine made
+    /// on the way: what is sent is what the file says.
+    pub(super) async fn assemble(&mut self) -> Result<ChatRequest> {
+        let span = tracing::debug_span!(
+            "assemble",
+            session = %self.session.id,
+            messages = tracing::field::Empty,
+            tokens = tracing::field::Empty,
+            window = tracing::field::Empty,
+        );
+        self.assembled(&span).instrument(span.clone()).await
+    }
+
+    async fn assembled(&mut self, span: &tracing::Span) -> Result<ChatRequest> {
+        let inner = self.inner();
+        for look in 1.. {
+            let now = self.now();
+            let mut view = self.session.take_view(&inner.home).await?;
+            view.ledger_mut().set_pending(Tokens::ZERO);
+            let leaving = Leaving::of(&view);
+            let setting = self.session.setting()?;
+            let turn = self.session.turn(&inner.settings.ids, setting);
+            let engine = setting.engine.clone();
+            let request = AssembleRequest { session_id: self.session.id.clone(), view, turn };
+            let assembled = engine.assemble(request).await;
+            self.watch();
+            let mut view = assembled?.into_view();
+            view.finish()?;
+            self.say_warnings();
+            self.session.keep_forms(&view.take_projections())?;
+            let compactions = view.take_compactions();
+            let again = !compactions.is_empty() && look < LOOKS;
+            span.record("messages", view.len());
+            span.record("tokens", view.used().get());
+            span.record("window", view.ledger().window().get());
+            if !compactions.is_empty() {
+                self.store_all(compactions, &view, &leaving, now).await?;
+                if again {
+                    continue;
+                }
+            }
+            let system = joined(&inner.settings.system, view.system_addition());
+            self.outcome.manifest = Some(view.manifest());
+            let messages = view.messages()?;
+            self.session.view = Some(view);
+            return Ok(ChatRequest {
+                system,
+                messages,
+                tools: self.tools.specs().to_vec(),
+                max_tokens: None,
+                session_id: Some(self.session.id.clone()),
+            });
+        }
+        unreachable!("the last look returns")
+    }
+
+    /// Remembers for other programs how the engine fared.
+    pub(super) fn watch(&mut self) {
+        let newest = self.session.newest;
+        let Some(setting) = &mut self.session.setting else { return };
+        if let Err(error) = setting.watch.note(&*setting.engine, newest) {
+            setting.warnings.push(format!("how the engine fared is not remembered: {error}"));
+        }
+    }
+}
+
+/// The system prompt with what an engine adds to it.
+pub(super) fn joined(system: &Option<String>, addition: Option<&str>) -> Option<String> {
+    match (system.as_deref(), addition) {
+        (Some(system), Some(addition)) => Some(format!("{system}\n\n{addition}")),
+        (system, addition) => system.or(addition).map(str::to_owned),
+    }
+}

@@ -1,0 +1,277 @@
+//! Commands: messages that are for the runtime, not for the model.
+
+use ctx_core::{
+    CompactResult, CompactionTrigger, Manifest, NodeState, RecallRequest, Result, SnippetSource,
+};
+use ctx_layers::memory::Redactor;
+use ctx_layers::memory::facts::{Candidate, FactKind};
+use ctx_session::log::NewEntry;
+
+use super::Turn;
+use crate::runtime::Input;
+use crate::session::{blocking, locked};
+
+/// How much a search brings.
+const FOUND: usize = 5;
+
+/// A command, with what follows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    /// `/compact [focus]`
+    Compact(Option<String>),
+    /// `/context [query]`
+    Context(Option<String>),
+    /// `/status`
+    Status,
+    /// `/remember TEXT`
+    Remember(Option<String>),
+    /// `/recall QUERY`
+    Recall(Option<String>),
+    /// `/undo`
+    Undo,
+    /// `/new [message]` and `/reset [message]`
+    New(Option<String>),
+}
+
+/// What came of a command.
+pub(super) enum Obeyed {
+    /// That is all.
+    Done(String),
+    /// The model is to answer this.
+    GoOn(String),
+}
+
+/// Whether a message begins another session, whatever was before.
+pub(crate) fn begins_anew(input: &Input) -> bool {
+    matches!(Command::of(input), Some(Command::New(_)))
+}
+
+impl Command {
+    /// The command that a message is. Messages that merely begin with a slash are none.
+    pub(super) fn of(input: &Input) -> Option<Self> {
+        let [ctx_core::Block::Text { text }] = input.message().blocks.as_slice() else {
+            return None;
+        };
+        let text = text.trim();
+        let (word, rest) = match text.split_once(char::is_whitespace) {
+            Some((word, rest)) => (word, Some(rest.trim().to_owned())),
+            None => (text, None),
+        };
+        let rest = rest.filter(|rest| !rest.is_empty());
+        Some(match word {
+            "/compact" => Self::Compact(rest),
+            "/context" => Self::Context(rest),
+            "/status" => Self::Status,
+            "/remember" => Self::Remember(rest),
+            "/recall" => Self::Recall(rest),
+            "/undo" => Self::Undo,
+            "/new" | "/reset" => Self::New(rest),
+            _ => return None,
+        })
+    }
+}
+
+impl Turn<'_> {
+    /// Does what a command says. It leaves no trace among the session's messages.
+    pub(super) async fn obey(&mut self, command: Command) -> Result<Obeyed> {
+        Ok(Obeyed::Done(match command {
+            Command::New(Some(message)) => return Ok(Obeyed::GoOn(message)),
+            Command::New(None) => "A new session has begun.".to_owned(),
+            Command::Compact(focus) => {
+                let trigger = CompactionTrigger::Manual;
+                let done = self.compact(trigger, 1, focus.as_deref()).await?;
+                self.compacted(&done)
+            }
+            Command::Context(None) => listed(&self.present().await?),
+            Command::Context(Some(query)) => self.search(&query).await?,
+            Command::Status => self.status().await?,
+            Command::Remember(Some(text)) => self.remember(text).await?,
+            Command::Remember(None) => "Say what to remember: /remember TEXT".to_owned(),
+            Command::Recall(Some(query)) => self.recall(query).await?,
+            Command::Recall(None) => "Say what to look for: /recall QUERY".to_owned(),
+            Command::Undo => self.undo().await?,
+        }))
+    }
+
+    fn compacted(&self, done: &CompactResult) -> String {
+        match done.result.as_ref().filter(|_| done.compacted) {
+            Some(compacted) => {
+                let after = compacted.tokens_after.unwrap_or(compacted.tokens_before);
+                let (before, count) = (compacted.tokens_before, self.session.compactions);
+                format!("Compacted: {before} tokens became {after}. Compactions so far: {count}.")
+            }
+            None => {
+                format!("Nothing was compacted: {}.", done.reason.as_deref().unwrap_or("no reason"))
+            }
+        }
+    }
+
+    /// What the next request holds, as far as it is known now.
+    async fn present(&mut self) -> Result<Manifest> {
+        let view = self.session.take_view(&self.inner().home).await?;
+        let manifest = view.manifest();
+        self.session.view = Some(view);
+        Ok(manifest)
+    }
+
+    async fn status(&mut self) -> Result<String> {
+        let manifest = self.present().await?;
+        let setting = self.session.setting()?;
+        let share = 100 * manifest.tokens.get() / manifest.limit.get().max(1);
+        Ok(format!(
+            "session {} ({})\nmodel {}, window {}, {} kept free for the answer\nengine {}, profile \
+             {}\n{} of {} tokens ({share} %), {} messages\ncompactions: {}",
+            self.session.id,
+            self.session.key,
+            self.inner().models[setting.model].card().name,
+            manifest.window,
+            manifest.reserve,
+            setting.engine.info().id,
+            setting.resolved.profile.name(),
+            manifest.tokens,
+            manifest.limit,
+            manifest.entries.iter().filter(|entry| entry.state != NodeState::Dropped).count(),
+            self.session.compactions,
+        ))
+    }
+
+    async fn search(&mut self, query: &str) -> Result<String> {
+        let Some(workspace) = self.session.setting()?.workspace.clone() else {
+            return Ok(
+                "There is no workspace to search; agents.defaults.workspace names one.".to_owned()
+            );
+        };
+        let answer = workspace.search(query, FOUND).await?;
+        for warning in answer.warnings {
+            self.say(crate::runtime::NoticeKind::Engine, warning);
+        }
+        if answer.snippets.is_empty() {
+            return Ok(format!("Nothing in the workspace fits {query:?}."));
+        }
+        let blocks = answer.snippets.iter().map(|found| {
+            let from = match found.source {
+                SnippetSource::Sessions => "session ",
+                _ => "",
+            };
+            let (path, first, last) = (&found.path, found.first_line, found.last_line);
+            format!("{from}{path}:{first}-{last} ({:.2})\n{}", found.score, found.text.trim_end())
+        });
+        Ok(blocks.collect::<Vec<_>>().join("\n\n"))
+    }
+
+    async fn remember(&mut self, text: String) -> Result<String> {
+        let memory = self.inner().agents.memory(&self.session.agent);
+        let Some(facts) = memory.and_then(|memory| memory.facts) else {
+            return Ok("There is no place for facts: they could not be read.".to_owned());
+        };
+        let text = Redactor::builtin().redact(&text).text.into_owned();
+        let candidate = Candidate {
+            kind: FactKind::Decision,
+            content: text,
+            context: String::new(),
+            timestamp: self.now(),
+            source_entry_ids: Vec::new(),
+            session_id: self.session.id.clone(),
+        };
+        let learned = blocking(move || locked(&facts).learn([candidate])).await?;
+        Ok(match learned.is_nothing() {
+            true => "That is known already.".to_owned(),
+            false => "Remembered.".to_owned(),
+        })
+    }
+
+    async fn recall(&mut self, query: String) -> Result<String> {
+        let Some(memory) = self.session.setting()?.memory.clone() else {
+            return Ok("There is no memory: it is switched off.".to_owned());
+        };
+        let request = RecallRequest {
+            query,
+            now: self.now(),
+            passages: FOUND,
+            facts: FOUND,
+            ..RecallRequest::default()
+        };
+        let found = memory.recall(request).await?;
+        for warning in found.warnings {
+            self.say(crate::runtime::NoticeKind::Engine, warning);
+        }
+        let facts = found.facts.iter().map(|fact| format!("[{}] {}", fact.kind, fact.text));
+        let said = found.passages.iter().map(|p| format!("({}) {}", p.role, p.text.trim_end()));
+        let lines: Vec<_> = facts.chain(said).collect();
+        Ok(match lines.is_empty() {
+            true => "Nothing that fits is remembered.".to_owned(),
+            false => lines.join("\n\n"),
+        })
+    }
+
+    /// Takes the newest compaction back.
+    async fn undo(&mut self) -> Result<String> {
+        let (home, path) = (self.inner().home.clone(), self.session.path.clone());
+        let in_force = blocking(move || {
+            let transcript = ctx_session::open(&home, &path)?;
+            Ok(transcript.context(None)?.compaction)
+        });
+        let Some(compaction) = in_force.await? else {
+            return Ok("There is no compaction to take back.".to_owned());
+        };
+        let now = self.now();
+        self.session.log().append(&NewEntry::undo(&compaction), now)?;
+        self.session.commit().await?;
+        self.session.view = None;
+        Ok(format!("The compaction {compaction} is taken back: its messages are there again."))
+    }
+}
+
+/// A manifest as text.
+fn listed(manifest: &Manifest) -> String {
+    let mut out = format!(
+        "{} of {} tokens (window {}, {} kept free for the answer); {} at the beginning are as in \
+         the last request\n",
+        manifest.tokens,
+        manifest.limit,
+        manifest.window,
+        manifest.reserve,
+        manifest.unchanged_prefix,
+    );
+    let parts = manifest.components.iter().filter(|part| part.tokens.0 > 0);
+    let parts: Vec<_> = parts.map(|part| format!("{} {}", part.name, part.tokens)).collect();
+    out.push_str(&parts.join(", "));
+    for entry in &manifest.entries {
+        let state = match entry.state {
+            NodeState::Kept => "kept",
+            NodeState::Replaced => "shortened",
+            NodeState::Dropped => "left out",
+            NodeState::Inserted => "added",
+        };
+        let (id, before, tokens) = (&entry.entry, entry.before, entry.tokens);
+        out.push_str(&format!("\n{id}  {}  {state}  {before} -> {tokens}", entry.role));
+        if let (Some(layer), Some(reason)) = (&entry.layer, &entry.reason) {
+            out.push_str(&format!("  {layer}: {reason}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_a_whole_message_that_begins_with_its_word() {
+        for (text, command) in [
+            ("/compact", Some(Command::Compact(None))),
+            ("  /compact  the tests \n", Some(Command::Compact(Some("the tests".into())))),
+            ("/context", Some(Command::Context(None))),
+            ("/reset", Some(Command::New(None))),
+            ("/new hello there", Some(Command::New(Some("hello there".into())))),
+            ("/compactly", None),
+            ("/usr/bin is full", None),
+            ("say /new", None),
+            ("", None),
+        ] {
+            assert_eq!(Command::of(&text.into()), command, "{text:?}");
+        }
+        let two = vec![ctx_core::Block::text("/new"), ctx_core::Block::text("x")];
+        assert_eq!(Command::of(&two.into()), None);
+    }
+}

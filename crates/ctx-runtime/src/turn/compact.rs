@@ -1,0 +1,175 @@
+//! Compacting within a turn: the direct way, for who is in the session's lane already.
+
+use ctx_core::{
+    CompactRequest, CompactResult, Compacted, CompactionTrigger, ContextView, Layer, Result,
+    Timestamp,
+};
+use ctx_layers::compaction::{Compaction, Config};
+use tracing::Instrument;
+
+use super::Turn;
+use crate::runtime::{Event, NoticeKind};
+use crate::session::Leaving;
+
+/// How much of the window a silent request may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// All that is free.
+    Whole,
+    /// What surely fits, where the provider refused more.
+    Half,
+}
+
+/// What a compaction is asked for.
+#[derive(Clone, Copy, Debug)]
+struct Asked<'a> {
+    trigger: CompactionTrigger,
+    attempt: u32,
+    focus: Option<&'a str>,
+}
+
+impl Turn<'_> {
+    /// Compacts because somebody asked for it.
+    pub(crate) async fn compact_by_hand(&mut self, focus: Option<&str>) -> Result<CompactResult> {
+        if self.session.setting.is_none() {
+            self.settle_first().await?;
+        }
+        self.swap_in().await?;
+        let done = self.compact(CompactionTrigger::Manual, 1, focus).await?;
+        self.note_counters().await;
+        Ok(done)
+    }
+
+    /// Compacts the session: the engine first, and where it fails the default compactor. What comes
+    /// of it is stored, and the view made anew.
+    pub(super) async fn compact(
+        &mut self,
+        trigger: CompactionTrigger,
+        attempt: u32,
+        focus: Option<&str>,
+    ) -> Result<CompactResult> {
+        let span = tracing::info_span!(
+            "compact",
+            session = %self.session.id,
+            ?trigger,
+            attempt,
+            messages = tracing::field::Empty,
+            before = tracing::field::Empty,
+            after = tracing::field::Empty,
+            window = tracing::field::Empty,
+        );
+        let asked = Asked { trigger, attempt, focus };
+        self.compact_in(asked, &span).instrument(span.clone()).await
+    }
+
+    async fn compact_in(
+        &mut self,
+        asked: Asked<'_>,
+        span: &tracing::Span,
+    ) -> Result<CompactResult> {
+        let inner = self.inner();
+        let now = self.now();
+        let view = self.session.take_view(&inner.home).await?;
+        let before = view.used();
+        span.record("messages", view.len());
+        span.record("before", before.get());
+        span.record("window", view.ledger().window().get());
+        self.listener.on(Event::CompactionBegan { trigger: asked.trigger, tokens: before });
+        let leaving = Leaving::of(&view);
+        let engine = self.session.setting()?.engine.clone();
+        let request = self.request(view, asked)?;
+        let mut result = engine.compact(request).await;
+        self.watch();
+        let failed = match &result {
+            Ok(done) => !done.ok || done.compacted && done.result.is_none(),
+            Err(_) => true,
+        };
+        if failed {
+            let why = match &result {
+                Ok(done) => done.reason.clone().unwrap_or_default(),
+                Err(error) => error.to_string(),
+            };
+            self.say(NoticeKind::Compaction, format!("the default compactor takes over: {why}"));
+            let view = self.session.take_view(&inner.home).await?;
+            result = self.compact_by_default(self.request(view, asked)?).await;
+        }
+        let result = result?;
+        let stored = match &result.result {
+            Some(compacted) if result.compacted => {
+                self.store(compacted.clone(), &leaving, now).await.map(|()| true)
+            }
+            _ => Ok(false),
+        };
+        let view = self.session.take_view(&inner.home).await?;
+        let after = view.used();
+        self.session.view = Some(view);
+        span.record("after", after.get());
+        let compacted = *stored.as_ref().unwrap_or(&false);
+        let count = self.session.compactions;
+        self.listener.on(Event::CompactionEnded { compacted, before, after, count });
+        self.say_warnings();
+        stored?;
+        Ok(result)
+    }
+
+    /// A compaction because the session passed the threshold.
+    pub(super) fn threshold_request(&self, view: ContextView) -> Result<CompactRequest> {
+        let trigger = CompactionTrigger::Threshold;
+        self.request(view, Asked { trigger, attempt: 1, focus: None })
+    }
+
+    fn request(&self, view: ContextView, asked: Asked<'_>) -> Result<CompactRequest> {
+        let setting = self.session.setting()?;
+        let turn = self.session.turn(&self.inner().settings.ids, setting);
+        let mut request = CompactRequest::new(&*self.session.id, view, turn, asked.trigger);
+        request.attempt = asked.attempt;
+        request.force = asked.trigger == CompactionTrigger::Overflow;
+        request.custom_instructions = asked.focus.map(str::to_owned);
+        Ok(request)
+    }
+
+    async fn compact_by_default(&mut self, request: CompactRequest) -> Result<CompactResult> {
+        let setting = self.session.setting()?;
+        let config = Config::resolve(&setting.resolved.config)?;
+        let layer = Compaction::new(config, setting.summary_models.clone());
+        match Layer::compact(&layer, &request) {
+            Some(pending) => pending.await,
+            None => Ok(CompactResult::nothing("the default compactor is switched off")),
+        }
+    }
+
+    /// Stores a compaction. What it takes out is archived.
+    pub(super) async fn store(
+        &mut self,
+        compacted: Compacted,
+        leaving: &Leaving,
+        now: Timestamp,
+    ) -> Result<()> {
+        self.session.check_file()?;
+        let trouble = self.session.store(compacted, leaving, now).await?;
+        self.outcome.compactions += 1;
+        for words in trouble {
+            self.say(NoticeKind::Compaction, words);
+        }
+        Ok(())
+    }
+
+    /// Stores the compactions that came with a request.
+    pub(super) async fn store_all(
+        &mut self,
+        compactions: Vec<Compacted>,
+        view: &ContextView,
+        leaving: &Leaving,
+        now: Timestamp,
+    ) -> Result<()> {
+        for compacted in compactions {
+            let (before, after) = (compacted.tokens_before, view.used());
+            let trigger = CompactionTrigger::Threshold;
+            self.listener.on(Event::CompactionBegan { trigger, tokens: before });
+            self.store(compacted, leaving, now).await?;
+            let count = self.session.compactions;
+            self.listener.on(Event::CompactionEnded { compacted: true, before, after, count });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! The memory flush: a silent turn before a compaction, in which the model writes down what should
+//! outlive it.
+//!
+//! It is a turn beside the session: it sees the session's messages, and nothing of it is stored or
+//! shown. It runs once in a compaction cycle. What it costs when it fails is a notice.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ctx_core::{
+    ChatRequest, ContextView, Entry, Error, ErrorKind, Message, Result, Role, TokenLedger, Tokens,
+};
+use ctx_layers::compaction::{Config, MemoryFlush};
+use ctx_layers::memory::workspace::Folder;
+use tracing::Instrument;
+
+use super::Turn;
+use super::ask::{silence, whole};
+use super::assemble::joined;
+use super::compact::Room;
+use super::no_reply::NO_REPLY;
+use super::notes::DailyNote;
+use crate::runtime::{NoticeKind, WorkspaceAccess};
+use crate::session::rebuilt;
+use crate::session::tools_json;
+
+/// How many requests a flush makes at most.
+const MOST_REQUESTS: usize = 4;
+
+const PROMPT: &str = "The older part of this conversation is about to be replaced by a summary. \
+    Write down what must outlive it: decisions, facts, wishes of the user, work that is not done. \
+    Use append_memory; it adds to the note of the day and changes nothing else. When there is \
+    nothing (more) to write down, answer NO_REPLY.";
+
+const SYSTEM: &str = "This turn is for your memory alone: the user neither asked for it nor sees \
+    it. Write down only what is worth keeping for weeks, and nothing that is secret. Answer \
+    NO_REPLY when you are done.";
+
+const HINT: &str = "When you are done, answer NO_REPLY.";
+
+/// What a flush is run with.
+struct Flush {
+    note: DailyNote,
+    system: Option<String>,
+    prompt: String,
+}
+
+impl Turn<'_> {
+    /// Flushes memory if the session is close to its threshold, or beyond it.
+    pub(super) async fn flush_if_due(&mut self, room: Room) {
+        let done = match self.flush_of(room).await {
+            Ok(None) => return,
+            Ok(Some(flush)) => {
+                let span = tracing::info_span!("flush", session = %self.session.id);
+                self.flush(&flush, room).instrument(span).await
+            }
+            Err(error) => Err(error),
+        };
+        // Tried once is enough: it would be tried before every request.
+        let count = self.session.compactions;
+        self.session.flushed_at = Some(count);
+        self.flushed = Some((self.session.newest, count));
+        if let Err(error) = done {
+            self.say(NoticeKind::Flush, format!("memory was not flushed: {error}"));
+        }
+    }
+
+    async fn flush_of(&mut self, room: Room) -> Result<Option<Flush>> {
+        let inner = self.inner();
+        if inner.settings.access != WorkspaceAccess::ReadWrite
+            || self.session.flushed_at == Some(self.session.compactions)
+        {
+            return Ok(None);
+        }
+        let resolved = &self.session.setting()?.resolved;
+        let compaction = Config::resolve(&resolved.config)?;
+        let workspace: Option<PathBuf> = resolved.config.section::<Folder>()?.path();
+        let (true, true, Some(workspace)) =
+            (compaction.enabled, compaction.memory_flush.enabled, workspace)
+        else {
+            return Ok(None);
+        };
+        let view = self.session.take_view(&inner.home).await?;
+        let soft = soft_threshold(&compaction, view.ledger());
+        let is_due = room == Room::Half || view.used() > soft;
+        self.session.view = Some(view);
+        if !is_due {
+            return Ok(None);
+        }
+        let now = self.now();
+        let MemoryFlush { prompt, system_prompt, .. } = compaction.memory_flush;
+        let system = hinted(system_prompt, SYSTEM);
+        Ok(Some(Flush {
+            note: DailyNote::of(&workspace, now)?,
+            system: joined(&inner.settings.system, Some(&system)),
+            prompt: hinted(prompt, PROMPT),
+        }))
+    }
+
+    async fn flush(&mut self, flush: &Flush, room: Room) -> Result<()> {
+        let inner = self.inner();
+        let model = inner.models[self.model].clone();
+        let mut view = self.beside(flush, room).await?;
+        let mut added = 0;
+        let mut add = |view: &mut ContextView, message: Message| {
+            added += 1;
+            view.append(Arc::new(Entry::held(format!("flush-{added}"), message)))
+        };
+        add(&mut view, Message::text(Role::User, &*flush.prompt))?;
+        for _ in 0..MOST_REQUESTS {
+            view.finish()?;
+            let request = ChatRequest {
+                system: flush.system.clone(),
+                messages: view.messages()?,
+                tools: flush.note.specs().to_vec(),
+                max_tokens: None,
+                session_id: None,
+            };
+            self.outcome.requests += 1;
+            let heard = std::sync::atomic::AtomicU64::new(super::ask::millis(
+                inner.settings.timer.elapsed(),
+            ));
+            let mut unheard = |_: ctx_core::Delta<'_>| {};
+            let reply = tokio::select! {
+                biased;
+                reply = model.answer(request, &mut unheard) => reply.and_then(whole)?,
+                error = silence(&*inner.settings.timer, &heard, inner.settings.silence) => {
+                    return Err(error);
+                }
+            };
+            if let Some(usage) = reply.usage() {
+                self.outcome.add(&usage.clone());
+            }
+            let calls: Vec<_> = reply.message.tool_calls().cloned().collect();
+            if calls.is_empty() {
+                return Ok(());
+            }
+            add(&mut view, reply.message)?;
+            for call in &calls {
+                let output = flush.note.run(call).await;
+                add(&mut view, output.into_message(call))?;
+            }
+        }
+        Err(Error::new(ErrorKind::Upstream, "the model did not come to an end of it")
+            .with("requests", MOST_REQUESTS)
+            .hint("what it wrote is there"))
+    }
+
+    /// The session's messages in a view of their own.
+    async fn beside(&mut self, flush: &Flush, room: Room) -> Result<ContextView> {
+        let setting = self.session.setting()?;
+        let base = &setting.ledger;
+        let ledger = match room {
+            Room::Whole => base.clone(),
+            Room::Half => {
+                TokenLedger::new(*base.counter(), base.window().scale(0.5), base.reserve())
+            }
+        };
+        let count = |text: &str| base.counter().text(text);
+        let system = flush.system.as_deref().map_or(Tokens::ZERO, count);
+        let ledger = ledger.with_system(system).with_tools(count(&tools_json(flush.note.specs())));
+        rebuilt(self.inner().home.clone(), self.session.path.clone(), ledger).await
+    }
+}
+
+/// From where on a session is close to its threshold: no lower than half of it, or a small window
+/// would be flushed at once. (OpenClaw.)
+fn soft_threshold(compaction: &Config, ledger: &TokenLedger) -> Tokens {
+    let threshold = compaction.threshold(ledger);
+    let below = Tokens(compaction.memory_flush.soft_threshold_tokens);
+    threshold - below.min(threshold.scale(0.5))
+}
+
+/// The text of the configuration, which must say how to be silent, or the built-in one.
+fn hinted(configured: Option<String>, built_in: &str) -> String {
+    match configured {
+        Some(text) if text.contains(NO_REPLY) => text,
+        Some(text) => format!("{text}\n\n{HINT}"),
+        None => built_in.to_owned(),
+    }
+}

@@ -1,0 +1,234 @@
+//! One turn: a message in, requests until the model is done, an answer out.
+//!
+//! ```text
+//! guard -> message stored -> [ flush? -> assemble -> ask -> answer stored -> tools ] -> commit -> after-turn work
+//! ```
+
+mod after;
+mod ask;
+mod assemble;
+mod command;
+mod compact;
+mod flush;
+mod models;
+mod no_reply;
+mod notes;
+mod overflow;
+mod repeated;
+mod tools;
+
+use ctx_core::{ErrorKind, Message, Reply, Result, Timestamp, Toolbox};
+
+pub(crate) use after::Background;
+pub(crate) use command::begins_anew;
+
+use crate::runtime::{Event, Inner, Input, Listener, Notice, NoticeKind, Runtime, TurnOutcome};
+use crate::session::{Session, Tally};
+use command::{Command, Obeyed};
+use overflow::Recovery;
+use repeated::Repeated;
+
+/// How many requests a turn makes at most. Loops that go round in circles are found before; this is
+/// for those that do not.
+const MOST_REQUESTS: u32 = 500;
+
+/// A turn under way.
+pub(crate) struct Turn<'a> {
+    runtime: &'a Runtime,
+    session: Session,
+    tools: &'a dyn Toolbox,
+    listener: &'a mut dyn Listener,
+    outcome: TurnOutcome,
+    /// Which model of the chain answers.
+    model: usize,
+    recovery: Recovery,
+    repeated: Repeated,
+    flushed: Option<(Timestamp, u64)>,
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn new(
+        runtime: &'a Runtime,
+        session: Session,
+        tools: &'a dyn Toolbox,
+        listener: &'a mut dyn Listener,
+    ) -> Self {
+        Self {
+            runtime,
+            session,
+            tools,
+            listener,
+            outcome: TurnOutcome::default(),
+            model: 0,
+            recovery: Recovery::default(),
+            repeated: Repeated::default(),
+            flushed: None,
+        }
+    }
+
+    pub(crate) fn into_session(self) -> Session {
+        self.session
+    }
+
+    fn inner(&self) -> &'a Inner {
+        &self.runtime.inner
+    }
+
+    /// The time, as it is written.
+    fn now(&mut self) -> Timestamp {
+        let clock = (self.inner().settings.clock)();
+        self.session.now(clock)
+    }
+
+    /// Tells the user something.
+    fn say(&mut self, kind: NoticeKind, words: impl Into<String>) {
+        let notice = Notice { kind, words: words.into() };
+        tracing::info!(kind = kind.name(), "{}", notice.words);
+        self.listener.on(Event::Notice(&notice));
+        self.outcome.notices.push(notice);
+    }
+
+    pub(crate) fn say_of_opening(&mut self, notices: Vec<String>) {
+        for words in notices {
+            self.say(NoticeKind::Session, words);
+        }
+    }
+
+    /// Runs the turn.
+    pub(crate) async fn run(&mut self, input: Input) -> Result<TurnOutcome> {
+        self.settle_first().await?;
+        self.swap_in().await?;
+        let message = match Command::of(&input) {
+            None => input.into_message(),
+            Some(command) => match self.obey(command).await? {
+                Obeyed::Done(answer) => {
+                    self.outcome.answer = Some(answer);
+                    self.note_counters().await;
+                    return Ok(std::mem::take(&mut self.outcome));
+                }
+                Obeyed::GoOn(text) => Input::from(text).into_message(),
+            },
+        };
+        self.receive(message).await?;
+        let answer = self.converse().await?;
+        self.session.check_file()?;
+        self.session.commit().await?;
+        self.outcome.answer = no_reply::shown(&answer);
+        self.finish().await;
+        self.note_counters().await;
+        Ok(std::mem::take(&mut self.outcome))
+    }
+
+    /// Stores the user's message. It is on disk before anything is made of it.
+    async fn receive(&mut self, message: Message) -> Result<()> {
+        let now = self.now();
+        // The view must be there to grow, or it is read from the file with the message in it.
+        self.session.append(message, now).await?;
+        self.session.commit().await
+    }
+
+    /// Requests and tools, until there is an answer. Its text.
+    async fn converse(&mut self) -> Result<String> {
+        loop {
+            let reply = self.answer().await?;
+            let calls: Vec<_> = reply.message.tool_calls().cloned().collect();
+            let text = reply.message.plain_text();
+            let cut_off = reply.stop == ctx_core::ChatStop::Length;
+            self.take_in(reply).await?;
+            if calls.is_empty() {
+                if cut_off {
+                    self.say(
+                        NoticeKind::CutOff,
+                        "the answer reached the model's limit and is cut off",
+                    );
+                }
+                return Ok(text);
+            }
+            if let Some(reason) = self.stopped() {
+                self.refuse(&calls, &reason).await?;
+                let text = if text.is_empty() { reason } else { text };
+                return Ok(text);
+            }
+            self.run_tools(&calls).await?;
+        }
+    }
+
+    /// Why no more tools are run in this turn, once that is so and the model was told.
+    fn stopped(&self) -> Option<String> {
+        match self.repeated.stopped() {
+            Some(reason) => Some(reason.to_owned()),
+            None if self.outcome.requests >= MOST_REQUESTS => {
+                Some(format!("{MOST_REQUESTS} requests in one turn: no more tools are run in it"))
+            }
+            None => None,
+        }
+    }
+
+    /// Stores an answer, and learns from what the provider counted.
+    async fn take_in(&mut self, mut reply: Reply) -> Result<()> {
+        let card = self.inner().models[self.model].card();
+        let meta = &mut reply.message.meta;
+        meta.provider.get_or_insert_with(|| card.provider.clone());
+        meta.model.get_or_insert_with(|| card.id.clone());
+        meta.api.get_or_insert_with(|| card.api.clone());
+        meta.stop_reason.get_or_insert_with(|| {
+            match reply.stop {
+                ctx_core::ChatStop::ToolUse => "toolUse",
+                ctx_core::ChatStop::Length => "length",
+                _ => "stop",
+            }
+            .to_owned()
+        });
+        self.outcome.model = Some(card.name.clone());
+        if let Some(usage) = meta.usage {
+            self.outcome.add(&usage);
+            self.calibrate(&usage);
+        }
+        let now = self.now();
+        self.session.append(reply.message, now).await
+    }
+
+    /// Corrects the counts by what the provider counted for the request that was just answered.
+    fn calibrate(&mut self, usage: &ctx_core::Usage) {
+        let Some(estimated) =
+            self.session.view.as_ref().map(|view| (view.total() + view.ledger().fixed()).get())
+        else {
+            return;
+        };
+        if let Some(view) = &mut self.session.view {
+            view.ledger_mut().calibrate(usage.prompt(), estimated);
+        }
+        if let Some(setting) = &mut self.session.setting {
+            setting.ledger.calibrate(usage.prompt(), estimated);
+        }
+    }
+
+    /// The counters of `sessions.json`.
+    async fn note_counters(&mut self) {
+        let tally = Tally {
+            updated_at: self.session.newest,
+            usage: self.outcome.usage,
+            window: self.session.setting.as_ref().map(|s| s.ledger.window().get()),
+            compactions: self.session.compactions,
+            flushed: self.flushed.take(),
+        };
+        let elapsed = self.inner().settings.timer.elapsed();
+        if self.inner().book.note(&self.session.key, tally, elapsed) {
+            let inner = self.runtime.inner.clone();
+            let written = crate::session::blocking(move || inner.book.write()).await;
+            if let Err(error) = written {
+                let words = format!("the session's counters were not written: {error}");
+                self.say(NoticeKind::Session, words);
+            }
+        }
+    }
+}
+
+/// Whether another model may do what this one failed at.
+fn is_of_the_model(kind: ErrorKind) -> bool {
+    use ErrorKind::{Capability, Timeout, Upstream, WindowTooSmall};
+    matches!(kind, Capability | Timeout | Upstream | WindowTooSmall)
+}
+
+#[cfg(test)]
+mod tests;

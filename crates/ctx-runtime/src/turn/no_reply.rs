@@ -1,0 +1,243 @@
+//! `NO_REPLY`: an answer that is not for people.
+//!
+//! An answer that is nothing but the word is silent. One that begins or ends with it loses it. Both
+//! must be known before a piece of a stream is shown, so the reading goes character by character and
+//! holds back what may still turn out to be the word: never more than the word, the white space
+//! around it, and punctuation before the first word.
+
+/// The word.
+pub(crate) const NO_REPLY: &str = "NO_REPLY";
+
+/// Reads an answer in pieces, and gives out what is certain to be shown.
+#[derive(Debug, Default)]
+pub(crate) struct NoReply {
+    state: State,
+    /// Punctuation before the first word.
+    lead: String,
+    /// White space that is shown only if something follows.
+    space: String,
+    /// A word that is the beginning of the one looked for, or all of it.
+    word: String,
+    /// What came after the whole word.
+    after: String,
+    shown: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Nothing but punctuation and white space came so far.
+    #[default]
+    Before,
+    /// In what may be the first word.
+    First,
+    /// The first word was the one looked for, and no other came yet.
+    Silent,
+    /// The beginning is settled.
+    Body,
+    /// The beginning is settled, and this word is another.
+    Word,
+}
+
+impl NoReply {
+    /// Takes a piece in, and appends to `out` what is to be shown.
+    pub(crate) fn push(&mut self, piece: &str, out: &mut String) {
+        for c in piece.chars() {
+            self.take(c, out);
+        }
+        self.shown |= !out.is_empty();
+    }
+
+    /// The answer is at its end. Whether there is anything to show of it.
+    pub(crate) fn end(mut self, out: &mut String) -> bool {
+        match self.state {
+            State::Silent => return false,
+            State::First if self.word == NO_REPLY => return false,
+            State::Before | State::First => {
+                self.settle(out);
+            }
+            State::Body | State::Word => {}
+        }
+        if !self.word.is_empty() && self.word != NO_REPLY {
+            self.release(out);
+        }
+        self.shown || !out.is_empty()
+    }
+
+    fn take(&mut self, c: char, out: &mut String) {
+        let in_word = c.is_alphanumeric() || c == '_';
+        match self.state {
+            State::Before if in_word => {
+                self.state = State::First;
+                self.take(c, out);
+            }
+            State::Before => {
+                if !(c.is_whitespace() && self.lead.is_empty()) {
+                    self.lead.push(c);
+                }
+            }
+            State::First if in_word => {
+                self.word.push(c);
+                if !NO_REPLY.starts_with(&self.word) {
+                    self.settle(out);
+                }
+            }
+            State::First if self.word == NO_REPLY => {
+                self.state = State::Silent;
+                self.after.push(c);
+            }
+            State::First => {
+                self.settle(out);
+                self.take(c, out);
+            }
+            State::Silent if !in_word => self.after.push(c),
+            State::Silent => {
+                if self.lead.is_empty() {
+                    // Its first word was it, and is not shown; what stands behind it is.
+                    self.word.clear();
+                    self.lead = std::mem::take(&mut self.after).trim_start().to_owned();
+                }
+                self.settle(out);
+                self.take(c, out);
+            }
+            State::Body => self.body(c, in_word, out),
+            State::Word if in_word => out.push(c),
+            State::Word => {
+                self.state = State::Body;
+                self.body(c, in_word, out);
+            }
+        }
+    }
+
+    fn body(&mut self, c: char, in_word: bool, out: &mut String) {
+        if !self.after.is_empty() && !c.is_whitespace() {
+            self.release(out);
+        }
+        if in_word {
+            self.word.push(c);
+            if !NO_REPLY.starts_with(&self.word) {
+                self.release(out);
+                self.state = State::Word;
+            }
+        } else if self.word == NO_REPLY && c.is_whitespace() {
+            self.after.push(c);
+        } else {
+            let had_word = !self.word.is_empty();
+            if had_word || !c.is_whitespace() {
+                self.release(out);
+            }
+            match c.is_whitespace() {
+                true => self.space.push(c),
+                false => out.push(c),
+            }
+        }
+    }
+
+    /// Shows what was held back: it is not what was looked for.
+    fn release(&mut self, out: &mut String) {
+        for held in [&mut self.space, &mut self.word, &mut self.after] {
+            out.push_str(held);
+            held.clear();
+        }
+    }
+
+    /// The beginning is settled: what was held back goes the way of everything else.
+    fn settle(&mut self, out: &mut String) {
+        self.state = State::Body;
+        let held = [&mut self.lead, &mut self.word, &mut self.after].map(std::mem::take);
+        for c in held.iter().flat_map(|held| held.chars()) {
+            self.take(c, out);
+        }
+    }
+}
+
+/// What is shown of a whole answer; `None` where it is silent.
+pub(crate) fn shown(text: &str) -> Option<String> {
+    let (mut reading, mut out) = (NoReply::default(), String::with_capacity(text.len()));
+    reading.push(text, &mut out);
+    let any = reading.end(&mut out);
+    any.then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_word_is_stripped_where_it_begins_or_ends_an_answer() {
+        for (text, expected) in [
+            ("NO_REPLY", None),
+            ("  NO_REPLY.\n", None),
+            ("**NO_REPLY**", None),
+            ("", None),
+            ("   ", None),
+            ("hello", Some("hello")),
+            ("  hello \n there  ", Some("hello \n there")),
+            ("NO_REPLY\n\nI saved it.", Some("I saved it.")),
+            ("I saved it. NO_REPLY", Some("I saved it.")),
+            ("I saved it.\nNO_REPLY \n", Some("I saved it.")),
+            ("NO_REPLYING is no word", Some("NO_REPLYING is no word")),
+            ("Say NO_REPLY to stop it", Some("Say NO_REPLY to stop it")),
+            ("SNO_REPLY", Some("SNO_REPLY")),
+            ("No reply", Some("No reply")),
+            ("N", Some("N")),
+            ("it is N", Some("it is N")),
+            ("NO_REPLY NO_REPLY", None),
+            ("-", Some("-")),
+            ("**NO_REPLY** is a word", Some("**NO_REPLY** is a word")),
+            ("Grüße NO_REPLYü", Some("Grüße NO_REPLYü")),
+        ] {
+            assert_eq!(shown(text).as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_shown_before_it_is_certain_what_the_answer_begins_with() {
+        let (mut reading, mut out) = (NoReply::default(), String::new());
+        for piece in ["N", "O_", "REP", "LY"] {
+            reading.push(piece, &mut out);
+            assert_eq!(out, "");
+        }
+        reading.push("ING", &mut out);
+        assert_eq!(out, "NO_REPLYING");
+    }
+
+    #[test]
+    fn every_cut_of_the_word_in_two_shows_the_same() {
+        for text in ["NO_REPLY", "a NO_REPLY b", "NO_REPLY a", "a NO_REPLY", "NO_REP"] {
+            for at in 0..=text.len() {
+                let (mut reading, mut out) = (NoReply::default(), String::new());
+                reading.push(&text[..at], &mut out);
+                reading.push(&text[at..], &mut out);
+                let any = reading.end(&mut out);
+                assert_eq!(any.then_some(out), shown(text), "{text:?} cut at {at}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn however_a_stream_is_cut_the_same_is_shown(
+            pieces in prop::collection::vec("(NO_REPLY|NO_|REPLY|[a-zN_ .*\n]{0,3})", 0..12),
+            cuts in prop::collection::vec(0usize..40, 0..12),
+        ) {
+            let text: String = pieces.concat();
+            let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
+            cuts.push(text.len());
+            cuts.sort_unstable();
+            let (mut reading, mut out, mut from) = (NoReply::default(), String::new(), 0);
+            for cut in cuts {
+                let before = out.clone();
+                reading.push(&text[from..cut], &mut out);
+                prop_assert!(out.starts_with(&before), "what is shown is not taken back");
+                from = cut;
+            }
+            let any = reading.end(&mut out);
+            prop_assert_eq!(any.then_some(out.clone()), shown(&text));
+            prop_assert!(text.contains(&*out) || text.contains(NO_REPLY));
+            let words = |text: &str| text.replace(NO_REPLY, " ").split_whitespace().collect::<String>();
+            prop_assert!(out.is_empty() || words(&out) == words(&text), "nothing else is lost");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What is done when a provider refuses a request as too long.
+
+use ctx_core::{CompactionTrigger, ContextView, Error, ErrorKind, Result, Tokens, shortened};
+
+use super::Turn;
+use super::compact::Room;
+use crate::runtime::{Event, NoticeKind};
+
+/// How often a session is compacted to get one turn through. (OpenClaw.)
+const MOST_COMPACTIONS: u32 = 3;
+
+/// The name of the edits in manifests.
+const LAYER: &str = "overflow";
+
+/// What one tool result may take: the newest, and any other, as shares of the messages' budget.
+const NEWEST_SHARE: f64 = 0.25;
+const OTHER_SHARE: f64 = 0.02;
+const LEAST: Tokens = Tokens(128);
+
+/// How far recovery has come in a turn.
+#[derive(Debug, Default)]
+pub(super) struct Recovery {
+    truncated: bool,
+    compactions: u32,
+}
+
+impl Turn<'_> {
+    /// Makes the session smaller after the provider refused the request: tool results first, once,
+    /// then by compactions.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::CompactionFailure`] when nothing is left to try.
+    pub(super) async fn recover(&mut self, error: Error) -> Result<()> {
+        self.listener.on(Event::Restarted);
+        if !std::mem::replace(&mut self.recovery.truncated, true) {
+            let cut = self.truncate_results()?;
+            if cut > 0 {
+                let words = format!("the request was too long: {cut} tool results were shortened");
+                self.say(NoticeKind::Overflow, words);
+                return Ok(());
+            }
+        }
+        self.flush_if_due(Room::Half).await;
+        let mut why = error.to_string();
+        while self.recovery.compactions < MOST_COMPACTIONS {
+            self.recovery.compactions += 1;
+            let attempt = self.recovery.compactions;
+            match self.compact(CompactionTrigger::Overflow, attempt, None).await {
+                Ok(done) if done.compacted => {
+                    self.say(
+                        NoticeKind::Overflow,
+                        "the request was too long: the session was compacted",
+                    );
+                    return Ok(());
+                }
+                Ok(done) => why = done.reason.unwrap_or(why),
+                // What is on disk is in doubt: no model helps with that.
+                Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::NotFound) => {
+                    return Err(error);
+                }
+                Err(error) => why = error.to_string(),
+            }
+        }
+        Err(Error::new(ErrorKind::CompactionFailure, "Failed to compact session after 3 attempts")
+            .with("session", &self.session.key)
+            .with("model", &self.inner().models[self.model].card().name)
+            .with("last cause", why)
+            .hint("begin another session with /new, or take a model with a larger window"))
+    }
+
+    /// Shortens tool results where they stand. How many.
+    fn truncate_results(&mut self) -> Result<usize> {
+        let Some(view) = &mut self.session.view else { return Ok(0) };
+        let cut = truncate(view)?;
+        let forms = view.take_projections();
+        self.session.keep_forms(&forms)?;
+        Ok(cut)
+    }
+}
+
+/// Shortens tool results: the newest to what can still be read, the others to a few lines.
+fn truncate(view: &mut ContextView) -> Result<usize> {
+    let budget = view.ledger().budget();
+    let counter = *view.ledger().counter();
+    let holds_result = |at: &usize| {
+        let node = view.node(*at);
+        node.is_live() && !node.results().is_empty()
+    };
+    let places: Vec<usize> = (0..view.len()).filter(holds_result).collect();
+    let newest = places.last().copied();
+    let mut cut = 0;
+    for at in places {
+        let share = if Some(at) == newest { NEWEST_SHARE } else { OTHER_SHARE };
+        let most = budget.scale(share).max(LEAST);
+        if view.node(at).tokens() <= most {
+            continue;
+        }
+        let before = view.node(at).tokens();
+        let form = shortened(&*view.node(at).message()?, most, &counter);
+        if counter.message(&form) >= before {
+            continue;
+        }
+        view.replace(at, form, LAYER, "shortened, because the provider refused the request")?;
+        cut += 1;
+    }
+    Ok(cut)
+}

@@ -1,0 +1,153 @@
+//! Turns against a scripted model, in a home of their own.
+
+mod basics;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use ctx_core::{ChatModel, Message, NoTools, Role, Timestamp, Toolbox};
+use ctx_engine_registry::Config;
+use ctx_session::Transcript;
+use ctx_session::key::{FileId, SessionKey};
+use ctx_session::paths::Home;
+use ctx_testkit::chat::{ScriptedChat, shared};
+
+use crate::runtime::{Builder, Deaf, Event, Input, NoticeKind, Runtime, TurnOutcome};
+
+/// A home, a runtime in it, and the model that answers.
+pub(super) struct House {
+    dir: tempfile::TempDir,
+    pub(super) runtime: Option<Runtime>,
+    pub(super) model: Arc<ScriptedChat>,
+    clock: Arc<AtomicI64>,
+}
+
+pub(super) fn main_key() -> SessionKey {
+    SessionKey::main(FileId::main())
+}
+
+impl House {
+    pub(super) fn new(model: ScriptedChat) -> Self {
+        Self::with(model, "{}", |builder| builder)
+    }
+
+    pub(super) fn with(
+        model: ScriptedChat,
+        config: &str,
+        more: impl FnOnce(Builder) -> Builder,
+    ) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (model, shared) = shared(model);
+        let mut house =
+            Self { dir, runtime: None, model, clock: Arc::new(AtomicI64::new(1_765_000_000_000)) };
+        house.open(config, shared, more);
+        house
+    }
+
+    fn open(
+        &mut self,
+        config: &str,
+        model: Arc<dyn ChatModel>,
+        more: impl FnOnce(Builder) -> Builder,
+    ) {
+        let clock = self.clock.clone();
+        let config = config.replace("$DIR", &self.dir.path().display().to_string());
+        let builder = Runtime::builder(self.home(), Config::parse(&config).unwrap())
+            .model(model)
+            .clock(move || Timestamp(clock.fetch_add(10, Ordering::Relaxed)));
+        self.runtime = None;
+        self.runtime = Some(more(builder).build().unwrap());
+    }
+
+    /// Another process, so to say: nothing of the first is left but its files.
+    pub(super) fn reopened(&mut self) {
+        let model = self.model.clone();
+        self.open("{}", model, |builder| builder);
+    }
+
+    pub(super) fn set_clock(&self, to: i64) {
+        self.clock.store(to, Ordering::Relaxed);
+    }
+
+    pub(super) fn dir(&self) -> PathBuf {
+        self.dir.path().to_owned()
+    }
+
+    pub(super) fn home(&self) -> Home {
+        Home::at(self.dir.path().join("home"))
+    }
+
+    pub(super) fn runtime(&self) -> &Runtime {
+        self.runtime.as_ref().unwrap()
+    }
+
+    pub(super) async fn say(&self, text: &str) -> ctx_core::Result<TurnOutcome> {
+        self.runtime().turn(&main_key(), text, &NoTools, &mut Deaf).await
+    }
+
+    pub(super) async fn say_with(
+        &self,
+        text: &str,
+        tools: &dyn Toolbox,
+    ) -> ctx_core::Result<TurnOutcome> {
+        self.runtime().turn(&main_key(), text, tools, &mut Deaf).await
+    }
+
+    /// The turn, and what was shown while it ran.
+    pub(super) async fn heard(
+        &self,
+        text: &str,
+        tools: &dyn Toolbox,
+    ) -> (TurnOutcome, Vec<String>) {
+        let heard = Mutex::new(Vec::new());
+        let mut listener = |event: Event<'_>| {
+            let words = match event {
+                Event::Text(text) => format!("text {text}"),
+                Event::Thinking(text) => format!("thinking {text}"),
+                Event::Restarted => "restarted".into(),
+                Event::ToolBegan(call) => format!("tool {}", call.name),
+                Event::ToolEnded(call, _) => format!("tool {} ended", call.name),
+                Event::Notice(notice) => format!("notice {}", notice.kind.name()),
+                Event::CompactionBegan { trigger, .. } => format!("compaction {trigger:?}"),
+                Event::CompactionEnded { compacted, count, .. } => {
+                    format!("compaction ended {compacted} {count}")
+                }
+            };
+            heard.lock().unwrap().push(words);
+        };
+        let done = self.runtime().turn(&main_key(), Input::from(text), tools, &mut listener).await;
+        (done.unwrap(), heard.into_inner().unwrap())
+    }
+
+    pub(super) fn file(&self) -> PathBuf {
+        let sessions =
+            ctx_session::store::SessionStore::at(self.home().sessions_file(&FileId::main()));
+        let sessions = sessions.load().unwrap();
+        let entry = sessions.get(&main_key()).unwrap();
+        self.home().transcript(&main_key(), entry).unwrap()
+    }
+
+    /// Every message of the session's file, compacted or not: role and text.
+    pub(super) fn stored(&self) -> Vec<(Role, String)> {
+        let transcript = Transcript::open(&self.file()).unwrap();
+        assert_eq!(transcript.problems(), [], "{}", self.file().display());
+        let line = transcript.main_line().unwrap();
+        line.iter().map(|item| told(&item.entry.message().unwrap())).collect()
+    }
+}
+
+pub(super) fn told(message: &Message) -> (Role, String) {
+    let mut text = message.plain_text();
+    for call in message.tool_calls() {
+        text.push_str(&format!("<{} {}>", call.name, call.arguments.as_str()));
+    }
+    for result in message.tool_results() {
+        text.push_str(&result.plain_text());
+    }
+    (message.role.clone(), text)
+}
+
+pub(super) fn kinds(outcome: &TurnOutcome) -> Vec<NoticeKind> {
+    outcome.notices.iter().map(|notice| notice.kind).collect()
+}

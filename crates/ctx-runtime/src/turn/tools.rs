@@ -1,0 +1,72 @@
+//! Running tools, one after another.
+
+use ctx_core::{CompactionTrigger, Result, ToolCall, ToolOutput};
+use tracing::Instrument;
+
+use super::Turn;
+use crate::runtime::{Event, NoticeKind};
+
+impl Turn<'_> {
+    /// Runs the calls of an answer. Each result is bounded and stored before the next call runs, and
+    /// what the session holds is looked at in between.
+    pub(super) async fn run_tools(&mut self, calls: &[ToolCall]) -> Result<()> {
+        let mut may_compact = true;
+        for (at, call) in calls.iter().enumerate() {
+            if let Some(reason) = self.repeated.stopped() {
+                let reason = reason.to_owned();
+                return self.refuse(&calls[at..], &reason).await;
+            }
+            self.listener.on(Event::ToolBegan(call));
+            let span = tracing::info_span!("tool", name = %call.name, call = %call.id);
+            let mut output = self.run_tool(call).instrument(span).await;
+            if let Some(reason) = self.repeated.note(call, &output) {
+                let words = reason.to_owned();
+                output.content.push(ctx_core::Block::text(format!("[{words}]")));
+                self.say(NoticeKind::ToolLoop, words);
+            }
+            self.listener.on(Event::ToolEnded(call, &output));
+            self.store_result(call, output).await?;
+            let more = at + 1 < calls.len();
+            if more && may_compact && self.is_over_limit() {
+                // A compaction that frees nothing frees nothing after the next call either.
+                let done = self.compact(CompactionTrigger::Threshold, 1, None).await?;
+                may_compact = done.compacted;
+            }
+        }
+        Ok(())
+    }
+
+    async fn run_tool(&mut self, call: &ToolCall) -> ToolOutput {
+        let specs = self.tools.specs();
+        if !specs.iter().any(|spec| spec.name == call.name) {
+            let known: Vec<_> = specs.iter().map(|spec| spec.name.as_str()).collect();
+            let known = match known.is_empty() {
+                true => "there are no tools".to_owned(),
+                false => format!("the tools are {}", known.join(", ")),
+            };
+            return ToolOutput::error(format!("there is no tool {}; {known}", call.name));
+        }
+        self.tools.run(call).await
+    }
+
+    /// Answers calls that are not run.
+    pub(super) async fn refuse(&mut self, calls: &[ToolCall], reason: &str) -> Result<()> {
+        for call in calls {
+            self.store_result(call, ToolOutput::error(format!("not run: {reason}"))).await?;
+        }
+        Ok(())
+    }
+
+    async fn store_result(&mut self, call: &ToolCall, output: ToolOutput) -> Result<()> {
+        let now = self.now();
+        let setting = self.session.setting()?;
+        let turn = self.session.turn(&self.inner().settings.ids, setting);
+        let message = setting.hooks.run(output.into_message(call), &turn);
+        self.session.append(message, now).await
+    }
+
+    fn is_over_limit(&self) -> bool {
+        let view = self.session.view.as_ref();
+        view.is_some_and(|view| view.used() > view.ledger().limit())
+    }
+}

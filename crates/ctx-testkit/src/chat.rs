@@ -1,0 +1,258 @@
+//! A model to converse with that says what it is told to, and tools that give what they are told to.
+//!
+//! Nothing goes over a network, and nothing waits.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use ctx_core::{
+    Block, ChatModel, ChatRequest, ChatStop, Counter, Delta, Deltas, Error, ErrorKind, Message,
+    ModelCard, RawJson, Reply, Result, Role, Tokens, ToolCall, ToolOutput, ToolSpec, Toolbox,
+    Usage,
+};
+
+/// What a [`ScriptedChat`] does with one request.
+pub enum Step {
+    /// It answers with a text.
+    Text(String),
+    /// It answers with a text that comes in these pieces.
+    Pieces(Vec<String>),
+    /// It calls tools: name and arguments of each.
+    Calls(Vec<(String, String)>),
+    /// It fails.
+    Fail(Error),
+    /// It says this much, and then nothing more.
+    Hang(String),
+    /// It does what it likes.
+    Do(Box<dyn FnOnce(&ChatRequest) -> Result<Reply> + Send>),
+}
+
+impl Step {
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// One call of a tool.
+    pub fn call(name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self::Calls(vec![(name.into(), arguments.into())])
+    }
+
+    /// The prompt is too long.
+    #[must_use]
+    pub fn overflow() -> Self {
+        Self::Fail(overflow())
+    }
+}
+
+fn overflow() -> Error {
+    Error::new(ErrorKind::Overflow, "the prompt is too long")
+}
+
+/// A model that follows a script. At the end of it every request is answered with its number, or
+/// with what [`always`](Self::always) says.
+pub struct ScriptedChat {
+    card: ModelCard,
+    steps: Mutex<VecDeque<Step>>,
+    always: Option<Box<dyn Fn(&ChatRequest) -> Step + Send + Sync>>,
+    requests: Mutex<Vec<ChatRequest>>,
+    limit: Option<Tokens>,
+    calls: AtomicUsize,
+}
+
+impl ScriptedChat {
+    /// A model of that name and window.
+    pub fn new(name: impl Into<String>, window: u32) -> Self {
+        let name = name.into();
+        let (provider, id) = name.split_once('/').unwrap_or(("script", &name));
+        let card = ModelCard {
+            provider: provider.to_owned(),
+            id: id.to_owned(),
+            api: "openai-completions".into(),
+            window: Some(Tokens(window)),
+            max_output: None,
+            name: name.clone(),
+        };
+        Self {
+            card,
+            steps: Mutex::default(),
+            always: None,
+            requests: Mutex::default(),
+            limit: None,
+            calls: AtomicUsize::new(0),
+        }
+    }
+
+    /// What it does with the next requests.
+    #[must_use]
+    pub fn with(self, steps: impl IntoIterator<Item = Step>) -> Self {
+        locked(&self.steps).extend(steps);
+        self
+    }
+
+    /// What it does at the end of its script.
+    #[must_use]
+    pub fn always(mut self, step: impl Fn(&ChatRequest) -> Step + Send + Sync + 'static) -> Self {
+        self.always = Some(Box::new(step));
+        self
+    }
+
+    /// Refuses requests that are larger than this, by its own count.
+    #[must_use]
+    pub fn refusing_over(mut self, tokens: u32) -> Self {
+        self.limit = Some(Tokens(tokens));
+        self
+    }
+
+    /// More of what it does with the next requests.
+    pub fn then(&self, step: Step) {
+        locked(&self.steps).push_back(step);
+    }
+
+    /// The requests so far.
+    pub fn requests(&self) -> Vec<ChatRequest> {
+        locked(&self.requests).clone()
+    }
+
+    /// How many there were.
+    pub fn asked(&self) -> usize {
+        locked(&self.requests).len()
+    }
+
+    /// What a request measures.
+    #[must_use]
+    pub fn measure(request: &ChatRequest) -> Tokens {
+        let counter = Counter::default();
+        let messages = request.messages.iter().map(|message| counter.message(message));
+        let system = request.system.as_deref().map_or(Tokens::ZERO, |text| counter.text(text));
+        messages.sum::<Tokens>() + system
+    }
+
+    fn reply(&self, blocks: Vec<Block>, prompt: Tokens) -> Reply {
+        let mut message = Message::new(Role::Assistant, blocks);
+        let stop = match message.tool_calls().next() {
+            Some(_) => ChatStop::ToolUse,
+            None => ChatStop::End,
+        };
+        message.meta.usage = Some(Usage {
+            input: prompt.get(),
+            output: Counter::default().message(&message).get(),
+            ..Usage::default()
+        });
+        Reply { message, stop }
+    }
+}
+
+#[async_trait]
+impl ChatModel for ScriptedChat {
+    fn card(&self) -> &ModelCard {
+        &self.card
+    }
+
+    async fn answer(&self, request: ChatRequest, deltas: Deltas<'_>) -> Result<Reply> {
+        let prompt = Self::measure(&request);
+        let number = {
+            let mut requests = locked(&self.requests);
+            requests.push(request.clone());
+            requests.len()
+        };
+        if self.limit.is_some_and(|limit| prompt > limit) {
+            return Err(overflow().with("tokens", prompt));
+        }
+        let step = locked(&self.steps).pop_front();
+        let step = step.unwrap_or_else(|| match &self.always {
+            Some(always) => always(&request),
+            None => Step::Text(format!("answer {number}")),
+        });
+        match step {
+            Step::Text(text) => {
+                deltas(Delta::Text(&text));
+                Ok(self.reply(vec![Block::text(text)], prompt))
+            }
+            Step::Pieces(pieces) => {
+                pieces.iter().for_each(|piece| deltas(Delta::Text(piece)));
+                Ok(self.reply(vec![Block::text(pieces.concat())], prompt))
+            }
+            Step::Calls(calls) => {
+                let mut blocks = Vec::new();
+                for (name, arguments) in calls {
+                    deltas(Delta::Call(&name));
+                    let id = self.calls.fetch_add(1, Ordering::Relaxed);
+                    blocks.push(Block::ToolCall(ToolCall {
+                        id: format!("call_{id}").into(),
+                        name,
+                        arguments: RawJson::from_text(arguments),
+                        spelling: Default::default(),
+                    }));
+                }
+                Ok(self.reply(blocks, prompt))
+            }
+            Step::Fail(error) => Err(error),
+            Step::Hang(text) => {
+                deltas(Delta::Text(&text));
+                std::future::pending().await
+            }
+            Step::Do(act) => act(&request),
+        }
+    }
+}
+
+type Run = Box<dyn Fn(&ToolCall) -> ToolOutput + Send + Sync>;
+
+/// Tools that are closures.
+#[derive(Default)]
+pub struct ScriptedTools {
+    specs: Vec<ToolSpec>,
+    runs: Vec<Run>,
+    ran: Mutex<Vec<ToolCall>>,
+}
+
+impl ScriptedTools {
+    /// One more tool.
+    #[must_use]
+    pub fn with(
+        mut self,
+        name: impl Into<String>,
+        run: impl Fn(&ToolCall) -> ToolOutput + Send + Sync + 'static,
+    ) -> Self {
+        self.specs.push(ToolSpec {
+            name: name.into(),
+            description: "does as it is told".into(),
+            parameters: RawJson::from_text(r#"{"type":"object"}"#),
+        });
+        self.runs.push(Box::new(run));
+        self
+    }
+
+    /// The calls that were run.
+    pub fn ran(&self) -> Vec<ToolCall> {
+        locked(&self.ran).clone()
+    }
+}
+
+#[async_trait]
+impl Toolbox for ScriptedTools {
+    fn specs(&self) -> &[ToolSpec] {
+        &self.specs
+    }
+
+    async fn run(&self, call: &ToolCall) -> ToolOutput {
+        locked(&self.ran).push(call.clone());
+        match self.specs.iter().position(|spec| spec.name == call.name) {
+            Some(at) => self.runs[at](call),
+            None => ToolOutput::error("there is no such tool"),
+        }
+    }
+}
+
+/// A scripted model as a trait object, and as itself to look at later.
+pub fn shared(model: ScriptedChat) -> (Arc<ScriptedChat>, Arc<dyn ChatModel>) {
+    let model = Arc::new(model);
+    (model.clone(), model)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
