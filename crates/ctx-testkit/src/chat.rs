@@ -111,6 +111,11 @@ impl ScriptedChat {
         locked(&self.steps).push_back(step);
     }
 
+    /// Takes the next step out of the script. Whether there was one.
+    pub fn forget_next(&self) -> bool {
+        locked(&self.steps).pop_front().is_some()
+    }
+
     /// The requests so far.
     pub fn requests(&self) -> Vec<ChatRequest> {
         locked(&self.requests).clone()

@@ -18,6 +18,13 @@ pub(crate) struct Background {
     leaving: Leaving,
 }
 
+impl Background {
+    /// Whether it is written.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.task.is_finished()
+    }
+}
+
 impl Drop for Background {
     fn drop(&mut self) {
         self.task.abort();
@@ -85,7 +92,7 @@ impl Turn<'_> {
         let Some(mut background) = locked(&inner.background).remove(&self.session.key) else {
             return Ok(());
         };
-        if !background.task.is_finished() || background.leaf != self.session.leaf() {
+        if !background.is_finished() || background.leaf != self.session.leaf() {
             return Ok(());
         }
         let done = match (&mut background.task).await {

@@ -26,7 +26,10 @@ impl Turn<'_> {
             match self.ask(request).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) if error.kind() == ErrorKind::Overflow => self.recover(error).await?,
-                Err(error) if is_of_the_model(error.kind()) => self.fail_over(error).await?,
+                Err(error) if is_of_the_model(error.kind()) => {
+                    self.fail_over(error).await?;
+                    self.listener.on(Event::Restarted);
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -4,7 +4,6 @@ use ctx_core::{AssembleRequest, ChatRequest, Result, Tokens};
 use tracing::Instrument;
 
 use super::Turn;
-use crate::session::Leaving;
 
 /// How often a request is assembled anew because it was compacted. What the second one leaves too
 /// large, `finish` trims.
@@ -26,11 +25,12 @@ impl Turn<'_> {
 
     async fn assembled(&mut self, span: &tracing::Span) -> Result<ChatRequest> {
         let inner = self.inner();
-        for look in 1.. {
+        let mut look = 0;
+        loop {
+            look += 1;
             let now = self.now();
             let mut view = self.session.take_view(&inner.home).await?;
             view.ledger_mut().set_pending(Tokens::ZERO);
-            let leaving = Leaving::of(&view);
             let setting = self.session.setting()?;
             let turn = self.session.turn(&inner.settings.ids, setting);
             let engine = setting.engine.clone();
@@ -47,7 +47,7 @@ impl Turn<'_> {
             span.record("tokens", view.used().get());
             span.record("window", view.ledger().window().get());
             if !compactions.is_empty() {
-                self.store_all(compactions, &view, &leaving, now).await?;
+                self.store_all(compactions, &view, now).await?;
                 if again {
                     continue;
                 }
@@ -55,16 +55,17 @@ impl Turn<'_> {
             let system = joined(&inner.settings.system, view.system_addition());
             self.outcome.manifest = Some(view.manifest());
             let messages = view.messages()?;
+            let card = inner.models[self.model].card();
+            let max_tokens = longest_answer(card.max_output, view.ledger().window() - view.used());
             self.session.view = Some(view);
             return Ok(ChatRequest {
                 system,
                 messages,
                 tools: self.tools.specs().to_vec(),
-                max_tokens: None,
+                max_tokens,
                 session_id: Some(self.session.id.clone()),
             });
         }
-        unreachable!("the last look returns")
     }
 
     /// Remembers for other programs how the engine fared.
@@ -74,6 +75,18 @@ impl Turn<'_> {
         if let Err(error) = setting.watch.note(&*setting.engine, newest) {
             setting.warnings.push(format!("how the engine fared is not remembered: {error}"));
         }
+    }
+}
+
+/// Answers of models whose limit nobody knows are seldom longer.
+const USUAL_ANSWER: Tokens = Tokens(16_384);
+
+/// How long the answer may be: as long as the model has it, and no longer than what is left of the
+/// window, which some providers count it to.
+fn longest_answer(most: Option<Tokens>, left: Tokens) -> Option<Tokens> {
+    match most {
+        Some(most) => Some(most.min(left)),
+        None => (left < USUAL_ANSWER).then_some(left),
     }
 }
 

@@ -4,7 +4,7 @@ use ctx_core::{
     CompactRequest, CompactResult, Compacted, CompactionTrigger, ContextView, Layer, Result,
     Timestamp,
 };
-use ctx_layers::compaction::{Compaction, Config};
+use ctx_layers::compaction::{Compaction, Config, Details};
 use tracing::Instrument;
 
 use super::Turn;
@@ -75,6 +75,15 @@ impl Turn<'_> {
         span.record("before", before.get());
         span.record("window", view.ledger().window().get());
         self.listener.on(Event::CompactionBegan { trigger: asked.trigger, tokens: before });
+        let threshold = Config::resolve(&self.session.setting()?.resolved.config)?;
+        tracing::info!(
+            message_count = view.len(),
+            estimated_tokens = before.get(),
+            context_window = view.ledger().window().get(),
+            threshold = threshold.threshold(view.ledger()).get(),
+            "compaction triggered"
+        );
+        let began = inner.settings.timer.elapsed();
         let leaving = Leaving::of(&view);
         let engine = self.session.setting()?.engine.clone();
         let request = self.request(view, asked)?;
@@ -105,6 +114,16 @@ impl Turn<'_> {
         self.session.view = Some(view);
         span.record("after", after.get());
         let compacted = *stored.as_ref().unwrap_or(&false);
+        let took = inner.settings.timer.elapsed().saturating_sub(began);
+        tracing::info!(
+            compacted,
+            original_tokens = before.get(),
+            compacted_tokens = after.get(),
+            compression_ratio = after.get() as f64 / before.get().max(1) as f64,
+            duration_ms = super::ask::millis(took),
+            api_calls = calls_of(&result),
+            "compaction completed"
+        );
         let count = self.session.compactions;
         self.listener.on(Event::CompactionEnded { compacted, before, after, count });
         self.say_warnings();
@@ -159,17 +178,23 @@ impl Turn<'_> {
         &mut self,
         compactions: Vec<Compacted>,
         view: &ContextView,
-        leaving: &Leaving,
         now: Timestamp,
     ) -> Result<()> {
+        let leaving = Leaving::of(view);
         for compacted in compactions {
             let (before, after) = (compacted.tokens_before, view.used());
             let trigger = CompactionTrigger::Threshold;
             self.listener.on(Event::CompactionBegan { trigger, tokens: before });
-            self.store(compacted, leaving, now).await?;
+            self.store(compacted, &leaving, now).await?;
             let count = self.session.compactions;
             self.listener.on(Event::CompactionEnded { compacted: true, before, after, count });
         }
         Ok(())
     }
+}
+
+/// How many calls of models a compaction took, where its method says so.
+fn calls_of(result: &CompactResult) -> Option<usize> {
+    let details = result.result.as_ref()?.details.as_ref()?;
+    Some(Details::from_json(details)?.receipt.calls.len())
 }

@@ -230,5 +230,11 @@ fn is_of_the_model(kind: ErrorKind) -> bool {
     matches!(kind, Capability | Timeout | Upstream | WindowTooSmall)
 }
 
+/// Whether what is on disk is in doubt: neither another model nor another try helps.
+fn is_of_the_disk(kind: ErrorKind) -> bool {
+    use ErrorKind::{Corrupt, Io, Locked, NotFound};
+    matches!(kind, Corrupt | Io | Locked | NotFound)
+}
+
 #[cfg(test)]
 mod tests;

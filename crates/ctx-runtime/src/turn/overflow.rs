@@ -2,8 +2,8 @@
 
 use ctx_core::{CompactionTrigger, ContextView, Error, ErrorKind, Result, Tokens, shortened};
 
-use super::Turn;
 use super::compact::Room;
+use super::{Turn, is_of_the_disk};
 use crate::runtime::{Event, NoticeKind};
 
 /// How often a session is compacted to get one turn through. (OpenClaw.)
@@ -55,10 +55,7 @@ impl Turn<'_> {
                     return Ok(());
                 }
                 Ok(done) => why = done.reason.unwrap_or(why),
-                // What is on disk is in doubt: no model helps with that.
-                Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::NotFound) => {
-                    return Err(error);
-                }
+                Err(error) if is_of_the_disk(error.kind()) => return Err(error),
                 Err(error) => why = error.to_string(),
             }
         }

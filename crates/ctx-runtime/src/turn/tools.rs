@@ -3,7 +3,7 @@
 use ctx_core::{CompactionTrigger, Result, ToolCall, ToolOutput};
 use tracing::Instrument;
 
-use super::Turn;
+use super::{Turn, is_of_the_disk};
 use crate::runtime::{Event, NoticeKind};
 
 impl Turn<'_> {
@@ -29,11 +29,24 @@ impl Turn<'_> {
             let more = at + 1 < calls.len();
             if more && may_compact && self.is_over_limit() {
                 // A compaction that frees nothing frees nothing after the next call either.
-                let done = self.compact(CompactionTrigger::Threshold, 1, None).await?;
-                may_compact = done.compacted;
+                may_compact = self.make_room().await?;
             }
         }
         Ok(())
+    }
+
+    /// Compacts between two calls. Whether that did anything: what is too large all the same is
+    /// dealt with when the next request is made.
+    async fn make_room(&mut self) -> Result<bool> {
+        match self.compact(CompactionTrigger::Threshold, 1, None).await {
+            Ok(done) => Ok(done.compacted),
+            Err(error) if is_of_the_disk(error.kind()) => Err(error),
+            Err(error) => {
+                let words = format!("the session was not compacted between two tools: {error}");
+                self.say(NoticeKind::Compaction, words);
+                Ok(false)
+            }
+        }
     }
 
     async fn run_tool(&mut self, call: &ToolCall) -> ToolOutput {

@@ -1,6 +1,11 @@
 //! Turns against a scripted model, in a home of their own.
 
+mod after;
+mod bad;
 mod basics;
+mod commands;
+mod recovery;
+mod tools;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -150,4 +155,47 @@ pub(super) fn told(message: &Message) -> (Role, String) {
 
 pub(super) fn kinds(outcome: &TurnOutcome) -> Vec<NoticeKind> {
     outcome.notices.iter().map(|notice| notice.kind).collect()
+}
+
+/// A clock on which waiting takes no time, and that remembers what was waited for.
+#[derive(Default)]
+pub(super) struct Impatient {
+    now: AtomicI64,
+    waits: Mutex<Vec<u64>>,
+}
+
+impl Impatient {
+    pub(super) fn waits(&self) -> Vec<u64> {
+        self.waits.lock().unwrap().clone()
+    }
+}
+
+#[async_trait::async_trait]
+impl ctx_core::Timer for Impatient {
+    fn elapsed(&self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.now.load(Ordering::Relaxed) as u64)
+    }
+
+    async fn sleep(&self, duration: std::time::Duration) {
+        self.now.fetch_add(duration.as_millis() as i64, Ordering::Relaxed);
+        self.waits.lock().unwrap().push(duration.as_millis() as u64);
+    }
+}
+
+/// Words that fill so many tokens, each line another.
+pub(super) fn filler(tokens: usize) -> String {
+    (0..tokens / 8).map(|n| format!("line {n} of a long file here\n")).collect()
+}
+
+/// A tool that reads a file of so many tokens, another one each time.
+pub(super) fn reader(tokens: usize) -> ctx_testkit::chat::ScriptedTools {
+    ctx_testkit::chat::ScriptedTools::default().with("read", move |call| {
+        ctx_core::ToolOutput::text(format!("{}\n{}", call.arguments.as_str(), filler(tokens)))
+    })
+}
+
+/// Calls of `read`, each of another file.
+pub(super) fn reads(files: std::ops::Range<usize>) -> ctx_testkit::chat::Step {
+    let calls = files.map(|n| ("read".to_owned(), format!("{{\"file\":{n}}}")));
+    ctx_testkit::chat::Step::Calls(calls.collect())
 }

@@ -1,0 +1,150 @@
+use ctx_core::{Error, ErrorKind, Role};
+use ctx_testkit::chat::{ScriptedChat, Step};
+
+use super::*;
+use crate::runtime::WorkspaceAccess;
+
+const WORKSPACE: &str = r#"{ agents: { defaults: { workspace: "$DIR/work" } } }"#;
+
+fn with_workspace(model: ScriptedChat, more: impl FnOnce(Builder) -> Builder) -> House {
+    let house = House::with(model, WORKSPACE, more);
+    std::fs::create_dir_all(house.dir().join("work")).unwrap();
+    house
+}
+
+/// Turns until the session has passed its threshold: its outcomes.
+async fn until_compacted(house: &House) -> Vec<TurnOutcome> {
+    let mut outcomes = Vec::new();
+    for n in 0..40 {
+        let outcome = house.say(&format!("message {n}\n{}", filler(1_500))).await.unwrap();
+        let done = outcome.compactions > 0;
+        outcomes.push(outcome);
+        if done {
+            return outcomes;
+        }
+    }
+    panic!("it was never compacted");
+}
+
+#[tokio::test]
+async fn a_session_past_its_threshold_is_compacted_after_the_turn() {
+    let mut house = House::new(ScriptedChat::new("script/a", 32_000));
+    let outcomes = until_compacted(&house).await;
+    assert!(outcomes.len() > 5);
+    assert!(outcomes.last().unwrap().answer.is_some());
+    house.reopened();
+    let outcome = house.say("go on").await.unwrap();
+    let sent = house.model.requests().last().unwrap().clone();
+    assert_eq!(sent.messages[0].role, Role::CompactionSummary);
+    assert!(sent.messages.len() < 2 * outcomes.len());
+    assert_eq!(outcome.answer.as_deref(), Some(&*format!("answer {}", house.model.asked())));
+    let stored = house.stored();
+    assert!(stored.iter().any(|(_, text)| text.starts_with("message 0")), "all of it is there");
+}
+
+#[tokio::test]
+async fn a_compaction_in_the_background_is_swapped_in_at_the_next_turn() {
+    // The answers are what fills the window: the threshold is passed at the end of a turn.
+    let model = ScriptedChat::new("script/a", 32_000).always(|_| Step::text(filler(1_500)));
+    let house = House::with(model, "{}", |builder| builder.background(true));
+    let mut turns = 0;
+    while crate::session::locked(&house.runtime().inner.background).is_empty() {
+        let outcome = house.say(&format!("message {turns}")).await.unwrap();
+        assert_eq!(outcome.compactions, 0);
+        turns += 1;
+        assert!(turns < 40);
+    }
+    let is_done = || {
+        let background = crate::session::locked(&house.runtime().inner.background);
+        background.values().all(|background| background.is_finished())
+    };
+    while !is_done() {
+        tokio::task::yield_now().await;
+    }
+    let (outcome, heard) = house.heard("go on", &NoTools).await;
+    assert_eq!(outcome.compactions, 1);
+    assert_eq!(heard[..2], ["compaction Threshold", "compaction ended true 1"]);
+    let sent = house.model.requests().last().unwrap().clone();
+    assert_eq!(sent.messages[0].role, Role::CompactionSummary);
+    let outcome = house.say("and on").await.unwrap();
+    assert_eq!(outcome.compactions, 0, "it is swapped in once");
+}
+
+#[tokio::test]
+async fn memory_is_flushed_once_before_a_compaction_and_nobody_sees_it() {
+    let model = ScriptedChat::new("script/a", 32_000).always(|request| {
+        let is_flush = request.tools.iter().any(|tool| tool.name == "append_memory");
+        let written = request.messages.last().is_some_and(|m| m.role == Role::ToolResult);
+        match (is_flush, written) {
+            (true, false) => Step::call("append_memory", r#"{"text":"The vault is Gringolet."}"#),
+            (true, true) => Step::text("NO_REPLY"),
+            (false, _) => Step::text("yes"),
+        }
+    });
+    let house = with_workspace(model, |builder| builder);
+    until_compacted(&house).await;
+    let requests = house.model.requests();
+    let flushes: Vec<_> = requests.iter().filter(|r| !r.tools.is_empty()).collect();
+    assert_eq!(flushes.len(), 2, "one call, and one answer to its result");
+    assert!(flushes[0].system.as_deref().is_some_and(|system| system.contains("NO_REPLY")));
+    let prompt = flushes[0].messages.last().map(|m| told(m).1).unwrap();
+    assert!(prompt.contains("NO_REPLY"), "{prompt}");
+    let stored = house.stored();
+    assert!(stored.iter().all(|(role, text)| {
+        *role != Role::ToolResult && !text.contains("Gringolet") && !text.contains("NO_REPLY")
+    }));
+    let notes: Vec<_> =
+        std::fs::read_dir(house.dir().join("work/memory")).unwrap().map(Result::unwrap).collect();
+    assert_eq!(notes.len(), 1);
+    let name = notes[0].file_name().into_string().unwrap();
+    assert!(name.len() == "2025-12-06.md".len() && name.starts_with("2025-12-0"), "{name}");
+    let note = std::fs::read_to_string(notes[0].path()).unwrap();
+    assert_eq!(note, "The vault is Gringolet.\n");
+
+    let sessions = house.home().sessions_file(&FileId::main());
+    let sessions = ctx_session::store::SessionStore::at(sessions).load().unwrap();
+    let entry = sessions.get(&main_key()).unwrap();
+    assert_eq!(entry.memory_flush_compaction_count, Some(0));
+    assert!(entry.memory_flush_at.is_some());
+}
+
+#[tokio::test]
+async fn where_the_workspace_may_not_be_written_memory_is_not_flushed() {
+    for access in [WorkspaceAccess::ReadOnly, WorkspaceAccess::None] {
+        let model = ScriptedChat::new("script/a", 32_000);
+        let house = with_workspace(model, |builder| builder.workspace_access(access));
+        until_compacted(&house).await;
+        assert!(house.model.requests().iter().all(|request| request.tools.is_empty()));
+        assert!(!house.dir().join("work/memory").exists());
+    }
+}
+
+#[tokio::test]
+async fn a_flush_that_fails_costs_a_notice() {
+    let model =
+        ScriptedChat::new("script/a", 32_000).always(|request| match request.tools.is_empty() {
+            true => Step::text("yes"),
+            false => Step::Fail(Error::new(ErrorKind::Upstream, "not today")),
+        });
+    let house = with_workspace(model, |builder| builder);
+    let outcomes = until_compacted(&house).await;
+    let told = outcomes.iter().flat_map(kinds);
+    assert_eq!(told.filter(|kind| *kind == NoticeKind::Flush).count(), 1);
+    assert!(outcomes.iter().all(|outcome| outcome.answer.as_deref() == Some("yes")));
+}
+
+#[tokio::test]
+async fn memory_is_flushed_before_the_compaction_of_an_overflow_too() {
+    let model = ScriptedChat::new("script/a", 128_000);
+    let house = with_workspace(model, |builder| builder);
+    for n in 0..12 {
+        house.say(&format!("message {n}\n{}", filler(500))).await.unwrap();
+    }
+    house.model.then(Step::overflow());
+    house.model.then(Step::text("NO_REPLY"));
+    let outcome = house.say("and now?").await.unwrap();
+    assert_eq!(outcome.compactions, 1);
+    let requests = house.model.requests();
+    let flush = &requests[requests.len() - 2];
+    assert_eq!(flush.tools.len(), 1);
+}

@@ -1,0 +1,134 @@
+use std::time::Duration;
+
+use ctx_core::{Error, ErrorKind, Role};
+use ctx_testkit::chat::{ScriptedChat, Step, shared};
+
+use super::*;
+
+/// Turns with tool results, so that there is something to shorten and something to compact.
+async fn with_history(house: &House, turns: usize) {
+    for n in 0..turns {
+        house.model.then(reads(n..n + 1));
+        house.model.then(Step::text(format!("file {n} says what it says")));
+        house.say_with(&format!("read file {n}"), &reader(1_500)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_overflow_shortens_tool_results_first_and_what_was_cut_stays_cut() {
+    let mut house = House::new(ScriptedChat::new("script/a", 32_000));
+    with_history(&house, 10).await;
+    let before = ScriptedChat::measure(house.model.requests().last().unwrap());
+    house.model.then(Step::overflow());
+    let (outcome, heard) = house.heard("and now?", &reader(10)).await;
+    assert_eq!(kinds(&outcome), [NoticeKind::Overflow]);
+    assert_eq!((outcome.requests, outcome.compactions), (2, 0));
+    assert_eq!(heard[0], "restarted");
+    let sent = house.model.requests().last().unwrap().clone();
+    assert!(ScriptedChat::measure(&sent).0 * 2 < before.0, "{before}");
+    assert_eq!(house.stored().last().unwrap().1, outcome.answer.unwrap());
+
+    house.reopened();
+    house.say_with("go on", &reader(10)).await.unwrap();
+    let later = house.model.requests().last().unwrap().clone();
+    for (sent, later) in sent.messages.iter().zip(&later.messages) {
+        assert_eq!(told(sent), told(later), "a form once sent is sent again");
+    }
+}
+
+#[tokio::test]
+async fn an_overflow_that_stays_compacts_and_the_retried_answer_is_stored_and_returned() {
+    let house = House::new(ScriptedChat::new("script/a", 32_000));
+    with_history(&house, 12).await;
+    for _ in 0..2 {
+        house.model.then(Step::overflow());
+    }
+    house.model.then(Step::text("here it is"));
+    let (outcome, heard) = house.heard("and now?", &reader(10)).await;
+    assert_eq!(outcome.answer.as_deref(), Some("here it is"));
+    assert_eq!((outcome.requests, outcome.compactions), (3, 1));
+    assert!(heard.contains(&"compaction Overflow".to_owned()), "{heard:?}");
+    assert!(heard.contains(&"compaction ended true 1".to_owned()), "{heard:?}");
+    let sent = house.model.requests().last().unwrap().clone();
+    assert!(sent.messages.iter().any(|m| m.role == Role::CompactionSummary));
+    assert_eq!(sent.messages.last().map(|m| told(m).1).as_deref(), Some("and now?"));
+    assert_eq!(house.stored().last().unwrap().1, "here it is");
+}
+
+#[tokio::test]
+async fn a_model_that_always_says_overflow_ends_in_one_typed_error_and_the_counter_is_the_turns() {
+    let house = House::new(ScriptedChat::new("script/a", 32_000));
+    with_history(&house, 12).await;
+    for round in 0..2 {
+        let asked = house.model.asked();
+        (0..20).for_each(|_| house.model.then(Step::overflow()));
+        let error = house.say_with("and now?", &reader(10)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CompactionFailure);
+        assert_eq!(error.kind().name(), "compaction_failure");
+        assert!(error.to_string().starts_with("Failed to compact session after 3 attempts"));
+        assert!(error.hint_text().is_some_and(|hint| hint.contains("/new")));
+        let asked = house.model.asked() - asked;
+        assert!((1..=5).contains(&asked), "round {round}: {asked} requests");
+        // What is left of the script is not for the turns to come.
+        while house.model.forget_next() {}
+    }
+    let outcome = house.say_with("better?", &reader(10)).await.unwrap();
+    assert!(outcome.answer.is_some());
+    assert_eq!(house.stored().iter().filter(|(_, text)| text == "and now?").count(), 2);
+}
+
+#[tokio::test]
+async fn what_may_pass_is_tried_again_and_the_providers_own_wait_wins() {
+    let busy = || Error::new(ErrorKind::Upstream, "busy").retryable();
+    let patient = Error::new(ErrorKind::Upstream, "busy").retry_after(Duration::from_secs(7));
+    let timer = Arc::new(Impatient::default());
+    let steps = [busy(), busy()].map(Step::Fail).into_iter();
+    let model = ScriptedChat::new("script/a", 128_000).with(steps.chain([
+        Step::text("one"),
+        Step::Fail(patient),
+        Step::text("two"),
+    ]));
+    let house = House::with(model, "{}", |builder| builder.timer(timer.clone()));
+    let outcome = house.say("hello").await.unwrap();
+    assert_eq!((outcome.answer.as_deref(), outcome.requests), (Some("one"), 3));
+    assert_eq!(house.say("hello").await.unwrap().answer.as_deref(), Some("two"));
+    assert_eq!(timer.waits(), [500, 1_000, 7_000]);
+}
+
+#[tokio::test]
+async fn a_model_that_fails_for_good_hands_over_to_the_next_and_the_user_is_told() {
+    let (second, fallback) = shared(ScriptedChat::new("script/b", 64_000));
+    let no_right = Error::new(ErrorKind::Capability, "no such model");
+    let model = ScriptedChat::new("script/a", 128_000).with([Step::Fail(no_right)]);
+    let house = House::with(model, "{}", |builder| builder.fallback(fallback));
+    let outcome = house.say("hello").await.unwrap();
+    assert_eq!(outcome.model.as_deref(), Some("script/b"));
+    assert!(outcome.notices[0].words.contains("script/b answers instead of script/a"));
+    assert_eq!(outcome.manifest.unwrap().window, ctx_core::Tokens(64_000));
+    assert_eq!(second.asked(), 1);
+    let outcome = house.say("hello again").await.unwrap();
+    assert_eq!(outcome.model.as_deref(), Some("script/a"), "the next turn begins with the first");
+}
+
+#[tokio::test]
+async fn a_window_that_is_too_small_is_a_failover_to_the_next_that_is_large_enough() {
+    let (_, small) = shared(ScriptedChat::new("script/b", 4_000));
+    let (third, large) = shared(ScriptedChat::new("script/c", 64_000));
+    let model = ScriptedChat::new("script/a", 8_000);
+    let house = House::with(model, "{}", |builder| builder.fallback(small).fallback(large));
+    let outcome = house.say("hello").await.unwrap();
+    assert_eq!((outcome.model.as_deref(), third.asked()), (Some("script/c"), 1));
+    assert_eq!(kinds(&outcome), [NoticeKind::Failover]);
+    assert_eq!(house.model.asked(), 0);
+}
+
+#[tokio::test]
+async fn a_model_that_never_answers_is_given_up() {
+    let hangs = ScriptedChat::new("script/a", 128_000).always(|_| Step::Hang("well".into()));
+    let timer = Arc::new(Impatient::default());
+    let house = House::with(hangs, "{}", |builder| builder.timer(timer.clone()));
+    let error = house.say("hello").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(error.hint_text().is_some());
+    assert_eq!(house.stored(), [(Role::User, "hello".to_owned())]);
+}
