@@ -113,8 +113,11 @@ impl<'d> Parts<'d> {
 
     /// The whole proof, in place of what there is.
     pub(super) fn sign(&mut self, key: u64, signature: &str) {
-        self.held += signature.len() as u64;
-        *self.thinking(key).1 = Some(signature.to_owned());
+        let known = self.thinking(key).1;
+        if known.as_deref() != Some(signature) {
+            *known = Some(signature.to_owned());
+            self.held += signature.len() as u64;
+        }
     }
 
     /// A tool call begins.

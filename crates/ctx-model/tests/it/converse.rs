@@ -23,7 +23,9 @@ pub(crate) fn model(fake: &FakeProvider, api: Api) -> HttpModel {
 pub(crate) fn model_of(fake: &FakeProvider, api: Api, facts: ModelFacts) -> HttpModel {
     let key = KeyRef::parse("sk-fake").unwrap();
     let endpoint = Endpoint::new(&fake.url(), api).unwrap().with_key(key);
-    HttpModel::new(facts, endpoint, Arc::new(Client::default()))
+    // One for each test: it takes longer to set up than to answer.
+    thread_local!(static CLIENT: Arc<Client> = Arc::default());
+    HttpModel::new(facts, endpoint, CLIENT.with(Arc::clone))
 }
 
 /// A model that thinks, so that it is asked for its thoughts.
