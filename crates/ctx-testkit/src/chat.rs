@@ -13,6 +13,12 @@ use ctx_core::{
     Usage,
 };
 
+/// Answers a request as it likes.
+type Act = Box<dyn FnOnce(&ChatRequest) -> Result<Reply> + Send>;
+
+/// Says what is done with a request.
+type Always = Box<dyn Fn(&ChatRequest) -> Step + Send + Sync>;
+
 /// What a [`ScriptedChat`] does with one request.
 pub enum Step {
     /// It answers with a text.
@@ -26,7 +32,7 @@ pub enum Step {
     /// It says this much, and then nothing more.
     Hang(String),
     /// It does what it likes.
-    Do(Box<dyn FnOnce(&ChatRequest) -> Result<Reply> + Send>),
+    Do(Act),
 }
 
 impl Step {
@@ -56,7 +62,7 @@ fn overflow() -> Error {
 pub struct ScriptedChat {
     card: ModelCard,
     steps: Mutex<VecDeque<Step>>,
-    always: Option<Box<dyn Fn(&ChatRequest) -> Step + Send + Sync>>,
+    always: Option<Always>,
     requests: Mutex<Vec<ChatRequest>>,
     limit: Option<Tokens>,
     calls: AtomicUsize,

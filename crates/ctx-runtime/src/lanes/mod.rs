@@ -100,10 +100,7 @@ impl Lanes {
     ) -> Result<T> {
         let outer = INSIDE.try_with(Inside::clone).ok();
         let entry = self.announce(key, outer.as_ref())?;
-        let away = match &outer {
-            Some(outer) => Some(outer.place.leave()),
-            None => None,
-        };
+        let away = outer.as_ref().map(|outer| outer.place.leave());
         let done = entry.work(&self.global, work).await;
         if let Some(away) = away {
             away.come_back().await;

@@ -16,7 +16,7 @@ use super::locked;
 const EVERY: Duration = Duration::from_secs(1);
 
 /// What happened in a session since its counters were written.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) updated_at: Timestamp,
     pub(crate) usage: Usage,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use ctx_core::{
     BootstrapRequest, ContextEngine, Error, ErrorKind, Installed, MemoryStore, ModelCard, Result,
-    Services, TokenLedger, ToolHooks, ToolSpec, WorkspaceSearch,
+    Services, SummaryModels, TokenLedger, ToolHooks, ToolSpec, WorkspaceSearch,
 };
 use ctx_layers::memory::Config as MemoryConfig;
 use ctx_layers::tool_guard::{Config as GuardConfig, ToolGuard};
@@ -31,7 +31,7 @@ pub(crate) struct Setting {
     _guard: Installed,
     pub(crate) memory: Option<Arc<dyn MemoryStore>>,
     pub(crate) workspace: Option<Arc<dyn WorkspaceSearch>>,
-    pub(crate) summary_models: Option<ctx_core::SummaryModels>,
+    pub(crate) summary_models: Option<SummaryModels>,
     /// What a person should be told, once.
     pub(crate) warnings: Vec<String>,
 }
@@ -54,6 +54,7 @@ impl Agents {
         inner: &Inner,
         agent: &FileId,
         resolved: &Resolved,
+        models: Option<&SummaryModels>,
     ) -> Result<(Shared, Vec<String>)> {
         let mut all = locked(&self.shared);
         if let Some(shared) = all.get(agent) {
@@ -61,15 +62,22 @@ impl Agents {
         }
         let config = MemoryConfig::for_engine(&resolved.config, &resolved.engine.id)?;
         let folder = inner.home.memory_dir(agent);
-        let mut memory = AgentMemory::open(&config, Some(&folder), agent.as_str(), None);
+        let mut memory = match config.enabled {
+            true => AgentMemory::configured(&resolved.config, &config, &folder, agent.as_str()),
+            // Nothing but what is asked for by hand: no model is worth connecting to.
+            false => AgentMemory::open(&config, Some(&folder), agent.as_str(), None),
+        };
         let mut warnings = std::mem::take(&mut memory.warnings);
         let indexes = inner.home.workspaces_dir(agent);
-        let workspace = workspace_search(&resolved.config, &indexes, resolved.counter, None)
-            .unwrap_or_else(|error| {
-                warnings.push(format!("the workspace is left out: {error}"));
-                None
-            });
-        let shared = Shared { memory, workspace };
+        let mut said = Vec::new();
+        let warn = |words| said.push(words);
+        let workspace = workspace_search(&resolved.config, &indexes, resolved.counter, warn);
+        warnings.extend(said);
+        let workspace = workspace.unwrap_or_else(|error| {
+            warnings.push(format!("the workspace is left out: {error}"));
+            None
+        });
+        let shared = Shared { memory: memory.with_models(models.cloned()), workspace };
         all.insert(agent.clone(), shared.clone());
         Ok((shared, warnings))
     }
@@ -155,11 +163,6 @@ impl Session {
         let resolved = resolve(inner, &self.agent, chosen.card(), &tools)?;
         resolved.check_window(None)?;
         let mut warnings: Vec<String> = resolved.warning().into_iter().collect();
-        let (shared, said) = inner.agents.of(inner, &self.agent, &resolved)?;
-        warnings.extend(said);
-        let config = MemoryConfig::for_engine(&resolved.config, &resolved.engine.id)?;
-        let memory = shared.memory.of_session(&self.id, resolved.counter);
-        let memory = config.enabled.then(|| Arc::new(memory) as Arc<dyn MemoryStore>);
         let summary_models = match &inner.settings.summary_models {
             Some(models) => Some(models.clone()),
             None => {
@@ -169,6 +172,12 @@ impl Session {
                 writers.map(|writers| writers.models)
             }
         };
+        let (shared, said) =
+            inner.agents.of(inner, &self.agent, &resolved, summary_models.as_ref())?;
+        warnings.extend(said);
+        let config = MemoryConfig::for_engine(&resolved.config, &resolved.engine.id)?;
+        let memory = shared.memory.of_session(&self.id, resolved.counter);
+        let memory = config.enabled.then(|| Arc::new(memory) as Arc<dyn MemoryStore>);
         let blobs = Arc::new(FileBlobs::at(inner.home.tool_results_dir(&self.agent)));
         let services = Services {
             store: Some(Arc::new(FileStore::at(inner.home.store_dir(&self.agent)))),

@@ -1,7 +1,8 @@
 //! Commands: messages that are for the runtime, not for the model.
 
 use ctx_core::{
-    CompactResult, CompactionTrigger, Manifest, NodeState, RecallRequest, Result, SnippetSource,
+    CompactResult, CompactionTrigger, Manifest, MemoryStore, NodeState, RecallRequest, Result,
+    SnippetSource,
 };
 use ctx_layers::memory::Redactor;
 use ctx_layers::memory::facts::{Candidate, FactKind};
@@ -181,9 +182,12 @@ impl Turn<'_> {
     }
 
     async fn recall(&mut self, query: String) -> Result<String> {
-        let Some(memory) = self.session.setting()?.memory.clone() else {
-            return Ok("There is no memory: it is switched off.".to_owned());
+        // What is asked for by hand is looked for also where nothing is recalled by itself.
+        let counter = self.session.setting()?.resolved.counter;
+        let Some(memory) = self.inner().agents.memory(&self.session.agent) else {
+            return Ok("There is no memory: it could not be opened.".to_owned());
         };
+        let memory = memory.of_session(&self.session.id, counter);
         let request = RecallRequest {
             query,
             now: self.now(),

@@ -74,7 +74,7 @@ impl Turn<'_> {
         }
         let resolved = &self.session.setting()?.resolved;
         let compaction = Config::resolve(&resolved.config)?;
-        let workspace: Option<PathBuf> = resolved.config.section::<Folder>()?.path();
+        let workspace: Option<PathBuf> = resolved.config.section::<Folder>()?.path()?;
         let (true, true, Some(workspace)) =
             (compaction.enabled, compaction.memory_flush.enabled, workspace)
         else {

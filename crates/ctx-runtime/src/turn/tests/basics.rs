@@ -36,8 +36,7 @@ async fn what_is_sent_after_a_restart_is_what_would_have_been_sent_without() {
     assert_eq!(with.len(), 4);
     for (with, without) in with.iter().zip(&without) {
         let strip = |messages: &[std::sync::Arc<ctx_core::Message>]| {
-            let plain = messages.iter().map(|m| told(m)).collect::<Vec<_>>();
-            plain
+            messages.iter().map(|m| told(m)).collect::<Vec<_>>()
         };
         assert_eq!(strip(with), strip(without));
     }
