@@ -13,10 +13,12 @@
 mod embedder;
 pub mod forget;
 pub mod lanes;
+pub mod lifecycle;
 mod memory;
 mod runtime;
 mod session;
 mod setup;
+mod subagents;
 mod turn;
 mod watch;
 mod workspace;
@@ -25,10 +27,11 @@ mod writers;
 pub use embedder::{http_embedder, vector_model};
 pub use memory::{AgentMemory, MemoryAt, memory_session};
 pub use runtime::{
-    Builder, Clock, Deaf, Event, Input, Lifecycle, Listener, Notice, NoticeKind, OneSession,
+    Builder, Clock, Deaf, Event, Input, Lifecycle, Listener, Lived, Notice, NoticeKind, OneSession,
     Runtime, SILENCE, TurnOutcome, WorkspaceAccess,
 };
 pub use setup::{Asked, Resolved, Wanted};
+pub use subagents::{ContextMode, SpawnRequest, SubagentConfig, SubagentOutcome};
 pub use watch::EngineWatch;
 pub use workspace::{workspace_model, workspace_search};
 pub use writers::{Writers, configured_writer, summary_models};

@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use ctx_core::{
     Counter, Embedder, Entry, MemoryStore, RecallRequest, Recollection, Result, SummaryModels,
+    Timestamp,
 };
 use ctx_memory::archive::SegmentMaker;
-use ctx_memory::facts::{FactStore, Rules, Scope};
+use ctx_memory::facts::{FactStore, Rules, Said, Scope};
 use ctx_memory::vectors::Embedding;
 use ctx_memory::{
-    Config, EmbeddingModel, HashEmbedder, Memory, SessionMemory, Settings, VectorModel, Vectors,
+    Config, EmbeddingModel, HashEmbedder, Memory, Segment, SessionMemory, Settings, VectorModel,
+    Vectors,
 };
 
 use crate::{Resolved, vector_model};
@@ -21,6 +23,9 @@ pub(crate) const FACTS: &str = "knowledge.jsonl";
 
 /// What models cost that look for facts, beside them.
 const BUDGET: &str = "knowledge-budget.json";
+
+/// So many messages are in memory at once when a whole session is archived.
+const BATCH: usize = 256;
 
 /// Where a memory is, and what stays of a session in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,6 +142,42 @@ impl AgentMemory {
             }
             None => memory,
         }
+    }
+
+    /// Archives messages of a session durably, and learns the facts in them, without a queue. It
+    /// waits for the disk.
+    pub(crate) fn keep(
+        &self,
+        session: &str,
+        counter: Counter,
+        messages: &[Arc<Entry>],
+        now: Timestamp,
+    ) -> Result<()> {
+        let maker =
+            SegmentMaker::new(&*self.agent, session, counter).with_redaction(self.config.redaction);
+        for messages in messages.chunks(BATCH) {
+            let mut segments = Vec::with_capacity(messages.len());
+            for message in messages {
+                segments.extend(maker.of_entry(message, now)?);
+            }
+            self.memory.add(&segments)?;
+            self.learn(&segments)?;
+            // What was archived is on disk before the next batch is read.
+            self.memory.flush()?;
+        }
+        Ok(())
+    }
+
+    fn learn(&self, segments: &[Segment]) -> Result<()> {
+        let facts = self.facts.as_ref().filter(|_| self.config.knowledge_extraction);
+        let Some(facts) = facts else { return Ok(()) };
+        let ids: Vec<String> = segments.iter().map(|segment| segment.id.to_string()).collect();
+        let said = segments.iter().zip(&ids).map(|(segment, id)| Said::of(segment, id));
+        let found = Rules::default().find(&said.collect::<Vec<_>>());
+        if found.is_empty() {
+            return Ok(());
+        }
+        crate::session::locked(facts).learn(found).map(drop)
     }
 }
 

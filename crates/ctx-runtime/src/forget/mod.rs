@@ -20,6 +20,8 @@ mod sweep;
 mod values;
 mod words;
 
+pub(crate) use places::listed;
+
 use std::path::PathBuf;
 
 pub use memories::Remembered;

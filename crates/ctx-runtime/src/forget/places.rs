@@ -9,6 +9,7 @@ use ctx_core::{Error, ErrorKind, Result};
 use ctx_session::key::FileId;
 use ctx_session::overlay::Overlay;
 use ctx_session::paths::Home;
+use ctx_session::retire::retired_at;
 use ctx_session::store::SessionStore;
 use serde::Deserialize;
 
@@ -79,7 +80,9 @@ impl Found {
     /// The sessions of an agent: those in its folder, and those that its store knows.
     fn sessions_of(&mut self, home: &Home, agent: &FileId) -> Result<()> {
         for path in listed(&home.sessions_dir(agent))? {
-            if path.extension().is_some_and(|e| e == "jsonl") && path.is_file() {
+            let is_transcript = path.extension().is_some_and(|e| e == "jsonl");
+            // What was put aside says what it said as well.
+            if (is_transcript || retired_at(&path).is_some()) && path.is_file() {
                 self.add(&path, []);
             }
         }
@@ -132,7 +135,7 @@ fn source_of(overlay: &Path) -> Option<PathBuf> {
 }
 
 /// What is in a folder, in the order of names; nothing where it is not there.
-pub(super) fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = |e| {
         Error::new(ErrorKind::Io, "the folder cannot be listed")
             .with("path", folder.display())

@@ -29,8 +29,8 @@ use waits::{Visit, Waits};
 /// How many turns run at once unless told otherwise.
 pub const GLOBAL_LIMIT: usize = 64;
 
-/// The lanes of a runtime.
-#[derive(Debug)]
+/// The lanes of a runtime. Clones are the same lanes.
+#[derive(Clone, Debug)]
 pub struct Lanes {
     global: Arc<Semaphore>,
     state: Arc<Mutex<State>>,

@@ -13,8 +13,9 @@ use ctx_session::log::RandomIds;
 use ctx_session::paths::Home;
 use ctx_session::projections::system_clock;
 
-use super::{Inner, Lifecycle, OneSession, Runtime};
+use super::{Inner, Lifecycle, Runtime};
 use crate::lanes::{GLOBAL_LIMIT, Lanes};
+use crate::lifecycle::Resets;
 
 /// Where the time comes from.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -41,11 +42,12 @@ pub struct Builder {
     pub(super) config: Config,
     pub(super) models: Vec<Arc<dyn ChatModel>>,
     pub(super) settings: Settings,
-    pub(super) lifecycle: Arc<dyn Lifecycle>,
+    pub(super) lifecycle: Option<Arc<dyn Lifecycle>>,
     pub(super) limit: usize,
 }
 
 /// What every turn of a runtime is run with.
+#[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) system: Option<String>,
     pub(crate) window: Option<Tokens>,
@@ -73,8 +75,7 @@ impl Builder {
             silence: SILENCE,
             summary_models: None,
         };
-        let lifecycle = Arc::new(OneSession);
-        Self { home, config, models: Vec::new(), settings, lifecycle, limit: GLOBAL_LIMIT }
+        Self { home, config, models: Vec::new(), settings, lifecycle: None, limit: GLOBAL_LIMIT }
     }
 
     /// The model that answers.
@@ -156,9 +157,9 @@ impl Builder {
         self
     }
 
-    /// Who says when a session begins anew.
+    /// Who says when a session begins anew. Default: [`Resets`], by `session.reset`.
     pub fn lifecycle(mut self, lifecycle: Arc<dyn Lifecycle>) -> Self {
-        self.lifecycle = lifecycle;
+        self.lifecycle = Some(lifecycle);
         self
     }
 
@@ -175,6 +176,10 @@ impl Builder {
         }
         let group = GroupCommit::open(&self.home)?;
         let lanes = Lanes::new(self.limit);
-        Ok(Runtime { inner: Arc::new(Inner::new(self, group, lanes)) })
+        let lifecycle = match &self.lifecycle {
+            Some(lifecycle) => lifecycle.clone(),
+            None => Arc::new(Resets::of(&self.config)?),
+        };
+        Ok(Runtime { inner: Arc::new(Inner::new(self, lifecycle, group, lanes)) })
     }
 }

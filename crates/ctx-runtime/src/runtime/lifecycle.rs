@@ -4,12 +4,21 @@ use ctx_core::Timestamp;
 use ctx_session::key::SessionKey;
 use ctx_session::store::SessionEntry;
 
+/// How long a session has been there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lived {
+    /// When it began.
+    pub began: Timestamp,
+    /// When something last happened in it.
+    pub last: Timestamp,
+}
+
 /// Says when a session is over, and what its successor takes along. `/new` and `/reset` begin one
 /// whatever this says.
 pub trait Lifecycle: Send + Sync {
-    /// Whether the session of `entry` is over, so that the message that came now begins another.
-    fn is_over(&self, key: &SessionKey, entry: &SessionEntry, now: Timestamp) -> bool {
-        let _ = (key, entry, now);
+    /// Whether a session is over, so that the message that came now begins another.
+    fn is_over(&self, key: &SessionKey, lived: Lived, now: Timestamp) -> bool {
+        let _ = (key, lived, now);
         false
     }
 
@@ -23,6 +32,7 @@ pub trait Lifecycle: Send + Sync {
         *new = SessionEntry {
             session_id: id,
             updated_at: at,
+            session_started_at: new.session_started_at,
             session_file: None,
             input_tokens: None,
             output_tokens: None,

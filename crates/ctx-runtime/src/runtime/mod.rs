@@ -13,20 +13,33 @@ use ctx_core::ErrorKind;
 use ctx_core::{ChatModel, CompactResult, Error, Result, Toolbox};
 use ctx_engine_registry::Config;
 use ctx_session::group_commit::GroupCommit;
-use ctx_session::key::SessionKey;
+use ctx_session::key::{FileId, SessionKey};
 use ctx_session::paths::Home;
 use tracing::Instrument;
 
 pub use builder::{Builder, Clock, SILENCE, WorkspaceAccess};
-pub use lifecycle::{Lifecycle, OneSession};
+pub use lifecycle::{Lifecycle, Lived, OneSession};
 pub use listener::{Deaf, Event, Listener, Notice, NoticeKind};
 pub use outcome::{Input, TurnOutcome};
 
 pub(crate) use builder::Settings;
 
 use crate::lanes::Lanes;
+use crate::lifecycle::{MaintenanceReport, Run, Upkeep};
 use crate::session::{self, Agents, Book, Opened, Session, blocking, locked};
+use crate::subagents::{Engines, Seats};
 use crate::turn::{Background, Turn};
+
+/// What a session is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// A message came: one that is over gives way to another.
+    Message,
+    /// Another one is wanted, whatever was before.
+    Anew,
+    /// Something is done to it that is no message.
+    AsItIs,
+}
 
 /// Holds conversations: a message in, an answer out, whatever happens in between.
 ///
@@ -58,8 +71,11 @@ pub(crate) struct Inner {
     pub(crate) lifecycle: Arc<dyn Lifecycle>,
     pub(crate) lanes: Lanes,
     pub(crate) group: Arc<GroupCommit>,
-    pub(crate) agents: Agents,
-    pub(crate) book: Book,
+    pub(crate) agents: Arc<Agents>,
+    pub(crate) book: Arc<Book>,
+    pub(crate) engines: Arc<Engines>,
+    pub(crate) seats: Arc<Seats>,
+    pub(crate) upkeep: Arc<Upkeep>,
     /// Sessions that nobody is working on.
     idle: Mutex<HashMap<SessionKey, Session>>,
     /// Compactions that are being written beside the turns.
@@ -67,17 +83,45 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    pub(crate) fn new(builder: Builder, group: Arc<GroupCommit>, lanes: Lanes) -> Self {
+    pub(crate) fn new(
+        builder: Builder,
+        lifecycle: Arc<dyn Lifecycle>,
+        group: Arc<GroupCommit>,
+        lanes: Lanes,
+    ) -> Self {
         Self {
-            book: Book::new(builder.home.clone()),
+            book: Arc::new(Book::new(builder.home.clone())),
             home: builder.home,
             config: builder.config,
             models: builder.models,
             settings: builder.settings,
-            lifecycle: builder.lifecycle,
+            lifecycle,
             lanes,
             group,
-            agents: Agents::default(),
+            agents: Arc::default(),
+            engines: Arc::default(),
+            seats: Arc::default(),
+            upkeep: Arc::default(),
+            idle: Mutex::default(),
+            background: Mutex::default(),
+        }
+    }
+
+    /// The same home and the same lanes, for sessions that are run with something else.
+    pub(crate) fn derived(&self, models: Vec<Arc<dyn ChatModel>>, settings: Settings) -> Self {
+        Self {
+            home: self.home.clone(),
+            config: self.config.clone(),
+            models,
+            settings,
+            lifecycle: self.lifecycle.clone(),
+            lanes: self.lanes.clone(),
+            group: self.group.clone(),
+            agents: self.agents.clone(),
+            book: self.book.clone(),
+            engines: self.engines.clone(),
+            seats: self.seats.clone(),
+            upkeep: self.upkeep.clone(),
             idle: Mutex::default(),
             background: Mutex::default(),
         }
@@ -115,8 +159,11 @@ impl Runtime {
         let message = message.into();
         let span = tracing::info_span!("turn", session = %key);
         let work = async {
-            let anew = crate::turn::begins_anew(&message);
-            let (session, notices) = self.take(key, anew).await?;
+            let opening = match crate::turn::begins_anew(&message) {
+                true => Opening::Anew,
+                false => Opening::Message,
+            };
+            let (session, notices) = self.take(key, opening).await?;
             let mut turn = Turn::new(self, session, tools, listener);
             turn.say_of_opening(notices);
             let done = turn.run(message).await;
@@ -124,7 +171,9 @@ impl Runtime {
             self.put_back(session, done.as_ref().err()).await;
             done
         };
-        self.inner.lanes.run(key.clone(), work.instrument(span)).await
+        let done = self.inner.lanes.run(key.clone(), work.instrument(span)).await;
+        self.look_after(key);
+        done
     }
 
     /// Compacts a session, after what is going on in it. `focus` is what the summary should dwell
@@ -137,7 +186,7 @@ impl Runtime {
     pub async fn compact(&self, key: &SessionKey, focus: Option<&str>) -> Result<CompactResult> {
         let span = tracing::info_span!("compact", session = %key);
         let work = async {
-            let (session, _) = self.take(key, false).await?;
+            let (session, _) = self.take(key, Opening::AsItIs).await?;
             let mut deaf = Deaf;
             let mut turn = Turn::new(self, session, &ctx_core::NoTools, &mut deaf);
             let done = turn.compact_by_hand(focus).await;
@@ -168,15 +217,56 @@ impl Runtime {
         .await
     }
 
-    async fn take(&self, key: &SessionKey, anew: bool) -> Result<(Session, Vec<String>)> {
+    /// Maintains the sessions of an agent as `session.maintenance` says, whatever its mode; with
+    /// `dry_run` nothing is changed. This is done after turns as well, at most once an hour. What this
+    /// or another runtime has open stays.
+    ///
+    /// # Errors
+    ///
+    /// If the store or the folder of sessions cannot be read. What goes wrong with one session is in
+    /// the report.
+    pub async fn maintain(&self, agent: &FileId, dry_run: bool) -> Result<MaintenanceReport> {
+        let (inner, agent) = (self.inner.clone(), agent.clone());
+        blocking(move || {
+            inner.book.write()?;
+            let memory = inner.agents.memory(&agent);
+            let now = (inner.settings.clock)();
+            let run = Run::of(&inner.home, &inner.config, &agent, memory, now)?;
+            run.dry(dry_run).run(&mut |_, _| {})
+        })
+        .await
+    }
+
+    /// Looks after the agent's other sessions when it is time to, beside what comes next.
+    fn look_after(&self, key: &SessionKey) {
+        let inner = &self.inner;
+        let agent = key.agent().cloned().unwrap_or_else(FileId::main);
+        if inner.upkeep.is_due(&agent, inner.settings.timer.elapsed()) {
+            let memory = inner.agents.memory(&agent);
+            let now = (inner.settings.clock)();
+            let (home, config) = (inner.home.clone(), inner.config.clone());
+            inner.upkeep.begin(home, config, agent, memory, now);
+        }
+    }
+
+    pub(crate) async fn take(
+        &self,
+        key: &SessionKey,
+        opening: Opening,
+    ) -> Result<(Session, Vec<String>)> {
         let idle = locked(&self.inner.idle).remove(key);
         if let Some(session) = idle {
             let now = (self.inner.settings.clock)();
             let is_over = || {
-                let entry = session.entry();
-                self.inner.lifecycle.is_over(key, &entry, now)
+                let lived = Lived { began: session.began, last: session.newest };
+                self.inner.lifecycle.is_over(key, lived, now)
             };
-            if !anew && !is_over() {
+            let ends = match opening {
+                Opening::Anew => true,
+                Opening::AsItIs => false,
+                Opening::Message => is_over(),
+            };
+            if !ends {
                 // Where its file is not, nothing that is in memory counts.
                 session.check_file()?;
                 return Ok((session, Vec::new()));
@@ -186,13 +276,13 @@ impl Runtime {
         }
         let (inner, key) = (self.inner.clone(), key.clone());
         let Opened { session, notices } =
-            blocking(move || session::open(&inner, &key, anew)).await?;
+            blocking(move || session::open(&inner, &key, opening)).await?;
         Ok((session, notices))
     }
 
     /// After an error the session is closed: what is in memory may be half of what is on disk, and
     /// calls may be left open. Whoever opens it next mends that.
-    async fn put_back(&self, session: Session, error: Option<&Error>) {
+    pub(crate) async fn put_back(&self, session: Session, error: Option<&Error>) {
         if error.is_none() {
             locked(&self.inner.idle).insert(session.key.clone(), session);
             return;

@@ -19,7 +19,6 @@ use ctx_core::{
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::log::{NewEntry, SessionLog};
 use ctx_session::projections::SessionProjections;
-use ctx_session::store::SessionEntry;
 
 pub(crate) use book::{Book, Tally};
 pub(crate) use open::{Opened, open};
@@ -40,6 +39,8 @@ pub(crate) struct Session {
     pub(crate) view: Option<ContextView>,
     /// When anything was last sent.
     pub(crate) last_request: Option<Timestamp>,
+    /// When it began.
+    pub(crate) began: Timestamp,
     /// The newest time that was written. The clock may jump; the transcript's times do not.
     pub(crate) newest: Timestamp,
     /// How many compactions this key has had.
@@ -82,13 +83,6 @@ impl Session {
     pub(crate) fn now(&mut self, clock: Timestamp) -> Timestamp {
         self.newest = self.newest.max(clock);
         self.newest
-    }
-
-    /// What the store would say of it.
-    pub(crate) fn entry(&self) -> SessionEntry {
-        let mut entry = SessionEntry::new(&*self.id, self.newest);
-        entry.compaction_count = Some(self.compactions);
-        entry
     }
 
     /// The turn that a call of the engine belongs to.

@@ -9,7 +9,7 @@ use ctx_session::log::{LogOptions, NewSession, SessionLog};
 use ctx_session::store::{SessionEntry, SessionStore};
 
 use super::{Identity, Session, gone, mend};
-use crate::runtime::Inner;
+use crate::runtime::{Inner, Lived, Opening};
 
 /// A session, and what a person should be told of its opening.
 pub(crate) struct Opened {
@@ -18,22 +18,28 @@ pub(crate) struct Opened {
 }
 
 /// Opens the session of a key, or begins one: where there is none, where the last is over, and
-/// where that is asked for (`anew`). It waits for the disk.
+/// where that is asked for. It waits for the disk.
 ///
 /// # Errors
 ///
 /// [`ErrorKind::NotFound`](ctx_core::ErrorKind::NotFound) if its file is gone,
 /// [`ErrorKind::Locked`](ctx_core::ErrorKind::Locked) if another process has it open, and what
 /// reading and writing may give.
-pub(crate) fn open(inner: &Inner, key: &SessionKey, anew: bool) -> Result<Opened> {
+pub(crate) fn open(inner: &Inner, key: &SessionKey, opening: Opening) -> Result<Opened> {
     let now = (inner.settings.clock)();
     let agent = key.agent().cloned().unwrap_or_else(FileId::main);
     let store = SessionStore::at(inner.home.sessions_file(&agent));
     let known = store.load()?.get(key).cloned();
-    match known {
-        Some(entry) if !anew && !inner.lifecycle.is_over(key, &entry, now) => {
-            old(inner, key, agent, &entry, now)
+    let ends = |entry: &SessionEntry| match opening {
+        Opening::Anew => true,
+        Opening::AsItIs => false,
+        Opening::Message => {
+            let lived = Lived { began: began(entry), last: entry.updated_at };
+            inner.lifecycle.is_over(key, lived, now)
         }
+    };
+    match known {
+        Some(entry) if !ends(&entry) => old(inner, key, agent, &entry, now),
         known => begin(inner, key, agent, &store, known.as_ref(), now),
     }
 }
@@ -59,6 +65,7 @@ fn old(
     let entries = transcript.context(None)?.entries;
     let newest = entries.iter().filter_map(|entry| entry.timestamp()).max();
     let mut session = session(key, agent, &path, log, newest.unwrap_or_default().max(now));
+    session.began = began(entry);
     for entry in entries.iter().rev() {
         if entry.facts()?.role == Role::Assistant {
             session.last_request = entry.timestamp();
@@ -68,6 +75,12 @@ fn old(
     session.compactions = entry.compaction_count.unwrap_or_default();
     session.flushed_at = entry.memory_flush_compaction_count;
     Ok(Opened { session, notices })
+}
+
+/// When a session began. Entries of older programs do not say; such a session is over when nothing
+/// happened in it since the day began.
+fn began(entry: &SessionEntry) -> Timestamp {
+    entry.session_started_at.unwrap_or(entry.updated_at)
 }
 
 fn begin(
@@ -86,6 +99,7 @@ fn begin(
         }
     };
     inner.lifecycle.begins(key, old, &mut entry);
+    entry.session_started_at = Some(now);
     let new = NewSession {
         id: FileId::new(&entry.session_id)?,
         timestamp: now,
@@ -119,6 +133,7 @@ fn session(
         setting: None,
         view: None,
         last_request: None,
+        began: newest,
         newest,
         compactions: 0,
         flushed_at: None,

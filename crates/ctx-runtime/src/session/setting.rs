@@ -140,6 +140,25 @@ impl Session {
         self.setting.as_ref().ok_or_else(unsettled)
     }
 
+    /// Settles what the session is run with, for the first model of the chain whose window is big
+    /// enough.
+    ///
+    /// # Errors
+    ///
+    /// As [`settle`](Self::settle), for the first model where none will do.
+    pub(crate) async fn settle_any(&mut self, inner: &Inner, specs: &[ToolSpec]) -> Result<()> {
+        let mut refused = None;
+        for at in 0..inner.models.len() {
+            match self.settle(inner, at, specs).await {
+                Err(error) if error.kind() == ErrorKind::WindowTooSmall => {
+                    refused.get_or_insert(error);
+                }
+                settled => return settled,
+            }
+        }
+        Err(refused.unwrap_or_else(unsettled))
+    }
+
     /// Settles what the session is run with, for a model of the chain and these tools. What is
     /// settled already stays.
     ///
@@ -191,6 +210,7 @@ impl Session {
         let file = Some(self.path.display().to_string());
         let bootstrap = BootstrapRequest { session_id: self.id.clone(), session_file: file };
         engine.bootstrap(bootstrap).await?;
+        inner.engines.note(&self.key, &engine);
         let ledger = resolved.ledger();
         let hooks = ToolHooks::new();
         let guard = ToolGuard::new(GuardConfig::resolve(&resolved.config)?);

@@ -176,23 +176,14 @@ pub struct SessionLog {
 impl SessionLog {
     /// Creates the file. It is on disk with its header when this returns.
     pub fn create(path: &Path, session: &NewSession, options: LogOptions) -> Result<Self> {
-        let header = Header {
-            kind: "session".into(),
-            version: PI_VERSION,
-            id: session.id.to_string(),
-            timestamp: iso(session.timestamp)?,
-            cwd: session.cwd.clone(),
-            parent_session: session.parent_session.clone(),
-            ctx: OURS,
-        };
-        let mut line = Vec::new();
-        one_line(&header, &mut line)?;
+        let line = header_line(session)?;
         let mut file = LogFile::create(path, &line)?;
         if let Some(group) = &options.group {
             file.join(group)?;
         }
         let taken = TakenIds::default();
-        Ok(Self { file, session_id: header.id, leaf: None, taken, options, line })
+        let session_id = session.id.to_string();
+        Ok(Self { file, session_id, leaf: None, taken, options, line })
     }
 
     /// Opens a file of ours to append to it. Leaf and ids are those a [`Transcript`] finds in it,
@@ -320,6 +311,22 @@ impl SessionLog {
             .with("entry", id)
             .with("path", self.path().display()))
     }
+}
+
+/// The header of a session of ours, as a line.
+pub(crate) fn header_line(session: &NewSession) -> Result<Vec<u8>> {
+    let header = Header {
+        kind: "session".into(),
+        version: PI_VERSION,
+        id: session.id.to_string(),
+        timestamp: iso(session.timestamp)?,
+        cwd: session.cwd.clone(),
+        parent_session: session.parent_session.clone(),
+        ctx: OURS,
+    };
+    let mut line = Vec::new();
+    one_line(&header, &mut line)?;
+    Ok(line)
 }
 
 /// Whether a header is that of a session that ctx may append to.

@@ -15,6 +15,9 @@ pub struct SessionEntry {
     /// When something last happened.
     #[serde(default)]
     pub updated_at: Timestamp,
+    /// When the session began, that is its transcript. Absent in entries of older programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_started_at: Option<Timestamp>,
     /// The transcript's path, where it is not the usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_file: Option<String>,
@@ -81,6 +84,12 @@ pub struct SessionEntry {
     /// The compaction count when memory was last flushed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_flush_compaction_count: Option<u64>,
+    /// The key of the session that started this one, which is a subagent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawned_by: Option<String>,
+    /// How many subagents stand between this one and a session of a user, itself counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawn_depth: Option<u32>,
     /// Fields this version does not know.
     #[serde(flatten)]
     pub other: serde_json::Map<String, serde_json::Value>,

@@ -122,6 +122,7 @@ mod tests {
   "agent:main:telegram:group:-1": {
     "sessionId": "s1",
     "updatedAt": 1765233665292,
+    "sessionStartedAt": 1765233665290,
     "sessionFile": "/tmp/s1.jsonl",
     "chatType": "group",
     "provider": "telegram",
@@ -144,6 +145,8 @@ mod tests {
     "compactionCount": 4,
     "memoryFlushAt": 1765233665293,
     "memoryFlushCompactionCount": 3,
+    "spawnedBy": "agent:main:main",
+    "spawnDepth": 1,
     "fieldOfTomorrow": {
       "b": 1,
       "a": [

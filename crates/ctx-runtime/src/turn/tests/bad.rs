@@ -107,7 +107,8 @@ async fn a_session_that_another_process_has_open_is_locked_until_it_is_closed() 
     house.say("hello").await.unwrap();
     let (_, other) = ctx_testkit::chat::shared(ScriptedChat::new("script/b", 100_000));
     let other = Runtime::builder(house.home(), Config::parse("{}").unwrap()).model(other);
-    let other = other.build().unwrap();
+    // Its clock is another one: by that the session would be over.
+    let other = other.lifecycle(Arc::new(crate::runtime::OneSession)).build().unwrap();
     let error = other.turn(&main_key(), "hello", &NoTools, &mut Deaf).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked);
     house.runtime().close(&main_key()).await.unwrap();

@@ -1,0 +1,262 @@
+//! `session`: when a session begins anew, and how long one is kept.
+
+use ctx_core::{Profile, Result};
+use ctx_engine_registry::{ConfigSection, Section, wrong_value};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Age, Bytes};
+
+/// When a session begins anew by itself, and how long sessions are kept.
+///
+/// # Notes
+///
+/// Names and numbers are those of OpenClaw 2026.4. `/new` and `/reset` begin a session anew whatever
+/// stands here.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct SessionConfig {
+    /// When a session begins anew.
+    pub reset: Reset,
+    /// The older name of `reset.idleMinutes`; that one counts where both are there. Default: none.
+    #[schemars(range(min = 1))]
+    pub idle_minutes: Option<u32>,
+    /// How long sessions are kept.
+    pub maintenance: Maintenance,
+}
+
+/// When a session begins anew: with the first message after the hour of the day, or after so long a
+/// silence. Where both are set, whichever comes first. The transcript of the session before stays on
+/// disk, and settings go over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Reset {
+    /// What begins it anew. Default: `daily`; `none` under profile `pi`.
+    pub mode: ResetMode,
+    /// For `daily`: the hour, in local time. Default: 4.
+    #[schemars(range(min = 0, max = 23))]
+    pub at_hour: u8,
+    /// After how many minutes of silence. Default: none; 60 for `idle`.
+    #[schemars(range(min = 1))]
+    pub idle_minutes: Option<u32>,
+}
+
+/// What begins a session anew by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResetMode {
+    /// The hour of the day, and silence where `idleMinutes` is set.
+    #[default]
+    Daily,
+    /// Silence.
+    Idle,
+    /// Nothing.
+    None,
+}
+
+/// How long silence lasts for `idle` when nothing is said of it. (OpenClaw.)
+const IDLE_MINUTES: u32 = 60;
+
+/// How long sessions are kept. What goes is archived first: in memory, where that is switched on, and
+/// its transcript as `<file>.deleted.<time>` beside it. Sessions that are open never go.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct Maintenance {
+    /// Whether this is done after a turn, at most once an hour, or only told of. Default: `enforce`.
+    pub mode: MaintenanceMode,
+    /// Sessions in which nothing happened for longer go. `30d`, `12h`; a bare number is days.
+    /// Default: 30d.
+    pub prune_after: Age,
+    /// The most sessions of an agent; the oldest beyond that go. Default: 500.
+    #[schemars(range(min = 1))]
+    pub max_entries: usize,
+    /// How much disk an agent's sessions may take. `500mb`, `2gb`; a bare number is bytes. What was
+    /// archived goes first, oldest first, then sessions. Default: none, which is no limit.
+    pub max_disk_bytes: Option<Bytes>,
+    /// How much is left once `maxDiskBytes` is exceeded. Default: 80 % of that.
+    pub high_water_bytes: Option<Bytes>,
+    /// How long archived transcripts are kept; `false` is for ever. Default: false.
+    pub reset_archive_retention: Retention,
+}
+
+/// Whether sessions are maintained, or only what would be done is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MaintenanceMode {
+    /// It is done.
+    #[default]
+    Enforce,
+    /// What would be done goes to the log.
+    Warn,
+}
+
+/// How long something is kept: an age, or `false` for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Retention {
+    /// For so long.
+    For(Age),
+    /// For ever, as `false`. (`true` means nothing and is refused.)
+    Forever(bool),
+}
+
+impl Default for Reset {
+    fn default() -> Self {
+        Self { mode: ResetMode::Daily, at_hour: 4, idle_minutes: None }
+    }
+}
+
+impl Default for Maintenance {
+    fn default() -> Self {
+        Self {
+            mode: MaintenanceMode::Enforce,
+            prune_after: Age::days(30),
+            max_entries: 500,
+            max_disk_bytes: None,
+            high_water_bytes: None,
+            reset_archive_retention: Retention::Forever(false),
+        }
+    }
+}
+
+impl SessionConfig {
+    /// After how many minutes of silence a session is over, if it ever is for that reason.
+    #[must_use]
+    pub fn idle_minutes(&self) -> Option<u32> {
+        let given = self.reset.idle_minutes.or(self.idle_minutes);
+        match self.reset.mode {
+            ResetMode::None => None,
+            ResetMode::Idle => Some(given.unwrap_or(IDLE_MINUTES)),
+            ResetMode::Daily => given,
+        }
+    }
+
+    /// The hour of the day at which a session is over, if it ever is for that reason.
+    #[must_use]
+    pub fn at_hour(&self) -> Option<u8> {
+        (self.reset.mode == ResetMode::Daily).then_some(self.reset.at_hour)
+    }
+}
+
+impl Maintenance {
+    /// How much disk sessions may take, and how much is left of it once that is exceeded.
+    #[must_use]
+    pub fn disk(&self) -> Option<(u64, u64)> {
+        let most = self.max_disk_bytes?.0;
+        let left = self.high_water_bytes.map_or(most / 5 * 4, |left| left.0);
+        Some((most, left.min(most)))
+    }
+}
+
+impl Section for SessionConfig {
+    const PATH: &'static str = "session";
+
+    fn for_profile(profile: Profile) -> Self {
+        let mut section = Self::default();
+        if profile == Profile::Pi {
+            section.reset.mode = ResetMode::None;
+        }
+        section
+    }
+
+    fn check(&self) -> Result<()> {
+        let maintenance = &self.maintenance;
+        if maintenance.prune_after.millis() == 0 {
+            let expected = "an age of more than nothing";
+            return Err(wrong_value::<Self>("maintenance.pruneAfter", "0", expected));
+        }
+        if maintenance.reset_archive_retention == Retention::Forever(true) {
+            let key = "maintenance.resetArchiveRetention";
+            return Err(wrong_value::<Self>(
+                key,
+                true,
+                "an age, or false to keep what is archived",
+            ));
+        }
+        if maintenance.max_disk_bytes == Some(Bytes(0)) {
+            let expected = "a size of more than nothing";
+            return Err(wrong_value::<Self>("maintenance.maxDiskBytes", "0", expected));
+        }
+        if let (Some(most), Some(left)) = (maintenance.max_disk_bytes, maintenance.high_water_bytes)
+            && left > most
+        {
+            let expected = format!("no more than maxDiskBytes, which is {most}");
+            return Err(wrong_value::<Self>("maintenance.highWaterBytes", left, &expected));
+        }
+        Ok(())
+    }
+}
+
+ctx_engine_registry::inventory::submit! { ConfigSection::of::<SessionConfig>(env!("CARGO_PKG_NAME")) }
+
+#[cfg(test)]
+mod tests {
+    use ctx_engine_registry::Config;
+
+    use super::*;
+
+    fn section(keys: &str) -> Result<SessionConfig> {
+        Config::parse(&format!("{{ session: {{ {keys} }} }}"))?.section()
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_documentation() {
+        let section = section("").unwrap();
+        assert_eq!((section.at_hour(), section.idle_minutes()), (Some(4), None));
+        let maintenance = serde_json::to_value(&section.maintenance).unwrap();
+        let expected = serde_json::json!({
+            "mode": "enforce", "pruneAfter": "30d", "maxEntries": 500, "maxDiskBytes": null,
+            "highWaterBytes": null, "resetArchiveRetention": false,
+        });
+        assert_eq!(maintenance, expected);
+        assert_eq!(SessionConfig::for_profile(Profile::Pi).at_hour(), None);
+    }
+
+    #[test]
+    fn silence_counts_by_its_newer_name_first_and_not_at_all_where_nothing_resets() {
+        let idle = |keys: &str| section(keys).unwrap().idle_minutes();
+        assert_eq!(idle("idleMinutes: 30"), Some(30));
+        assert_eq!(idle("idleMinutes: 30, reset: { idleMinutes: 20 }"), Some(20));
+        assert_eq!(idle("reset: { mode: 'idle' }"), Some(60));
+        assert_eq!(idle("reset: { mode: 'none', idleMinutes: 20 }"), None);
+        assert_eq!(section("reset: { mode: 'idle' }").unwrap().at_hour(), None);
+    }
+
+    #[test]
+    fn four_fifths_of_the_disk_are_left_unless_it_says_otherwise() {
+        let disk = |keys: &str| section(&format!("maintenance: {{ {keys} }}")).unwrap();
+        assert_eq!(disk("maxDiskBytes: '10kb'").maintenance.disk(), Some((10_240, 8_192)));
+        let both = disk("maxDiskBytes: 1000, highWaterBytes: 400");
+        assert_eq!(both.maintenance.disk(), Some((1_000, 400)));
+        assert_eq!(disk("highWaterBytes: 400").maintenance.disk(), None);
+        let kept = disk("resetArchiveRetention: '7d'").maintenance.reset_archive_retention;
+        assert_eq!(kept, Retention::For(Age::days(7)));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_its_key() {
+        for (keys, named) in [
+            ("reset: { atHour: 24 }", "session.reset.atHour"),
+            ("reset: { mode: 'weekly' }", "session.reset.mode"),
+            ("reset: { idleMinutes: 0 }", "session.reset.idleMinutes"),
+            ("idleMinutes: -3", "session.idleMinutes"),
+            ("maintenance: { pruneAfter: 'soon' }", "session.maintenance.pruneAfter"),
+            ("maintenance: { pruneAfter: 0 }", "session.maintenance.pruneAfter"),
+            ("maintenance: { maxEntries: 0 }", "session.maintenance.maxEntries"),
+            ("maintenance: { maxDiskBytes: 0 }", "session.maintenance.maxDiskBytes"),
+            (
+                "maintenance: { maxDiskBytes: '1mb', highWaterBytes: '2mb' }",
+                "session.maintenance.highWaterBytes",
+            ),
+            (
+                "maintenance: { resetArchiveRetention: true }",
+                "session.maintenance.resetArchiveRetention",
+            ),
+            ("maintenance: { rotateBytes: 5 }", "rotateBytes"),
+        ] {
+            let error = section(keys).unwrap_err();
+            assert!(error.to_string().contains(named), "{keys}: {error}");
+            assert!(error.hint_text().is_some(), "{keys}");
+        }
+    }
+}

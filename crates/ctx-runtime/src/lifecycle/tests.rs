@@ -1,0 +1,262 @@
+//! The life of sessions that a runtime holds.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ctx_core::{NoTools, Timestamp};
+use ctx_engine_registry::Config;
+use ctx_session::Transcript;
+use ctx_session::key::{FileId, SessionKey};
+use ctx_session::paths::Home;
+use ctx_session::store::{SessionEntry, SessionStore};
+use ctx_testkit::chat::{ScriptedChat, shared};
+use jiff::tz::TimeZone;
+
+use super::Resets;
+use crate::runtime::{Deaf, Runtime};
+
+struct House {
+    dir: tempfile::TempDir,
+    config: Config,
+    runtime: Option<Runtime>,
+    model: Arc<ScriptedChat>,
+    clock: Arc<AtomicI64>,
+    seconds: Arc<AtomicU64>,
+}
+
+/// A clock that stands still until it is set.
+struct Still(Arc<AtomicU64>);
+
+#[async_trait]
+impl ctx_core::Timer for Still {
+    fn elapsed(&self) -> Duration {
+        Duration::from_secs(self.0.load(Ordering::Relaxed))
+    }
+
+    async fn sleep(&self, _: Duration) {
+        std::future::pending::<()>().await;
+    }
+}
+
+impl House {
+    fn new(session: &str) -> Self {
+        let (model, _) = shared(ScriptedChat::new("script/a", 100_000));
+        let config = Config::parse(&format!("{{ session: {{ {session} }} }}")).unwrap();
+        let mut house = Self {
+            dir: tempfile::tempdir().unwrap(),
+            config,
+            runtime: None,
+            model,
+            clock: Arc::default(),
+            seconds: Arc::default(),
+        };
+        house.set("2026-01-10T12:00:00Z");
+        house.reopen();
+        house
+    }
+
+    /// Another process, so to say.
+    fn reopen(&mut self) {
+        self.runtime = None;
+        let clock = self.clock.clone();
+        let resets = Resets::of(&self.config).unwrap();
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        let builder = Runtime::builder(Home::at(self.dir.path()), self.config.clone())
+            .model(self.model.clone())
+            .clock(move || Timestamp(clock.load(Ordering::Relaxed)))
+            .timer(Arc::new(Still(self.seconds.clone())))
+            .lifecycle(Arc::new(resets.in_zone(zone)));
+        self.runtime = Some(builder.build().unwrap());
+    }
+
+    fn set(&self, time: &str) {
+        let time: jiff::Timestamp = time.parse().unwrap();
+        self.clock.store(time.as_millisecond(), Ordering::Relaxed);
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.runtime.as_ref().unwrap()
+    }
+
+    fn key() -> SessionKey {
+        SessionKey::main(FileId::main())
+    }
+
+    async fn say(&self, text: &str) {
+        let key = Self::key();
+        self.runtime().turn(&key, text, &NoTools, &mut Deaf).await.unwrap();
+    }
+
+    fn store(&self) -> SessionStore {
+        SessionStore::at(Home::at(self.dir.path()).sessions_file(&FileId::main()))
+    }
+
+    fn entry(&self) -> SessionEntry {
+        self.store().load().unwrap().get(&Self::key()).unwrap().clone()
+    }
+
+    fn id(&self) -> String {
+        self.entry().session_id
+    }
+
+    fn messages(&self, id: &str) -> usize {
+        let folder = Home::at(self.dir.path()).sessions_dir(&FileId::main());
+        let transcript = Transcript::open(&folder.join(format!("{id}.jsonl"))).unwrap();
+        transcript.main_line().unwrap().len()
+    }
+}
+
+#[tokio::test]
+async fn the_first_message_after_four_begins_a_session_whether_the_last_is_open_or_not() {
+    for reopen in [false, true] {
+        let mut house = House::new("");
+        house.say("hello").await;
+        let first = house.id();
+        // 3:59 in Berlin.
+        house.set("2026-01-11T02:59:00Z");
+        house.say("still there?").await;
+        assert_eq!(house.id(), first);
+        if reopen {
+            house.reopen();
+        }
+        house.set("2026-01-11T03:00:00Z");
+        house.say("good morning").await;
+        let second = house.id();
+        assert_ne!(second, first);
+        house.set("2026-01-12T02:59:00Z");
+        house.say("once a day").await;
+        assert_eq!(house.id(), second);
+        assert_eq!((house.messages(&first), house.messages(&second)), (4, 4));
+    }
+}
+
+#[tokio::test]
+async fn silence_begins_a_session_with_the_next_message() {
+    let mut house = House::new("idleMinutes: 30");
+    house.say("hello").await;
+    let first = house.id();
+    house.set("2026-01-10T12:30:00Z");
+    house.say("still there?").await;
+    house.set("2026-01-10T13:00:00Z");
+    house.reopen();
+    house.say("and now?").await;
+    assert_eq!(house.id(), first);
+    house.set("2026-01-10T13:30:01Z");
+    house.say("hello").await;
+    assert_ne!(house.id(), first);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_begins_none() {
+    let mut house = House::new("reset: { idleMinutes: 5 }");
+    house.say("hello").await;
+    let first = house.id();
+    for time in ["2026-01-09T02:00:00Z", "2020-01-01T12:00:00Z", "2026-01-10T12:01:00Z"] {
+        house.set(time);
+        house.say("what time is it?").await;
+        house.reopen();
+        house.say("and now?").await;
+        assert_eq!(house.id(), first, "{time}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_begun_anew_keeps_settings_and_counts_from_nothing() {
+    for word in ["/new", "/reset", "/new hello", "2026-01-11T05:00:00Z"] {
+        let mut house = House::new("");
+        house.say("hello").await;
+        house.reopen();
+        let set = |entry: &mut SessionEntry| {
+            entry.thinking_level = Some("high".into());
+            entry.model_override = Some("b".into());
+            entry.compaction_count = Some(3);
+            entry.other.insert("tomorrow".into(), 1.into());
+        };
+        let key = House::key();
+        house.store().update(|sessions| Ok(sessions.get_mut(&key).map(set))).unwrap();
+        let old = house.entry();
+        match word.starts_with('/') {
+            true => house.say(word).await,
+            false => {
+                house.set(word);
+                house.say("hello").await;
+            }
+        }
+        house.runtime().close(&key).await.unwrap();
+        let new = house.entry();
+        assert_ne!(new.session_id, old.session_id);
+        assert_eq!(
+            (new.thinking_level, new.model_override),
+            (old.thinking_level, old.model_override)
+        );
+        assert_eq!((new.other, new.compaction_count), (old.other, None), "{word}");
+        assert!(new.session_started_at >= old.session_started_at);
+        assert_eq!(house.messages(&old.session_id), 2, "it is as it was");
+        assert_eq!(house.messages(&new.session_id), if word.len() < 8 { 0 } else { 2 }, "{word}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_message_begins_no_session() {
+    let mut house = House::new("");
+    house.say("hello").await;
+    let first = house.id();
+    house.set("2026-03-10T12:00:00Z");
+    house.runtime().compact(&House::key(), None).await.unwrap();
+    house.reopen();
+    house.runtime().compact(&House::key(), None).await.unwrap();
+    assert_eq!(house.id(), first);
+    house.say("hello").await;
+    assert_ne!(house.id(), first);
+}
+
+#[tokio::test]
+async fn sessions_are_looked_after_once_an_hour_and_those_that_are_open_stay() {
+    let mut house = House::new("maintenance: { maxEntries: 1 }");
+    let store = house.store();
+    let keys = || store.load().unwrap().len();
+    let old = |n: usize| {
+        let key: SessionKey = format!("agent:main:old{n}").parse().unwrap();
+        let entry = SessionEntry::new("00000000-0000-4000-8000-000000000000", Timestamp(1_000));
+        store.update(|sessions| sessions.insert(&key, entry)).unwrap();
+    };
+    old(1);
+    house.say("hello").await;
+    house.runtime().inner.upkeep.settled().await;
+    assert_eq!(keys(), 1, "after the first turn");
+    old(2);
+    house.seconds.store(3_599, Ordering::Relaxed);
+    house.say("hello").await;
+    house.runtime().inner.upkeep.settled().await;
+    assert_eq!(keys(), 2, "not again within the hour");
+    house.seconds.store(3_600, Ordering::Relaxed);
+    house.say("hello").await;
+    house.runtime().inner.upkeep.settled().await;
+    assert_eq!(keys(), 1);
+    // Two months of silence, and it is open all the same.
+    house.set("2026-03-10T12:00:00Z");
+    let report = house.runtime().maintain(&FileId::main(), false).await.unwrap();
+    assert_eq!((report.done.len(), report.kept.len()), (0, 1), "{report:?}");
+    house.reopen();
+    let report = house.runtime().maintain(&FileId::main(), true).await.unwrap();
+    assert_eq!((report.done.len(), report.dry_run), (1, true));
+    let report = house.runtime().maintain(&FileId::main(), false).await.unwrap();
+    assert_eq!((report.done.len(), keys()), (1, 0));
+}
+
+fn keys_of(house: &House) -> usize {
+    house.store().load().unwrap().len()
+}
+
+#[tokio::test]
+async fn where_it_is_only_told_of_nothing_goes() {
+    let house = House::new("maintenance: { mode: 'warn', maxEntries: 1 }");
+    let key: SessionKey = "agent:main:old".parse().unwrap();
+    let entry = SessionEntry::new("00000000-0000-4000-8000-000000000000", Timestamp(1_000));
+    house.store().update(|sessions| sessions.insert(&key, entry)).unwrap();
+    house.say("hello").await;
+    house.runtime().inner.upkeep.settled().await;
+    assert_eq!(keys_of(&house), 2);
+}

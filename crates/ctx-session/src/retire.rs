@@ -1,0 +1,260 @@
+//! Sessions that are over: their files are put aside under another name, whole.
+//!
+//! ```text
+//! <id>.jsonl               -->  <id>.jsonl.deleted.2026-02-01T10-00-00.000Z
+//! <id>.jsonl.archived-1    -->  <id>.jsonl.deleted.2026-02-01T10-00-00.000Z.archived-1
+//! ```
+//!
+//! That is the name OpenClaw gives them. Nothing is removed, and nobody can be writing: who puts a
+//! session aside has its lock.
+
+use std::path::{Path, PathBuf};
+
+use ctx_core::{Error, ErrorKind, Result, Timestamp};
+
+use crate::disk;
+use crate::lock::{FileLock, sidecar_of};
+use crate::log::{LogOptions, SessionLog};
+
+/// What stands between a session's file name and the time at which it was put aside. The second one is
+/// OpenClaw's, for sessions that were reset.
+const MARKS: [&str; 2] = [".jsonl.deleted.", ".jsonl.reset."];
+
+const LOCK: &str = ".lock";
+
+/// A session that is about to be put aside. Nobody else can open it meanwhile.
+#[derive(Debug)]
+pub struct Retiring {
+    log: SessionLog,
+    path: PathBuf,
+}
+
+impl Retiring {
+    /// Takes the lock of the session at `path`. What a crashed process left of it in a journal is put
+    /// in place first.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Locked`], at once, if it is open; [`ErrorKind::InvalidInput`] and
+    /// [`ErrorKind::UnknownFormat`] if it is no session of ours; [`ErrorKind::NotFound`],
+    /// [`ErrorKind::Io`].
+    pub fn begin(path: &Path) -> Result<Self> {
+        // A lock that is asked for leaves a file, also where there is no session to guard.
+        if let Err(error) = std::fs::metadata(path) {
+            return Err(disk::io_error("cannot find the session", path, error));
+        }
+        drop(FileLock::try_exclusive(path)?);
+        let log = SessionLog::open(path, LogOptions::default())?;
+        Ok(Self { log, path: path.to_owned() })
+    }
+
+    /// The session's id.
+    #[must_use]
+    pub fn session_id(&self) -> &str {
+        self.log.session_id()
+    }
+
+    /// The session, and what it was before it was rewritten, newest first.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        crate::erase::files_of(&self.path)
+    }
+
+    /// Gives the session its new name, which says when that was, and what is beside it too. The new
+    /// name of the session itself.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] if it cannot be renamed; it stays where it was.
+    pub fn finish(mut self, now: Timestamp) -> Result<PathBuf> {
+        self.log.commit()?;
+        let to = free_name(&self.path, now)?;
+        // Those first: a session that was moved without them would not find them again.
+        for beside in beside(&self.path) {
+            if let Some(suffix) = suffix_of(&beside, &self.path).filter(|suffix| *suffix != LOCK) {
+                rename(&beside, &disk::beside(&to, suffix))?;
+            }
+        }
+        rename(&self.path, &to)?;
+        disk::sync_dir(disk::parent(&to))?;
+        // Nobody makes a session under that id again, so who waits for the lock finds none.
+        let _ = std::fs::remove_file(sidecar_of(&self.path));
+        Ok(to)
+    }
+}
+
+/// Whether anybody has the session open. Nothing is written to find that out.
+#[must_use]
+pub fn is_open(path: &Path) -> bool {
+    if !sidecar_of(path).is_file() {
+        return false;
+    }
+    FileLock::try_exclusive(path).is_err_and(|error| error.kind() == ErrorKind::Locked)
+}
+
+/// When a file was put aside, if its name says that it was: `None` for sessions, and for all else.
+#[must_use]
+pub fn retired_at(path: &Path) -> Option<Timestamp> {
+    let name = path.file_name()?.to_str()?;
+    let at = MARKS.iter().find_map(|mark| name.split_once(mark).map(|(_, at)| at))?;
+    let (date, time) = at.split_once('T')?;
+    let at: jiff::Timestamp = format!("{date}T{}", time.replace('-', ":")).parse().ok()?;
+    Some(Timestamp(at.as_millisecond()))
+}
+
+/// Removes a session that was put aside, with what is beside it. How many bytes that freed.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidInput`] for a file that was not put aside, [`ErrorKind::Io`].
+pub fn remove_retired(path: &Path) -> Result<u64> {
+    if retired_at(path).is_none() {
+        return Err(Error::new(ErrorKind::InvalidInput, "the session was not put aside")
+            .with("path", path.display())
+            .hint("only what was put aside before is removed"));
+    }
+    let mut freed = 0;
+    for file in beside(path).into_iter().chain([path.to_owned()]) {
+        let len = std::fs::metadata(&file).map_or(0, |found| found.len());
+        match std::fs::remove_file(&file) {
+            Ok(()) => freed += len,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(disk::io_error("cannot remove the session", &file, error)),
+        }
+    }
+    disk::sync_dir(disk::parent(path))?;
+    Ok(freed)
+}
+
+/// Removes a session of ours in which nothing was said yet, for whoever began it.
+///
+/// # Errors
+///
+/// [`ErrorKind::Locked`] if it is open, and as [`Retiring::begin`]; [`ErrorKind::Io`].
+pub fn discard(path: &Path) -> Result<()> {
+    let retiring = Retiring::begin(path)?;
+    std::fs::remove_file(path).map_err(|e| disk::io_error("cannot remove the session", path, e))?;
+    drop(retiring);
+    let _ = std::fs::remove_file(sidecar_of(path));
+    Ok(())
+}
+
+/// What stands beside a session under its name: its earlier forms, its torn lines, its lock.
+fn beside(path: &Path) -> Vec<PathBuf> {
+    let Ok(folder) = std::fs::read_dir(disk::parent(path)) else { return Vec::new() };
+    let mut found: Vec<_> = folder.flatten().map(|file| file.path()).collect();
+    found.retain(|file| suffix_of(file, path).is_some());
+    found.sort_unstable();
+    found
+}
+
+fn suffix_of<'a>(file: &'a Path, path: &Path) -> Option<&'a str> {
+    let (name, own) = (file.file_name()?.to_str()?, path.file_name()?.to_str()?);
+    name.strip_prefix(own).filter(|suffix| {
+        *suffix == LOCK || suffix.starts_with(".archived-") || suffix.starts_with(".torn-")
+    })
+}
+
+fn free_name(path: &Path, now: Timestamp) -> Result<PathBuf> {
+    let mut at = now;
+    loop {
+        let time = jiff::Timestamp::from_millisecond(at.0).map_err(|error| {
+            Error::new(ErrorKind::InvalidInput, "the time is out of range")
+                .with("milliseconds", at.0)
+                .source(error)
+                .hint("set the clock of the machine")
+        })?;
+        let name =
+            disk::beside(path, &format!(".deleted.{}", time.strftime("%Y-%m-%dT%H-%M-%S%.3fZ")));
+        if name.symlink_metadata().is_err() {
+            return Ok(name);
+        }
+        at.0 += 1;
+    }
+}
+
+fn rename(from: &Path, to: &Path) -> Result<()> {
+    std::fs::rename(from, to).map_err(|e| disk::io_error("cannot put the session aside", from, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::FileId;
+    use crate::log::NewSession;
+
+    fn session(dir: &Path, id: &str) -> (PathBuf, SessionLog) {
+        let path = dir.join(format!("{id}.jsonl"));
+        let new = NewSession {
+            id: FileId::new(id).unwrap(),
+            timestamp: Timestamp(1_765_233_665_306),
+            cwd: "/".into(),
+            parent_session: None,
+        };
+        let log = SessionLog::create(&path, &new, LogOptions::default()).unwrap();
+        (path, log)
+    }
+
+    fn names(dir: &Path) -> Vec<String> {
+        let files = std::fs::read_dir(dir).unwrap();
+        let mut names: Vec<_> =
+            files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    const NOW: Timestamp = Timestamp(1_769_940_000_000);
+    const NAME: &str = "a.jsonl.deleted.2026-02-01T10-00-00.000Z";
+
+    #[test]
+    fn a_session_is_put_aside_with_its_earlier_forms_and_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, log) = session(dir.path(), "a");
+        drop(log);
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(dir.path().join("a.jsonl.archived-1"), "older").unwrap();
+        let retiring = Retiring::begin(&path).unwrap();
+        assert_eq!((retiring.session_id(), retiring.files().len()), ("a", 2));
+        assert!(is_open(&path));
+        let to = retiring.finish(NOW).unwrap();
+        assert_eq!(to, dir.path().join(NAME));
+        assert_eq!(names(dir.path()), [NAME.to_owned(), format!("{NAME}.archived-1")]);
+        assert_eq!(std::fs::read(&to).unwrap(), bytes);
+        assert_eq!(retired_at(&to), Some(NOW));
+        assert_eq!(remove_retired(&to).unwrap(), bytes.len() as u64 + 5);
+        assert_eq!(names(dir.path()), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_open_or_not_ours_stays_where_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, log) = session(dir.path(), "a");
+        assert_eq!(Retiring::begin(&path).unwrap_err().kind(), ErrorKind::Locked);
+        assert!(is_open(&path) && path.exists());
+        drop(log);
+        assert!(!is_open(&path));
+        let foreign = dir.path().join("b.jsonl");
+        std::fs::write(&foreign, "{\"type\":\"session\",\"version\":3,\"id\":\"b\"}\n").unwrap();
+        assert_eq!(Retiring::begin(&foreign).unwrap_err().kind(), ErrorKind::InvalidInput);
+        let gone = Retiring::begin(&dir.path().join("c.jsonl")).unwrap_err();
+        assert_eq!(gone.kind(), ErrorKind::NotFound);
+        assert!(!dir.path().join("c.jsonl.lock").exists());
+        assert_eq!(remove_retired(&path).unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert!(path.exists());
+    }
+
+    #[test]
+    fn a_name_says_when_a_session_was_put_aside_or_that_it_was_not() {
+        let at = |name: &str| retired_at(Path::new(name));
+        assert_eq!(at("x.jsonl.reset.2026-02-01T10-00-00.000Z"), Some(NOW));
+        for name in [
+            "x.jsonl",
+            "x.jsonl.deleted.",
+            "x.jsonl.deleted.soon",
+            "x.deleted.2026-02-01T10-00-00.000Z",
+        ] {
+            assert_eq!(at(name), None, "{name}");
+        }
+        assert_eq!(at(&format!("{NAME}.archived-1")), None);
+    }
+}
