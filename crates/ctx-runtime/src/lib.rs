@@ -27,8 +27,8 @@ mod writers;
 pub use embedder::{http_embedder, vector_model};
 pub use memory::{AgentMemory, MemoryAt, memory_session};
 pub use runtime::{
-    Builder, Clock, Deaf, Event, Input, Lifecycle, Listener, Lived, Notice, NoticeKind, OneSession,
-    Runtime, SILENCE, TurnOutcome, WorkspaceAccess,
+    Builder, Clock, Deaf, Event, Input, LayerAction, Lifecycle, Listener, Lived, Notice,
+    NoticeKind, OneSession, Runtime, SILENCE, TurnOutcome, WorkspaceAccess,
 };
 pub use setup::{Asked, Resolved, Wanted};
 pub use subagents::{ContextMode, SpawnRequest, SubagentConfig, SubagentOutcome};

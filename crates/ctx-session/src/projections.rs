@@ -63,9 +63,8 @@ impl ProjectionStore for SessionProjections {
     }
 
     fn save(&self, projections: &[Projection]) -> Result<()> {
-        let Some(entry) = projections_entry(projections)? else { return Ok(()) };
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        log.append(&entry, (self.clock)()).map(drop)
+        log.append_projections(projections, (self.clock)()).map(drop)
     }
 }
 

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use async_trait::async_trait;
 use ctx_core::{
@@ -31,6 +32,8 @@ pub enum Step {
     Fail(Error),
     /// It says this much, and then nothing more.
     Hang(String),
+    /// It says this much, and then the connection is gone.
+    Break(String),
     /// It does what it likes.
     Do(Act),
 }
@@ -66,6 +69,7 @@ pub struct ScriptedChat {
     requests: Mutex<Vec<ChatRequest>>,
     limit: Option<Tokens>,
     calls: AtomicUsize,
+    hesitant: bool,
 }
 
 impl ScriptedChat {
@@ -88,6 +92,7 @@ impl ScriptedChat {
             requests: Mutex::default(),
             limit: None,
             calls: AtomicUsize::new(0),
+            hesitant: false,
         }
     }
 
@@ -109,6 +114,14 @@ impl ScriptedChat {
     #[must_use]
     pub fn refusing_over(mut self, tokens: u32) -> Self {
         self.limit = Some(Tokens(tokens));
+        self
+    }
+
+    /// Lets others go first, once before it does anything and once before it is done, so that a
+    /// caller can be interrupted in between.
+    #[must_use]
+    pub fn hesitant(mut self) -> Self {
+        self.hesitant = true;
         self
     }
 
@@ -164,6 +177,7 @@ impl ChatModel for ScriptedChat {
 
     async fn answer(&self, request: ChatRequest, deltas: Deltas<'_>) -> Result<Reply> {
         let prompt = Self::measure(&request);
+        pause(self.hesitant).await;
         let number = {
             let mut requests = locked(&self.requests);
             requests.push(request.clone());
@@ -180,6 +194,7 @@ impl ChatModel for ScriptedChat {
         match step {
             Step::Text(text) => {
                 deltas(Delta::Text(&text));
+                pause(self.hesitant).await;
                 Ok(self.reply(vec![Block::text(text)], prompt))
             }
             Step::Pieces(pieces) => {
@@ -198,12 +213,17 @@ impl ChatModel for ScriptedChat {
                         spelling: Default::default(),
                     }));
                 }
+                pause(self.hesitant).await;
                 Ok(self.reply(blocks, prompt))
             }
             Step::Fail(error) => Err(error),
             Step::Hang(text) => {
                 deltas(Delta::Text(&text));
                 std::future::pending().await
+            }
+            Step::Break(text) => {
+                deltas(Delta::Text(&text));
+                Err(Error::new(ErrorKind::Upstream, "the connection was lost").retryable())
             }
             Step::Do(act) => act(&request),
         }
@@ -218,6 +238,7 @@ pub struct ScriptedTools {
     specs: Vec<ToolSpec>,
     runs: Vec<Run>,
     ran: Mutex<Vec<ToolCall>>,
+    hesitant: bool,
 }
 
 impl ScriptedTools {
@@ -237,6 +258,13 @@ impl ScriptedTools {
         self
     }
 
+    /// Lets others go first, once before a tool runs and once before its result is there.
+    #[must_use]
+    pub fn hesitant(mut self) -> Self {
+        self.hesitant = true;
+        self
+    }
+
     /// The calls that were run.
     pub fn ran(&self) -> Vec<ToolCall> {
         locked(&self.ran).clone()
@@ -250,12 +278,28 @@ impl Toolbox for ScriptedTools {
     }
 
     async fn run(&self, call: &ToolCall) -> ToolOutput {
+        pause(self.hesitant).await;
         locked(&self.ran).push(call.clone());
-        match self.specs.iter().position(|spec| spec.name == call.name) {
+        let output = match self.specs.iter().position(|spec| spec.name == call.name) {
             Some(at) => self.runs[at](call),
             None => ToolOutput::error("there is no such tool"),
-        }
+        };
+        pause(self.hesitant).await;
+        output
     }
+}
+
+/// Lets others go first, once.
+async fn pause(wanted: bool) {
+    let mut waited = !wanted;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// A scripted model as a trait object, and as itself to look at later.

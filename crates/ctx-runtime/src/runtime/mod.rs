@@ -1,6 +1,7 @@
 //! The runtime: sessions that are open, and turns in their lanes.
 
 mod builder;
+mod counts;
 mod lifecycle;
 mod listener;
 mod outcome;
@@ -18,11 +19,13 @@ use ctx_session::paths::Home;
 use tracing::Instrument;
 
 pub use builder::{Builder, Clock, SILENCE, WorkspaceAccess};
+pub use counts::LayerAction;
 pub use lifecycle::{Lifecycle, Lived, OneSession};
 pub use listener::{Deaf, Event, Listener, Notice, NoticeKind};
 pub use outcome::{Input, TurnOutcome};
 
 pub(crate) use builder::Settings;
+pub(crate) use counts::{Counts, layer};
 
 use crate::lanes::Lanes;
 use crate::lifecycle::{MaintenanceReport, Run, Upkeep};
@@ -76,6 +79,7 @@ pub(crate) struct Inner {
     pub(crate) engines: Arc<Engines>,
     pub(crate) seats: Arc<Seats>,
     pub(crate) upkeep: Arc<Upkeep>,
+    pub(crate) counts: Arc<Counts>,
     /// Sessions that nobody is working on.
     idle: Mutex<HashMap<SessionKey, Session>>,
     /// Compactions that are being written beside the turns.
@@ -99,6 +103,7 @@ impl Inner {
             lanes,
             group,
             agents: Arc::default(),
+            counts: Arc::default(),
             engines: Arc::default(),
             seats: Arc::default(),
             upkeep: Arc::default(),
@@ -122,6 +127,7 @@ impl Inner {
             engines: self.engines.clone(),
             seats: self.seats.clone(),
             upkeep: self.upkeep.clone(),
+            counts: self.counts.clone(),
             idle: Mutex::default(),
             background: Mutex::default(),
         }
@@ -206,8 +212,17 @@ impl Runtime {
         self.inner.lanes.run(key.clone(), self.closed(key)).await
     }
 
+    /// How often each layer did what, in all sessions since the runtime was made.
+    #[must_use]
+    pub fn layer_actions(&self) -> Vec<LayerAction> {
+        self.inner.counts.list()
+    }
+
     async fn closed(&self, key: &SessionKey) -> Result<()> {
         let session = self.inner.close(key);
+        if let Some(session) = &session {
+            session.let_go_of_engine().await;
+        }
         let inner = self.inner.clone();
         blocking(move || {
             let committed = session.map_or(Ok(()), |session| session.log().commit());
@@ -271,6 +286,7 @@ impl Runtime {
                 session.check_file()?;
                 return Ok((session, Vec::new()));
             }
+            session.let_go_of_engine().await;
             drop(session);
             self.closed(key).await?;
         }
@@ -287,6 +303,7 @@ impl Runtime {
             locked(&self.inner.idle).insert(session.key.clone(), session);
             return;
         }
+        session.let_go_of_engine().await;
         // The error that there was says more than one of closing.
         let _ = blocking(move || {
             drop(session);

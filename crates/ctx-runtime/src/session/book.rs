@@ -23,6 +23,8 @@ pub(crate) struct Tally {
     /// The window it runs in.
     pub(crate) window: Option<u64>,
     pub(crate) compactions: u64,
+    /// Whether one was just stored.
+    pub(crate) compacted: bool,
     pub(crate) flushed: Option<(Timestamp, u64)>,
 }
 
@@ -59,8 +61,9 @@ impl Book {
     /// Takes note, and says whether it is time to write.
     pub(crate) fn note(&self, key: &SessionKey, tally: Tally, now: Duration) -> bool {
         let mut state = locked(&self.state);
-        let is_news = tally.flushed.is_some()
-            || state.tallies.get(key).is_some_and(|known| known.compactions != tally.compactions);
+        // What a flush and a compaction did must be known to whoever opens the session after a
+        // crash: else the next cycle would do it twice, or not at all.
+        let is_news = tally.flushed.is_some() || tally.compacted;
         state.tallies.entry(key.clone()).or_default().take(tally);
         let due = state.written.is_none_or(|written| now.saturating_sub(written) >= EVERY);
         if due || is_news {

@@ -14,11 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctx_core::{
     ContextView, Entry, EntryId, Error, ErrorKind, IdSource, IngestRequest, Message, Projection,
-    ProjectionStore, RawJson, Result, Timestamp, TurnContext,
+    RawJson, Result, Timestamp, TurnContext,
 };
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::log::{NewEntry, SessionLog};
-use ctx_session::projections::SessionProjections;
 
 pub(crate) use book::{Book, Tally};
 pub(crate) use open::{Opened, open};
@@ -37,6 +36,8 @@ pub(crate) struct Session {
     /// What the session is run with; made when a turn first needs it.
     pub(crate) setting: Option<Setting>,
     pub(crate) view: Option<ContextView>,
+    /// How many edits of the view were counted.
+    pub(crate) counted: usize,
     /// When anything was last sent.
     pub(crate) last_request: Option<Timestamp>,
     /// When it began.
@@ -112,7 +113,13 @@ impl Session {
             // One that is made anew says why.
             self.view = None;
         }
-        self.ingest(&entries).await
+        // What is stored is stored; an engine that cannot take it in costs a notice.
+        if let Err(error) = self.ingest(&entries).await
+            && let Some(setting) = &mut self.setting
+        {
+            setting.warnings.push(format!("the engine did not take a message in: {error}"));
+        }
+        Ok(())
     }
 
     async fn ingest(&self, entries: &[Arc<Entry>]) -> Result<()> {
@@ -131,16 +138,22 @@ impl Session {
 
     /// Keeps the forms of a request, before it is sent.
     pub(crate) fn keep_forms(&self, forms: &[Projection]) -> Result<()> {
-        if forms.is_empty() {
-            return Ok(());
-        }
-        SessionProjections::new(self.log.clone()).save(forms)
+        self.log().append_projections(forms, self.newest).map(drop)
     }
 
     /// Makes what was appended durable, together with other sessions that wait for the same.
     pub(crate) async fn commit(&self) -> Result<()> {
         let log = self.log.clone();
         blocking(move || locked(&log).commit()).await
+    }
+
+    /// The engine is not needed any more. That it could not end well matters to nobody by then.
+    pub(crate) async fn let_go_of_engine(&self) {
+        if let Some(setting) = &self.setting
+            && let Err(error) = setting.engine.dispose().await
+        {
+            tracing::warn!(session = %self.id, "the engine did not end well: {error}");
+        }
     }
 
     /// The entry that the next one follows.

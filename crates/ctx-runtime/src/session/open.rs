@@ -132,6 +132,7 @@ fn session(
         log: Arc::new(Mutex::new(log)),
         setting: None,
         view: None,
+        counted: 0,
         last_request: None,
         began: newest,
         newest,

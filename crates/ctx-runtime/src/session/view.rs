@@ -68,7 +68,10 @@ impl Session {
             return Ok(view);
         }
         let setting = self.setting()?;
-        rebuilt(home.clone(), self.path.clone(), setting.ledger.clone()).await
+        let view = rebuilt(home.clone(), self.path.clone(), setting.ledger.clone()).await?;
+        // Forms that were sent before are no new doings of anybody.
+        self.counted = view.edits().len();
+        Ok(view)
     }
 
     /// Stores a compaction: in the file, durably, and what it takes out in the archive. The view is

@@ -39,6 +39,8 @@ impl Turn<'_> {
             self.watch();
             let mut view = assembled?.into_view();
             view.finish()?;
+            inner.counts.edits(view.edits().get(self.session.counted..).unwrap_or_default());
+            self.session.counted = view.edits().len();
             self.say_warnings();
             self.session.keep_forms(&view.take_projections())?;
             let compactions = view.take_compactions();

@@ -8,7 +8,7 @@ use ctx_layers::compaction::{Compaction, Config, Details};
 use tracing::Instrument;
 
 use super::Turn;
-use crate::runtime::{Event, NoticeKind};
+use crate::runtime::{Event, NoticeKind, layer};
 use crate::session::Leaving;
 
 /// How much of the window a silent request may take.
@@ -76,11 +76,17 @@ impl Turn<'_> {
         span.record("window", view.ledger().window().get());
         self.listener.on(Event::CompactionBegan { trigger: asked.trigger, tokens: before });
         let threshold = Config::resolve(&self.session.setting()?.resolved.config)?;
+        let window = view.ledger().window();
+        let sizes: Vec<_> = view.nodes().iter().map(ctx_core::Node::tokens).collect();
+        let chunk_ratio = threshold.chunk_ratio.of(&sizes, window);
         tracing::info!(
+            session_id = %self.session.id,
             message_count = view.len(),
             estimated_tokens = before.get(),
-            context_window = view.ledger().window().get(),
+            context_window = window.get(),
             threshold = threshold.threshold(view.ledger()).get(),
+            chunk_ratio,
+            parts = before.get().div_ceil(window.scale(chunk_ratio).get().max(1)),
             "compaction triggered"
         );
         let began = inner.settings.timer.elapsed();
@@ -89,8 +95,12 @@ impl Turn<'_> {
         let request = self.request(view, asked)?;
         let mut result = engine.compact(request).await;
         self.watch();
+        // Who owns compaction may find that there is nothing to do, but not when the provider has
+        // refused the request.
+        let must = asked.trigger == CompactionTrigger::Overflow && engine.info().owns_compaction;
         let failed = match &result {
-            Ok(done) => !done.ok || done.compacted && done.result.is_none(),
+            Ok(done) if done.compacted => !done.ok || done.result.is_none(),
+            Ok(done) => !done.ok || must,
             Err(_) => true,
         };
         if failed {
@@ -116,6 +126,7 @@ impl Turn<'_> {
         let compacted = *stored.as_ref().unwrap_or(&false);
         let took = inner.settings.timer.elapsed().saturating_sub(began);
         tracing::info!(
+            session_id = %self.session.id,
             compacted,
             original_tokens = before.get(),
             compacted_tokens = after.get(),
@@ -167,6 +178,7 @@ impl Turn<'_> {
         self.session.check_file()?;
         let trouble = self.session.store(compacted, leaving, now).await?;
         self.outcome.compactions += 1;
+        self.inner().counts.did(layer::COMPACTION, "compact");
         for words in trouble {
             self.say(NoticeKind::Compaction, words);
         }

@@ -20,7 +20,7 @@ use super::assemble::joined;
 use super::compact::Room;
 use super::no_reply::NO_REPLY;
 use super::notes::DailyNote;
-use crate::runtime::{NoticeKind, WorkspaceAccess};
+use crate::runtime::{NoticeKind, WorkspaceAccess, layer};
 use crate::session::rebuilt;
 use crate::session::tools_json;
 
@@ -60,6 +60,7 @@ impl Turn<'_> {
         let count = self.session.compactions;
         self.session.flushed_at = Some(count);
         self.flushed = Some((self.session.newest, count));
+        self.inner().counts.did(layer::FLUSH, "flush");
         if let Err(error) = done {
             self.say(NoticeKind::Flush, format!("memory was not flushed: {error}"));
         }

@@ -210,6 +210,7 @@ impl<'a> Turn<'a> {
             usage: self.outcome.usage,
             window: self.session.setting.as_ref().map(|s| s.ledger.window().get()),
             compactions: self.session.compactions,
+            compacted: self.outcome.compactions > 0,
             flushed: self.flushed.take(),
         };
         let elapsed = self.inner().settings.timer.elapsed();

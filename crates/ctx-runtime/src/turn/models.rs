@@ -3,7 +3,7 @@
 use ctx_core::{Error, ErrorKind, Result};
 
 use super::Turn;
-use crate::runtime::NoticeKind;
+use crate::runtime::{NoticeKind, layer};
 
 impl Turn<'_> {
     /// Settles the first model whose window is big enough.
@@ -26,6 +26,7 @@ impl Turn<'_> {
                 Ok(()) => {
                     self.model = at;
                     if let (Some(failed), Some(error)) = (failed, &error) {
+                        inner.counts.did(layer::FAILOVER, "fail");
                         let name = |at: usize| inner.models[at].card().name.clone();
                         let words =
                             format!("{} answers instead of {}: {error}", name(at), name(failed));
@@ -35,6 +36,7 @@ impl Turn<'_> {
                     return Ok(());
                 }
                 Err(refused) if refused.kind() == ErrorKind::WindowTooSmall => {
+                    inner.counts.did(layer::WINDOW_GUARD, "refuse");
                     // What the first one asked for failed with is what the user should hear of.
                     failed = failed.or(Some(at));
                     error = error.or(Some(refused));

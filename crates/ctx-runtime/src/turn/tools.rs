@@ -1,10 +1,10 @@
 //! Running tools, one after another.
 
-use ctx_core::{CompactionTrigger, Result, ToolCall, ToolOutput};
+use ctx_core::{CompactionTrigger, Message, Result, ToolCall, ToolOutput, ToolResult};
 use tracing::Instrument;
 
 use super::{Turn, is_of_the_disk};
-use crate::runtime::{Event, NoticeKind};
+use crate::runtime::{Event, NoticeKind, layer};
 
 impl Turn<'_> {
     /// Runs the calls of an answer. Each result is bounded and stored before the next call runs, and
@@ -74,7 +74,13 @@ impl Turn<'_> {
         let now = self.now();
         let setting = self.session.setting()?;
         let turn = self.session.turn(&self.inner().settings.ids, setting);
-        let message = setting.hooks.run(output.into_message(call), &turn);
+        let whole = output.into_message(call);
+        let size = |message: &Message| message.tool_results().map(ToolResult::chars).sum::<u64>();
+        let before = size(&whole);
+        let message = setting.hooks.run(whole, &turn);
+        if size(&message) < before {
+            self.inner().counts.did(layer::TOOL_GUARD, "bound");
+        }
         self.session.append(message, now).await
     }
 

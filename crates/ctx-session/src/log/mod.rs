@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ctx_core::{
-    Compacted, EntryId, Error, ErrorKind, IdSource, Message, RawJson, Result, Timestamp,
+    Compacted, EntryId, Error, ErrorKind, IdSource, Message, Projection, RawJson, Result, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -282,6 +282,17 @@ impl SessionLog {
     /// for who has not, and checks the plan.
     pub fn append_compaction(&mut self, compacted: &Compacted, now: Timestamp) -> Result<EntryId> {
         self.append_body(&CompactionBody::new(compacted, None), now)
+    }
+
+    /// Appends the forms that messages are sent in, in one entry; nothing where there are none.
+    /// [`Transcript::sent_forms`] finds them.
+    pub fn append_projections(
+        &mut self,
+        projections: &[Projection],
+        now: Timestamp,
+    ) -> Result<Option<EntryId>> {
+        let entry = crate::projections::projections_entry(projections)?;
+        entry.map(|entry| self.append(&entry, now)).transpose()
     }
 
     /// Appends a message, and returns the ids of its entries: a message with several tool results

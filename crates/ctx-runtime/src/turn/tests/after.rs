@@ -1,5 +1,6 @@
-use ctx_core::{Error, ErrorKind, Role};
+use ctx_core::{Error, ErrorKind, Role, SummaryModels};
 use ctx_testkit::chat::{ScriptedChat, Step};
+use ctx_testkit::{Reply, ScriptedSummarizer};
 
 use super::*;
 use crate::runtime::WorkspaceAccess;
@@ -68,6 +69,69 @@ async fn a_compaction_in_the_background_is_swapped_in_at_the_next_turn() {
     assert_eq!(sent.messages[0].role, Role::CompactionSummary);
     let outcome = house.say("and on").await.unwrap();
     assert_eq!(outcome.compactions, 0, "it is swapped in once");
+}
+
+#[tokio::test]
+async fn a_new_message_cancels_a_compaction_that_is_not_written_yet() {
+    let model = ScriptedChat::new("script/a", 32_000).always(|_| Step::text(filler(1_500)));
+    // The first summary never comes to an end; the one that the next request needs does.
+    let writer = ScriptedSummarizer::new("writer/a").replies([Reply::Hang]);
+    let writer = Arc::new(writer.otherwise(Reply::Faithful));
+    let timer = Arc::new(ctx_testkit::VirtualTimer::default());
+    let writers = SummaryModels { chain: vec![writer.clone()], timer };
+    let house =
+        House::with(model, "{}", |builder| builder.background(true).summary_models(writers));
+    let mut turns = 0;
+    while crate::session::locked(&house.runtime().inner.background).is_empty() {
+        house.say(&format!("message {turns}")).await.unwrap();
+        turns += 1;
+        assert!(turns < 40);
+    }
+    while writer.asked().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    house.model.then(Step::text("here I am"));
+    let outcome = house.say("are you there?").await.unwrap();
+    assert_eq!(outcome.answer.as_deref(), Some("here I am"));
+    assert!(crate::session::locked(&house.runtime().inner.background).is_empty());
+    assert!(outcome.compactions <= 1 && writer.asked().len() > 1, "made anew, for the request");
+}
+
+#[tokio::test]
+async fn a_compaction_that_was_written_from_an_older_session_is_thrown_away() {
+    let model = ScriptedChat::new("script/a", 32_000).always(|_| Step::text(filler(1_500)));
+    let house = House::with(model, "{}", |builder| builder.background(true));
+    let background = || crate::session::locked(&house.runtime().inner.background);
+    let mut turns = 0;
+    while background().is_empty() {
+        house.say(&format!("message {turns}")).await.unwrap();
+        turns += 1;
+    }
+    while !background().values().all(|background| background.is_finished()) {
+        tokio::task::yield_now().await;
+    }
+    let written = background().drain().next().unwrap();
+    house.say("something else meanwhile").await.unwrap();
+    background().insert(written.0, written.1);
+    let outcome = house.say("go on").await.unwrap();
+    let began = outcome.notices.iter().map(|notice| &notice.words).collect::<Vec<_>>();
+    assert_eq!(outcome.compactions, 0, "{began:?}");
+}
+
+#[tokio::test]
+async fn memory_is_flushed_once_in_each_cycle() {
+    let model =
+        ScriptedChat::new("script/a", 32_000).always(|request| match request.tools.is_empty() {
+            true => Step::text("yes"),
+            false => Step::text("NO_REPLY"),
+        });
+    let house = with_workspace(model, |builder| builder);
+    for cycle in 1..=3 {
+        until_compacted(&house).await;
+        let requests = house.model.requests();
+        let flushes = requests.iter().filter(|request| !request.tools.is_empty()).count();
+        assert_eq!(flushes, cycle);
+    }
 }
 
 #[tokio::test]

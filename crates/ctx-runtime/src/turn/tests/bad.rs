@@ -90,6 +90,69 @@ async fn a_session_file_that_is_removed_is_an_error_that_says_how_to_go_on() {
 }
 
 #[tokio::test]
+async fn a_session_file_that_is_removed_in_the_middle_of_a_turn_is_told_before_the_turn_ends() {
+    let model = ScriptedChat::new("script/a", 100_000);
+    let house = House::new(model);
+    house.say("hello").await.unwrap();
+    house.model.then(Step::call("remove", "{}"));
+    let (file, aside) = (house.file(), house.dir().join("aside.jsonl"));
+    let moved = (file.clone(), aside.clone());
+    let tools = ctx_testkit::chat::ScriptedTools::default().with("remove", move |_| {
+        std::fs::rename(&moved.0, &moved.1).unwrap();
+        ToolOutput::text("gone")
+    });
+    let error = house.say_with("remove it", &tools).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(error.hint_text().is_some_and(|hint| hint.contains("put the file back")), "{error}");
+    // Put back, it is whole, and the session goes on in it.
+    std::fs::rename(&aside, &file).unwrap();
+    house.say("are you there?").await.unwrap();
+    let roles: Vec<_> = house.stored().iter().map(|(role, _)| role.name().to_owned()).collect();
+    let turn = ["user", "assistant", "toolResult"];
+    assert_eq!(roles[2..5], turn);
+    assert_eq!(roles[roles.len() - 2..], ["user", "assistant"]);
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_asked_for_again_and_its_answer_stored_once() {
+    let model = ScriptedChat::new("script/a", 100_000)
+        .with([Step::Break("here it".into()), Step::text("here it is")]);
+    let timer = Arc::new(Impatient::default());
+    let house = House::with(model, "{}", |builder| builder.timer(timer.clone()));
+    let (outcome, heard) = house.heard("where is it?", &NoTools).await;
+    assert_eq!(heard, ["text here it", "notice retry", "restarted", "text here it is"]);
+    assert_eq!(outcome.answer.as_deref(), Some("here it is"));
+    let expected = [(Role::User, "where is it?".into()), (Role::Assistant, "here it is".into())];
+    assert_eq!(house.stored(), expected);
+}
+
+#[tokio::test]
+async fn a_model_that_answers_nothing_is_an_error_and_nothing_is_stored_of_it() {
+    let timer = Arc::new(Impatient::default());
+    let model = ScriptedChat::new("script/a", 100_000).always(|_| Step::text("  "));
+    let house = House::with(model, "{}", |builder| builder.timer(timer.clone()));
+    let error = house.say("hello").await.unwrap_err();
+    assert_eq!((error.kind(), house.model.asked()), (ErrorKind::Upstream, 3));
+    assert!(error.hint_text().is_some());
+    assert_eq!(house.stored(), [(Role::User, "hello".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_model_that_calls_tools_for_ever_is_stopped() {
+    let count = AtomicI64::new(0);
+    let model = ScriptedChat::new("script/a", 200_000).always(move |_| {
+        Step::call("look", format!("{{\"n\":{}}}", count.fetch_add(1, Ordering::Relaxed)))
+    });
+    let house = House::new(model);
+    let tools = ctx_testkit::chat::ScriptedTools::default()
+        .with("look", |call| ToolOutput::text(call.arguments.as_str()));
+    let outcome = house.say_with("look for it", &tools).await.unwrap();
+    assert!(outcome.requests <= 510, "{}", outcome.requests);
+    assert!(outcome.answer.is_some_and(|answer| answer.contains("500 requests")));
+    house.say_with("/status", &tools).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_clock_that_jumps_back_moves_no_entry_back() {
     let house = House::new(ScriptedChat::new("script/a", 100_000));
     house.say("hello").await.unwrap();
@@ -98,6 +161,7 @@ async fn a_clock_that_jumps_back_moves_no_entry_back() {
     let transcript = Transcript::open(&house.file()).unwrap();
     let times: Vec<_> =
         transcript.main_line().unwrap().iter().map(|item| item.entry.timestamp()).collect();
+    assert_eq!(times.len(), 4);
     assert!(times.is_sorted() && times[0].is_some_and(|at| at.0 > 1_000_000), "{times:?}");
 }
 

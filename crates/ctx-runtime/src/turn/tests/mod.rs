@@ -4,6 +4,8 @@ mod after;
 mod bad;
 mod basics;
 mod commands;
+mod dropped;
+mod engines;
 mod recovery;
 mod tools;
 

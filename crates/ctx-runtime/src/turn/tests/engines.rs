@@ -1,0 +1,140 @@
+//! Engines that compact by themselves, or fail to.
+
+use async_trait::async_trait;
+use ctx_core::{
+    AssembleRequest, Assembled, CompactRequest, CompactResult, Compacted, ContextEngine,
+    EngineInfo, Error, ErrorKind, IngestRequest, IngestResult, Result, Role,
+};
+use ctx_engine_registry::{EngineRegistration, Slot, inventory};
+use ctx_testkit::chat::{ScriptedChat, Step};
+
+use super::*;
+
+/// What it does when it is to compact.
+#[derive(Clone, Copy)]
+enum Does {
+    Compact,
+    Decline,
+    Fail,
+}
+
+struct Owner {
+    info: EngineInfo,
+    does: Does,
+}
+
+fn owner(id: &'static str, does: Does) -> Result<Arc<dyn ContextEngine>> {
+    let info =
+        EngineInfo { id: id.into(), name: id.into(), version: "1".into(), owns_compaction: true };
+    Ok(Arc::new(Owner { info, does }))
+}
+
+macro_rules! owners {
+    ($($id:literal $does:expr;)*) => {$(
+        inventory::submit! {
+            EngineRegistration {
+                slot: Slot::ContextEngine,
+                id: $id,
+                source: "tests",
+                about: "owns compaction",
+                build: |_| owner($id, $does),
+            }
+        }
+    )*};
+}
+
+owners! {
+    "owner-compacts" Does::Compact;
+    "owner-declines" Does::Decline;
+    "owner-fails" Does::Fail;
+}
+
+#[async_trait]
+impl ContextEngine for Owner {
+    fn info(&self) -> &EngineInfo {
+        &self.info
+    }
+
+    async fn ingest(&self, request: IngestRequest) -> Result<IngestResult> {
+        match request.message.plain_text().contains("indigestible") {
+            true => Err(Error::new(ErrorKind::Contract, "that is too much")),
+            false => Ok(IngestResult { ingested: true }),
+        }
+    }
+
+    async fn assemble(&self, request: AssembleRequest) -> Result<Assembled> {
+        Ok(Assembled { view: request.view, system_prompt_addition: None })
+    }
+
+    async fn compact(&self, request: CompactRequest) -> Result<CompactResult> {
+        match self.does {
+            Does::Decline => Ok(CompactResult::nothing("not in the mood")),
+            Does::Fail => Err(Error::new(ErrorKind::Upstream, "the engine is not up to it")),
+            Does::Compact => {
+                let kept = request.view.nodes().last().map(|node| node.entry().id().clone());
+                let compacted = Compacted {
+                    summary: "the owner's own summary".into(),
+                    first_kept_entry_id: kept.unwrap_or_default(),
+                    tokens_before: request.view.used(),
+                    tokens_after: None,
+                    details: None,
+                    staying: Vec::new(),
+                    projections: Vec::new(),
+                };
+                Ok(CompactResult {
+                    ok: true,
+                    compacted: true,
+                    reason: None,
+                    result: Some(compacted),
+                })
+            }
+        }
+    }
+}
+
+async fn overflown(engine: &'static str) -> (House, TurnOutcome) {
+    let model = ScriptedChat::new("script/a", 64_000);
+    let house = House::with(model, "{}", |builder| builder.engine(engine));
+    for n in 0..12 {
+        house.say(&format!("message {n}\n{}", filler(500))).await.unwrap();
+    }
+    house.model.then(Step::overflow());
+    house.model.then(Step::text("here it is"));
+    let outcome = house.say("and now?").await.unwrap();
+    (house, outcome)
+}
+
+#[tokio::test]
+async fn an_engine_that_owns_compaction_is_asked_first() {
+    let (house, outcome) = overflown("owner-compacts").await;
+    assert_eq!((outcome.compactions, outcome.answer.as_deref()), (1, Some("here it is")));
+    let sent = house.model.requests().last().unwrap().clone();
+    assert_eq!(sent.messages[0].role, Role::CompactionSummary);
+    assert!(told(&sent.messages[0]).1.contains("the owner's own summary"));
+}
+
+#[tokio::test]
+async fn where_the_owner_declines_or_fails_the_default_compactor_takes_over_in_the_same_turn() {
+    for (engine, why) in
+        [("owner-declines", "not in the mood"), ("owner-fails", "the engine is not up to it")]
+    {
+        let (house, outcome) = overflown(engine).await;
+        assert_eq!((outcome.requests, outcome.compactions), (2, 1), "{engine}");
+        assert_eq!(outcome.answer.as_deref(), Some("here it is"));
+        let notice = &outcome.notices[0];
+        assert_eq!(notice.kind, NoticeKind::Compaction);
+        assert!(notice.words.contains("default compactor") && notice.words.contains(why));
+        let sent = house.model.requests().last().unwrap().clone();
+        assert_eq!(sent.messages[0].role, Role::CompactionSummary);
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_cannot_take_a_message_in_costs_a_notice_and_no_answer() {
+    let model = ScriptedChat::new("script/a", 64_000);
+    let house = House::with(model, "{}", |builder| builder.engine("owner-compacts"));
+    let outcome = house.say("something indigestible").await.unwrap();
+    assert_eq!(outcome.answer.as_deref(), Some("answer 1"));
+    assert_eq!(kinds(&outcome), [NoticeKind::Engine]);
+    assert_eq!(house.stored().len(), 2);
+}
