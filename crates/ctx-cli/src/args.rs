@@ -81,7 +81,7 @@ pub(crate) enum Command {
     Diff(Diff),
     /// Print the original messages behind a citation of a summary
     Expand(Expand),
-    /// List the sessions of the store
+    /// List the sessions of the store; archive those that are old or too many
     Sessions(Sessions),
     /// Write a transcript in another format
     Convert(Convert),
@@ -273,11 +273,36 @@ pub(crate) struct Expand {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Sessions {
+    #[command(subcommand)]
+    pub(crate) command: Option<SessionsCommand>,
     /// Only this agent's sessions
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
     /// Print JSON: an array of entries, each with its `sessionKey`
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionsCommand {
+    /// Archive sessions that are old or too many, and remove archived transcripts where
+    /// session.maintenance says so
+    Maintain(Maintain),
+}
+
+/// Sessions that are open stay. A transcript that goes is named anew (`<file>.deleted.<time>`), and
+/// what was said in it is archived in memory first where memory is on.
+#[derive(Debug, Args)]
+pub(crate) struct Maintain {
+    /// Only this agent's sessions
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
+    /// Show what would be done, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print JSON: an array of what was done, an object for each agent
     #[arg(long)]
     pub(crate) json: bool,
 }

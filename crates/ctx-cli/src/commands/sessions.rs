@@ -1,5 +1,7 @@
 //! `ctx sessions`.
 
+mod maintain;
+
 use std::process::ExitCode;
 
 use ctx_core::{Error, ErrorKind};
@@ -8,7 +10,7 @@ use ctx_session::paths::{Home, of_home};
 use ctx_session::store::{SessionEntry, SessionStore};
 use serde::Serialize;
 
-use crate::args::Sessions;
+use crate::args::{Global, Sessions, SessionsCommand};
 use crate::failure::misuse;
 use crate::out::{Cell, Out, table};
 use crate::words::thousands;
@@ -23,7 +25,10 @@ struct Stored {
     entry: SessionEntry,
 }
 
-pub(crate) fn run(args: &Sessions, out: &Out) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result<ExitCode> {
+    if let Some(SessionsCommand::Maintain(args)) = &args.command {
+        return maintain::run(global, args, out);
+    }
     let home = Home::from_env()?;
     let agents = match &args.agent {
         Some(agent) => vec![agent.parse().map_err(misuse)?],

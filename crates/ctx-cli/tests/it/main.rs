@@ -32,6 +32,7 @@ mod recorded;
 mod recorded_compaction;
 mod rpc;
 mod said;
+mod sessions;
 mod support;
 mod undo;
 mod workspace;

@@ -239,6 +239,14 @@ async fn sessions_are_looked_after_once_an_hour_and_those_that_are_open_stay() {
     house.set("2026-03-10T12:00:00Z");
     let report = house.runtime().maintain(&FileId::main(), false).await.unwrap();
     assert_eq!((report.done.len(), report.kept.len()), (0, 1), "{report:?}");
+    // After another session's turn it is closed, as nobody used it, and goes.
+    house.seconds.store(7_200, Ordering::Relaxed);
+    let other: SessionKey = "agent:main:other".parse().unwrap();
+    house.runtime().turn(&other, "hello", &NoTools, &mut Deaf).await.unwrap();
+    house.runtime().inner.upkeep.settled().await;
+    let names: Vec<_> = store.load().unwrap().iter().map(|(key, _)| key).collect();
+    assert_eq!(names, [other]);
+    house.set("2026-05-10T12:00:00Z");
     house.reopen();
     let report = house.runtime().maintain(&FileId::main(), true).await.unwrap();
     assert_eq!((report.done.len(), report.dry_run), (1, true));

@@ -1,6 +1,7 @@
 //! Maintenance after a turn, once an hour.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 use tokio::task::JoinHandle;
 
-use super::{MaintenanceMode, Run};
+use super::{MaintenanceMode, MaintenanceReport, Run};
 use crate::AgentMemory;
 use crate::session::locked;
 
@@ -36,19 +37,18 @@ impl Upkeep {
         due
     }
 
-    /// Begins to look after the sessions of an agent, beside everything else. It holds nothing of
-    /// the runtime, which may end meanwhile.
-    pub(crate) fn begin(
-        &self,
-        home: Home,
-        config: Config,
-        agent: FileId,
-        memory: Option<AgentMemory>,
-        now: Timestamp,
-    ) {
-        let span = tracing::info_span!(parent: None, "maintenance", %agent);
-        let work = move || span.in_scope(|| maintain(&home, &config, &agent, memory, now));
-        *locked(&self.newest) = Some(tokio::task::spawn_blocking(work));
+    /// Begins to look after the sessions of an agent, beside everything else, when `closed` is done.
+    /// It holds nothing of the runtime, which may end meanwhile.
+    pub(crate) fn begin(&self, job: Job, closed: impl Future<Output = ()> + Send + 'static) {
+        let span = tracing::info_span!(parent: None, "maintenance", agent = %job.agent);
+        let work = async move {
+            closed.await;
+            let run = tokio::task::spawn_blocking(move || span.in_scope(|| job.run()));
+            if let Err(error) = run.await {
+                tracing::warn!("the sessions were not maintained: {error}");
+            }
+        };
+        *locked(&self.newest) = Some(tokio::spawn(work));
     }
 
     /// Waits for the newest run.
@@ -61,24 +61,30 @@ impl Upkeep {
     }
 }
 
-fn maintain(
-    home: &Home,
-    config: &Config,
-    agent: &FileId,
-    memory: Option<AgentMemory>,
-    now: Timestamp,
-) {
-    let done = Run::of(home, config, agent, memory, now).and_then(|run| {
-        let warn = run.limits.mode == MaintenanceMode::Warn;
-        run.dry(warn).run(&mut |_, _| {})
-    });
-    let report = match done {
-        Ok(report) => report,
-        Err(error) => {
-            tracing::warn!("the sessions were not maintained: {error}");
-            return;
+/// What is to be looked after.
+pub(crate) struct Job {
+    pub(crate) home: Home,
+    pub(crate) config: Config,
+    pub(crate) agent: FileId,
+    pub(crate) memory: Option<AgentMemory>,
+    pub(crate) now: Timestamp,
+}
+
+impl Job {
+    fn run(self) {
+        let Self { home, config, agent, memory, now } = self;
+        let done = Run::of(&home, &config, &agent, memory, now).and_then(|run| {
+            let warn = run.limits.mode == MaintenanceMode::Warn;
+            run.dry(warn).run(&mut |_, _| {})
+        });
+        match done {
+            Ok(report) => say(&report),
+            Err(error) => tracing::warn!("the sessions were not maintained: {error}"),
         }
-    };
+    }
+}
+
+fn say(report: &MaintenanceReport) {
     for done in &report.done {
         let (key, act, why) = (done.session_key.as_deref(), done.act.words(), done.why.words());
         tracing::info!(key, file = ?done.file, dry_run = report.dry_run, why, "{act}");

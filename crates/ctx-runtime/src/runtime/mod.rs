@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 #[cfg(doc)]
 use ctx_core::ErrorKind;
-use ctx_core::{ChatModel, CompactResult, Error, Result, Toolbox};
+use ctx_core::{ChatModel, CompactResult, Error, Result, Timestamp, Toolbox};
 use ctx_engine_registry::Config;
 use ctx_session::group_commit::GroupCommit;
 use ctx_session::key::{FileId, SessionKey};
@@ -28,7 +28,7 @@ pub(crate) use builder::Settings;
 pub(crate) use counts::{Counts, layer};
 
 use crate::lanes::Lanes;
-use crate::lifecycle::{MaintenanceReport, Run, Upkeep};
+use crate::lifecycle::{Job, MaintenanceMode, MaintenanceReport, Run, SessionConfig, Upkeep};
 use crate::session::{self, Agents, Book, Opened, Session, blocking, locked};
 use crate::subagents::{Engines, Seats};
 use crate::turn::{Background, Turn};
@@ -256,12 +256,35 @@ impl Runtime {
     fn look_after(&self, key: &SessionKey) {
         let inner = &self.inner;
         let agent = key.agent().cloned().unwrap_or_else(FileId::main);
-        if inner.upkeep.is_due(&agent, inner.settings.timer.elapsed()) {
-            let memory = inner.agents.memory(&agent);
-            let now = (inner.settings.clock)();
-            let (home, config) = (inner.home.clone(), inner.config.clone());
-            inner.upkeep.begin(home, config, agent, memory, now);
+        if !inner.upkeep.is_due(&agent, inner.settings.timer.elapsed()) {
+            return;
         }
+        let now = (inner.settings.clock)();
+        let stale = self.stale(now);
+        let runtime = (!stale.is_empty()).then(|| self.clone());
+        let closed = async move {
+            let Some(runtime) = runtime else { return };
+            for key in stale {
+                if let Err(error) = runtime.close(&key).await {
+                    tracing::warn!(%key, "the session was not closed: {error}");
+                }
+            }
+        };
+        let (home, config) = (inner.home.clone(), inner.config.clone());
+        let memory = inner.agents.memory(&agent);
+        inner.upkeep.begin(Job { home, config, agent, memory, now }, closed);
+    }
+
+    /// Sessions that are open, and that nobody used for so long that they are to go.
+    fn stale(&self, now: Timestamp) -> Vec<SessionKey> {
+        let config = self.inner.config.section::<SessionConfig>().unwrap_or_default().maintenance;
+        if config.mode == MaintenanceMode::Warn {
+            return Vec::new();
+        }
+        let oldest = now.0.saturating_sub(config.prune_after.millis());
+        let idle = locked(&self.inner.idle);
+        let stale = idle.iter().filter(|(_, session)| session.newest.0 < oldest);
+        stale.map(|(key, _)| key.clone()).collect()
     }
 
     pub(crate) async fn take(

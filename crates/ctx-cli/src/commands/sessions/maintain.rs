@@ -1,0 +1,94 @@
+//! `ctx sessions maintain`.
+
+use std::process::ExitCode;
+
+use ctx_runtime::lifecycle::{Act, Kept, Maintained, MaintenanceReport, maintain};
+use ctx_session::group_commit::recover;
+use ctx_session::paths::Home;
+
+use super::agents;
+use crate::args::{Global, Maintain};
+use crate::commands::memory::now;
+use crate::failure::misuse;
+use crate::out::{BOLD, Cell, Out, table};
+use crate::setup;
+use crate::words::{bytes, counted, harmless};
+
+pub(super) fn run(global: &Global, args: &Maintain, out: &Out) -> anyhow::Result<ExitCode> {
+    let home = Home::from_env()?;
+    let config = setup::config(global)?;
+    let agents = match &args.agent {
+        Some(agent) => vec![agent.parse().map_err(misuse)?],
+        None => agents(&home)?,
+    };
+    if !args.dry_run && !agents.is_empty() {
+        // What a crashed host left in the journals is put in place first.
+        recover(&home)?;
+    }
+    let mut reports = Vec::with_capacity(agents.len());
+    for agent in &agents {
+        let bar = out.progress("archiving sessions", 0);
+        let mut progress = |done: usize, of: usize| {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+        };
+        let report = maintain(&home, &config, agent, now(), args.dry_run, &mut progress);
+        bar.finish_and_clear();
+        let report = report?;
+        for warning in &report.warnings {
+            out.warn(format!("agent {agent}: {warning}"));
+        }
+        reports.push(report);
+    }
+    if args.json {
+        out.json(&reports)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if reports.is_empty() {
+        out.note(format!("no sessions under {}", home.root().display()));
+    }
+    for report in &reports {
+        print(report, out)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(report: &MaintenanceReport, out: &Out) -> anyhow::Result<()> {
+    let agent = harmless(&report.agent);
+    if !report.is_nothing() {
+        let rows = report.done.iter().map(|done| of_done(report, done));
+        let kept = report.kept.iter().map(of_kept);
+        out.line(table(&["session", "what", "why", "disk"], rows.chain(kept).collect(), 0))?;
+    }
+    let would = if report.dry_run { "would have" } else { "has" };
+    let gone = report.done.iter().filter(|done| done.act == Act::Removed).count();
+    out.line(format!(
+        "agent {BOLD}{agent}{BOLD:#} {would} {} ({} before), which take {} ({} before); {} removed for good",
+        counted(report.entries_after, "session"),
+        report.entries_before,
+        bytes(report.bytes_after),
+        bytes(report.bytes_before),
+        counted(gone, "archived transcript"),
+    ))?;
+    Ok(())
+}
+
+fn of_done(report: &MaintenanceReport, done: &Maintained) -> Vec<Cell> {
+    let would = if report.dry_run { "would be " } else { "" };
+    let act = format!("{would}{}", done.act.words());
+    let disk = if done.bytes > 0 { bytes(done.bytes) } else { "-".to_owned() };
+    let name = named(done.session_key.as_deref(), done.file.as_deref());
+    vec![name.into(), act.into(), done.why.words().to_owned().into(), disk.into()]
+}
+
+fn of_kept(kept: &Kept) -> Vec<Cell> {
+    let name = named(kept.session_key.as_deref(), kept.file.as_deref());
+    let stays = format!("kept: {}", harmless(&kept.because));
+    vec![name.into(), stays.into(), kept.why.words().to_owned().into(), "-".to_owned().into()]
+}
+
+/// A session by its key, else a file by its name.
+fn named(key: Option<&str>, file: Option<&std::path::Path>) -> String {
+    let file = || file?.file_name().map(|name| name.to_string_lossy().into_owned());
+    harmless(&key.map(str::to_owned).or_else(file).unwrap_or_default())
+}
