@@ -27,7 +27,7 @@ impl Turn<'_> {
                 Ok(reply) => return Ok(reply),
                 Err(error) if error.kind() == ErrorKind::Overflow => self.recover(error).await?,
                 Err(error) if is_of_the_model(error.kind()) => {
-                    self.fail_over(error).await?;
+                    self.fail_over(error).await.map_err(advised)?;
                     self.listener.on(Event::Restarted);
                 }
                 Err(error) => return Err(error),
@@ -90,6 +90,14 @@ impl Turn<'_> {
             listener.on(Event::Text(&out));
         }
         Ok(reply)
+    }
+}
+
+/// An error that says what to do next, where the model did not.
+fn advised(error: Error) -> Error {
+    match error.hint_text() {
+        Some(_) => error,
+        None => error.hint("say it again; another model can be set as a fallback"),
     }
 }
 

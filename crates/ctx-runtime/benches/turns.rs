@@ -1,0 +1,293 @@
+//! What the runtime costs beside the model: a turn in a long session, and many sessions at once.
+//!
+//! Each part runs in a process of its own, so that the memory of one is not the memory of another:
+//! `cargo bench -p ctx-runtime --bench turns` runs both, `-- long` and `-- many` one of them.
+//! `CTX_BENCH_DIR` is the folder whose disk is measured; the system's temporary one by default.
+
+#![allow(clippy::print_stdout)] // The figures are this program's output.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use ctx_core::{
+    Block, ChatModel, ChatRequest, ChatStop, Deltas, Message, ModelCard, NoTools, RawJson, Reply,
+    Result, Role, Timestamp, Tokens, ToolCall, ToolOutput, ToolSpec, Toolbox,
+};
+use ctx_engine_registry::Config;
+use ctx_runtime::{Deaf, Runtime};
+use ctx_session::key::{FileId, SessionKey};
+use ctx_session::log::{Durability, LogOptions, NewSession, SessionLog};
+use ctx_session::paths::Home;
+use ctx_session::store::{SessionEntry, SessionStore};
+use tokio::task::JoinSet;
+
+/// The tokens that the long session holds.
+const LONG: u32 = 200_000;
+/// How many of its turns are measured.
+const TURNS: usize = 500;
+const SESSIONS: usize = 1_000;
+const MESSAGES: usize = 200;
+/// How many turns are made over all sessions, and how many of them at once.
+const SHARED_TURNS: usize = 6_000;
+const AT_ONCE: usize = 64;
+
+/// Answers at once, and calls a tool first where there is one.
+struct AtOnce(ModelCard);
+
+impl AtOnce {
+    fn new(window: u32) -> Arc<Self> {
+        Arc::new(Self(ModelCard {
+            name: "bench/at-once".into(),
+            provider: "bench".into(),
+            id: "at-once".into(),
+            api: "openai-completions".into(),
+            window: Some(Tokens(window)),
+            max_output: Some(Tokens(8_192)),
+        }))
+    }
+}
+
+#[async_trait]
+impl ChatModel for AtOnce {
+    fn card(&self) -> &ModelCard {
+        &self.0
+    }
+
+    async fn answer(&self, request: ChatRequest, deltas: Deltas<'_>) -> Result<Reply> {
+        let newest = request.messages.last().map(|message| message.role.clone());
+        let n = request.messages.len();
+        let (block, stop) = match newest == Some(Role::User) && !request.tools.is_empty() {
+            true => {
+                let call = ToolCall {
+                    id: format!("call_{n}").into(),
+                    name: "read".into(),
+                    arguments: RawJson::from_text(format!("{{\"path\":\"src/file{n}.rs\"}}")),
+                    spelling: Default::default(),
+                };
+                (Block::ToolCall(call), ChatStop::ToolUse)
+            }
+            false => {
+                let text = prose(n, 60);
+                deltas(ctx_core::Delta::Text(&text));
+                (Block::text(text), ChatStop::End)
+            }
+        };
+        let message = Message::new(Role::Assistant, vec![block]);
+        Ok(Reply { message, stop })
+    }
+}
+
+/// A tool with results of about 700 tokens.
+struct Reads([ToolSpec; 1]);
+
+impl Reads {
+    fn new() -> Self {
+        Self([ToolSpec {
+            name: "read".into(),
+            description: "Reads a file.".into(),
+            parameters: RawJson::from_text(
+                r#"{"type":"object","properties":{"path":{"type":"string"}}}"#,
+            ),
+        }])
+    }
+}
+
+#[async_trait]
+impl Toolbox for Reads {
+    fn specs(&self) -> &[ToolSpec] {
+        &self.0
+    }
+
+    async fn run(&self, call: &ToolCall) -> ToolOutput {
+        ToolOutput::text(prose(call.arguments.as_str().len(), 700))
+    }
+}
+
+/// About so many tokens of words, and others for each `n`.
+fn prose(n: usize, tokens: usize) -> String {
+    const WORDS: [&str; 8] =
+        ["window", "ledger", "compacts", "the vault", "budget", "request", "is measured", "turn"];
+    let mut text = format!("{n}: ");
+    let mut at = n;
+    while text.len() < 4 * tokens {
+        at = at.wrapping_mul(31).wrapping_add(7);
+        text.push_str(WORDS[at >> 3 & 7]);
+        text.push(if at.is_multiple_of(11) { '\n' } else { ' ' });
+    }
+    text
+}
+
+fn folder() -> tempfile::TempDir {
+    let within = std::env::var_os("CTX_BENCH_DIR").map(PathBuf::from);
+    let within = within.unwrap_or_else(std::env::temp_dir);
+    tempfile::tempdir_in(within).expect("a folder")
+}
+
+fn runtime(home: &Path, window: u32) -> Runtime {
+    let builder = Runtime::builder(Home::at(home), Config::parse("{}").expect("it is empty"));
+    let builder = builder.model(AtOnce::new(window)).system_prompt(prose(0, 400)).limit(AT_ONCE);
+    builder.build().expect("a runtime")
+}
+
+/// The median and what only one in a hundred exceeds.
+fn percentiles(times: &mut [Duration]) -> String {
+    times.sort_unstable();
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
+    format!("p50 {:.2} ms, p99 {:.2} ms, most {:.2} ms", at(0.5), at(0.99), at(1.0))
+}
+
+/// The memory of this process, as Linux tells it: now, and the most it was.
+fn resident() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let lines = status.lines().filter(|l| l.starts_with("VmRSS") || l.starts_with("VmHWM"));
+    let in_mib = lines.filter_map(|line| {
+        let mut parts = line.split_whitespace();
+        let (name, kib) = (parts.next()?, parts.next()?.parse::<u64>().ok()?);
+        Some(format!("{name} {} MiB", kib >> 10))
+    });
+    in_mib.collect::<Vec<_>>().join(", ")
+}
+
+/// A turn in a session of 200,000 tokens.
+async fn long() {
+    let dir = folder();
+    let runtime = runtime(dir.path(), 1_000_000);
+    let key = SessionKey::main(FileId::main());
+    let tools = Reads::new();
+    let mut held = 0;
+    let mut said = 0;
+    while held < LONG {
+        let text = prose(said, 120);
+        said += 1;
+        let outcome = runtime.turn(&key, text, &tools, &mut Deaf).await.expect("a turn");
+        held = outcome.manifest.expect("of the last request").tokens.get() as u32;
+    }
+    println!("a session of {held} tokens, {} messages, legacy engine", said * 4);
+    for (what, tools) in [
+        ("without tools", &NoTools as &dyn Toolbox),
+        ("with one tool call", &tools as &dyn Toolbox),
+    ] {
+        // Other tools are another setting: what that costs once is not what a turn costs.
+        runtime.turn(&key, "first", tools, &mut Deaf).await.expect("a turn");
+        let mut times = Vec::with_capacity(TURNS);
+        for n in 0..TURNS {
+            let text = prose(n, 30);
+            let began = Instant::now();
+            runtime.turn(&key, text, tools, &mut Deaf).await.expect("a turn");
+            times.push(began.elapsed());
+        }
+        println!("  a turn {what}: {}", percentiles(&mut times));
+    }
+    let mut syncs: Vec<_> = (0..200).map(|_| sync(dir.path())).collect();
+    println!(
+        "  of which the disk, twice for each turn: a sync of 1 KiB {}",
+        percentiles(&mut syncs)
+    );
+    runtime.close(&key).await.expect("it is closed");
+    let began = Instant::now();
+    runtime.turn(&key, "again", &tools, &mut Deaf).await.expect("a turn");
+    println!("  the first turn after the session was closed: {:.1?}", began.elapsed());
+    println!("  {}", resident());
+}
+
+fn sync(dir: &Path) -> Duration {
+    use std::io::Write;
+    let path = dir.join("sync");
+    let mut file = std::fs::File::options().append(true).create(true).open(path).expect("a file");
+    file.write_all(&[b'x'; 1_024]).expect("it is written");
+    let began = Instant::now();
+    file.sync_data().expect("it is synced");
+    began.elapsed()
+}
+
+fn nth(n: usize) -> SessionKey {
+    format!("agent:main:chat-{n}").parse().expect("a key")
+}
+
+/// Sessions as they stand on disk.
+fn written(home: &Home) {
+    let store = SessionStore::at(home.sessions_file(&FileId::main()));
+    let entry = |n: usize| SessionEntry::new(format!("session-{n}"), Timestamp(1_765_000_000_000));
+    store
+        .update(|sessions| {
+            for n in 0..SESSIONS {
+                sessions.insert(&nth(n), entry(n))?;
+            }
+            Ok(())
+        })
+        .expect("they are listed");
+    for n in 0..SESSIONS {
+        let path = home.transcript(&nth(n), &entry(n)).expect("a path");
+        let new = NewSession {
+            id: FileId::new(format!("session-{n}")).expect("an id"),
+            timestamp: Timestamp(1_765_000_000_000),
+            cwd: "/".into(),
+            parent_session: None,
+        };
+        let options = LogOptions::default().with_durability(Durability::None);
+        let mut log = SessionLog::create(&path, &new, options).expect("a session");
+        for m in 0..MESSAGES {
+            let role = if m % 2 == 0 { Role::User } else { Role::Assistant };
+            let message = Message::text(role, prose(n * MESSAGES + m, 120));
+            log.append_message(&message, Timestamp(1_765_000_000_000)).expect("it is written");
+        }
+    }
+}
+
+/// A thousand sessions of 200 messages, open in one process.
+async fn many() {
+    let dir = folder();
+    let home = Home::at(dir.path());
+    written(&home);
+    let runtime = runtime(dir.path(), 200_000);
+    println!("{SESSIONS} sessions of {MESSAGES} messages, before any is open: {}", resident());
+    let began = Instant::now();
+    turns(&runtime, (0..SESSIONS).collect()).await;
+    println!("  each opened by a turn in {:.1?}: {}", began.elapsed(), resident());
+    let order = (0..SHARED_TURNS).map(|n| n * 7_919 % SESSIONS).collect();
+    let began = Instant::now();
+    let mut times = turns(&runtime, order).await;
+    let rate = SHARED_TURNS as f64 / began.elapsed().as_secs_f64();
+    println!("  {SHARED_TURNS} turns over them, {AT_ONCE} at once: {rate:.0} turns/s");
+    println!("  each, waiting included: {}", percentiles(&mut times));
+    println!("  {}", resident());
+}
+
+/// Makes turns in the sessions named, so many at once.
+async fn turns(runtime: &Runtime, sessions: Vec<usize>) -> Vec<Duration> {
+    let mut tasks = JoinSet::new();
+    for worker in 0..AT_ONCE {
+        let (runtime, mine) = (runtime.clone(), sessions.clone());
+        tasks.spawn(async move {
+            let mut times = Vec::new();
+            for n in mine.into_iter().skip(worker).step_by(AT_ONCE) {
+                let began = Instant::now();
+                let text = prose(n, 30);
+                runtime.turn(&nth(n), text, &NoTools, &mut Deaf).await.expect("a turn");
+                times.push(began.elapsed());
+            }
+            times
+        });
+    }
+    tasks.join_all().await.concat()
+}
+
+fn main() {
+    let part = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let tokio = tokio.expect("a runtime");
+    match part.as_deref() {
+        Some("long") => tokio.block_on(long()),
+        Some("many") => tokio.block_on(many()),
+        _ => {
+            for part in ["long", "many"] {
+                let program = std::env::current_exe().expect("this program");
+                let ran = Command::new(program).arg(part).status().expect("it runs");
+                assert!(ran.success(), "{part} failed");
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Life after life, until so many turns were made.
+
+use std::fmt;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use ctx_testkit::Random;
+
+use crate::check::{Account, check};
+use crate::life::{Life, Told};
+use crate::model::Mood;
+
+const CHILD: &str = "CTX_SOAK_CHILD";
+
+/// A life in a process of its own, which is killed unless it is over before.
+pub(crate) struct Child {
+    home: PathBuf,
+    number: usize,
+    seed: u64,
+    turns: usize,
+    sessions: usize,
+}
+
+impl Child {
+    /// What this process is to do, if it is one.
+    pub(crate) fn of_environment() -> Option<Self> {
+        let told = std::env::var(CHILD).ok()?;
+        let mut parts = told.splitn(5, ' ');
+        let mut number = || parts.next()?.parse::<u64>().ok();
+        let (number, seed, turns, sessions) =
+            (number()? as usize, number()?, number()? as usize, number()? as usize);
+        Some(Self { home: parts.next()?.into(), number, seed, turns, sessions })
+    }
+
+    fn describe(&self) -> String {
+        let Self { home, number, seed, turns, sessions } = self;
+        format!("{number} {seed} {turns} {sessions} {}", home.display())
+    }
+
+    /// Lives, telling of each turn on standard output, a line at a time.
+    pub(crate) fn live(&self) {
+        let say = |line: String| {
+            let mut out = std::io::stdout().lock();
+            // Whoever listens may have heard enough.
+            let _ = out.write_all(format!("say {line}\n").as_bytes()).and_then(|()| out.flush());
+        };
+        let life = Life {
+            home: &self.home,
+            number: self.number,
+            seed: self.seed,
+            turns: self.turns,
+            sessions: self.sessions,
+            mood: Mood::Wild,
+            cut: false,
+        };
+        let found = life.live(&|told| match told {
+            Told::Sent(message) => say(format!("sent\t{message}")),
+            Told::Answered { message, answer } => say(format!("answered\t{message}\t{answer}")),
+            Told::Failed => say("failed".into()),
+            Told::Wrong(what) => say(format!("wrong\t{}", what.replace('\n', " "))),
+        });
+        found.into_iter().for_each(|what| say(format!("wrong\t{what}")));
+    }
+}
+
+fn heard(line: &str) -> Option<Told> {
+    let (_, said) = line.split_once("say ")?;
+    let mut parts = said.split('\t');
+    let kind = parts.next()?;
+    let mut part = || parts.next().unwrap_or_default().to_owned();
+    Some(match kind {
+        "sent" => Told::Sent(part()),
+        "answered" => Told::Answered { message: part(), answer: part() },
+        "failed" => Told::Failed,
+        _ => Told::Wrong(part()),
+    })
+}
+
+/// What came of it.
+pub(crate) struct Report {
+    seed: u64,
+    sessions: usize,
+    account: Account,
+    wrong: Vec<String>,
+    dropped: usize,
+    killed: usize,
+    took: Duration,
+}
+
+impl Report {
+    /// What is wrong; nothing, if all is well.
+    pub(crate) fn wrong(&self) -> &[String] {
+        &self.wrong
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "seed {}: {} turns over {} sessions in {:.1?}: {} answered, {} failed as they \
+             may or were given up; {} runtimes dropped, {} processes killed",
+            self.seed,
+            self.account.sent,
+            self.sessions,
+            self.took,
+            self.account.answered.len(),
+            self.account.failed,
+            self.dropped,
+            self.killed,
+        )?;
+        match self.wrong.is_empty() {
+            true => {
+                write!(f, "every answer is stored once, no session is stuck, every request fits")
+            }
+            false => {
+                let first: Vec<_> = self.wrong.iter().take(20).map(String::as_str).collect();
+                write!(f, "{} things are wrong:\n{}", self.wrong.len(), first.join("\n"))
+            }
+        }
+    }
+}
+
+/// A seed that nobody chose.
+pub(crate) fn some_seed() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    now.as_nanos() as u64 % 1_000_000
+}
+
+/// Makes so many turns over so many sessions of a home. `again` is the command that runs this program
+/// as a [`Child`].
+pub(crate) fn run(
+    home: &Path,
+    seed: u64,
+    (turns, sessions): (usize, usize),
+    again: &dyn Fn() -> Command,
+) -> Report {
+    let began = Instant::now();
+    let mut random = Random::seeded(seed);
+    let account = Mutex::new(Account::default());
+    let tell = |told| account.lock().unwrap_or_else(PoisonError::into_inner).note(told);
+    let sent = || account.lock().unwrap_or_else(PoisonError::into_inner).sent;
+    let (mut dropped, mut killed, mut number) = (0, 0, 0);
+    let mut wrong = Vec::new();
+    while sent() < turns && wrong.is_empty() {
+        number += 1;
+        let seed = random.next();
+        if random.once_in(4) {
+            let child = Child { home: home.to_owned(), number, seed, turns: 200, sessions };
+            kill(&mut again(), &child, 1 + random.below(60), &tell);
+            killed += 1;
+        } else {
+            let cut = !random.once_in(4);
+            let turns = 60 + random.below(150);
+            let life = Life { home, number, seed, turns, sessions, mood: Mood::Wild, cut };
+            wrong.extend(life.live(&tell));
+            dropped += usize::from(cut);
+        }
+        if number % 10 == 0 {
+            wrong.extend(check(home, &account.lock().unwrap_or_else(PoisonError::into_inner)));
+        }
+    }
+    // A turn in each session, with a model that does what it should.
+    let last = Life {
+        home,
+        number: number + 1,
+        seed: random.next(),
+        turns: sessions,
+        sessions,
+        mood: Mood::Calm,
+        cut: false,
+    };
+    let before = account.lock().unwrap_or_else(PoisonError::into_inner).answered.len();
+    wrong.extend(last.live(&tell));
+    let account = account.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let answered = account.answered.len() - before;
+    if answered != sessions {
+        wrong.push(format!("{answered} of {sessions} sessions answer at the end"));
+    }
+    wrong.extend(check(home, &account));
+    wrong.sort();
+    wrong.dedup();
+    Report { seed, sessions, account, wrong, dropped, killed, took: began.elapsed() }
+}
+
+/// Runs a life in a process of its own, and kills it after so many answers.
+fn kill(command: &mut Command, child: &Child, answers: usize, tell: &dyn Fn(Told)) {
+    let command = command.env(CHILD, child.describe()).stdout(Stdio::piped());
+    let mut process = command.spawn().expect("the program runs");
+    let out = process.stdout.take().expect("it is piped");
+    let mut left = answers;
+    for line in BufReader::new(out).lines().map_while(Result::ok) {
+        let Some(told) = heard(&line) else { continue };
+        left -= usize::from(left > 0 && matches!(told, Told::Answered { .. } | Told::Wrong(_)));
+        tell(told);
+        if left == 0 {
+            // What it said before it died is still in the pipe, and counts.
+            let _ = process.kill();
+        }
+    }
+    let _ = process.wait();
+}
