@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ctx_core::Timestamp;
@@ -24,6 +25,8 @@ pub(crate) struct Upkeep {
     last: Mutex<HashMap<FileId, Duration>>,
     /// The newest run, which may be under way.
     newest: Mutex<Option<JoinHandle<()>>>,
+    /// Whether nobody is left to look after sessions for.
+    stop: Arc<AtomicBool>,
 }
 
 impl Upkeep {
@@ -41,9 +44,10 @@ impl Upkeep {
     /// It holds nothing of the runtime, which may end meanwhile.
     pub(crate) fn begin(&self, job: Job, closed: impl Future<Output = ()> + Send + 'static) {
         let span = tracing::info_span!(parent: None, "maintenance", agent = %job.agent);
+        let stop = self.stop.clone();
         let work = async move {
             closed.await;
-            let run = tokio::task::spawn_blocking(move || span.in_scope(|| job.run()));
+            let run = tokio::task::spawn_blocking(move || span.in_scope(|| job.run(stop)));
             if let Err(error) = run.await {
                 tracing::warn!("the sessions were not maintained: {error}");
             }
@@ -61,6 +65,13 @@ impl Upkeep {
     }
 }
 
+impl Drop for Upkeep {
+    fn drop(&mut self) {
+        // A program that ends waits for its threads; there may be much to archive.
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
 /// What is to be looked after.
 pub(crate) struct Job {
     pub(crate) home: Home,
@@ -71,11 +82,11 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    fn run(self) {
+    fn run(self, stop: Arc<AtomicBool>) {
         let Self { home, config, agent, memory, now } = self;
         let done = Run::of(&home, &config, &agent, memory, now).and_then(|run| {
             let warn = run.limits.mode == MaintenanceMode::Warn;
-            run.dry(warn).run(&mut |_, _| {})
+            run.dry(warn).until(stop).run(&mut |_, _| {})
         });
         match done {
             Ok(report) => say(&report),

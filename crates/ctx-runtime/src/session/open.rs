@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use ctx_core::{Result, Role, Timestamp};
+use ctx_core::{ErrorKind, Result, Role, Timestamp};
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::log::{LogOptions, NewSession, SessionLog};
 use ctx_session::store::{SessionEntry, SessionStore};
@@ -29,7 +29,8 @@ pub(crate) fn open(inner: &Inner, key: &SessionKey, opening: Opening) -> Result<
     let now = (inner.settings.clock)();
     let agent = key.agent().cloned().unwrap_or_else(FileId::main);
     let store = SessionStore::at(inner.home.sessions_file(&agent));
-    let known = store.load()?.get(key).cloned();
+    let load = || -> Result<Option<SessionEntry>> { Ok(store.load()?.get(key).cloned()) };
+    let mut known = load()?;
     let ends = |entry: &SessionEntry| match opening {
         Opening::Anew => true,
         Opening::AsItIs => false,
@@ -38,9 +39,21 @@ pub(crate) fn open(inner: &Inner, key: &SessionKey, opening: Opening) -> Result<
             inner.lifecycle.is_over(key, lived, now)
         }
     };
-    match known {
-        Some(entry) if !ends(&entry) => old(inner, key, agent, &entry, now),
-        known => begin(inner, key, agent, &store, known.as_ref(), now),
+    loop {
+        let entry = match known {
+            Some(entry) if !ends(&entry) => entry,
+            known => return begin(inner, key, agent, &store, known.as_ref(), now),
+        };
+        match old(inner, key, agent.clone(), &entry, now) {
+            // Its file may have been put aside just now, and its entry with it.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                known = load()?;
+                if known.as_ref().is_some_and(|known| known.session_id == entry.session_id) {
+                    return Err(error);
+                }
+            }
+            opened => return opened,
+        }
     }
 }
 

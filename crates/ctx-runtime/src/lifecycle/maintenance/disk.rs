@@ -21,7 +21,7 @@ impl Run<'_> {
         let Retention::For(age) = self.limits.reset_archive_retention else { return };
         for (at, file) in folder.archived() {
             let old = self.now.0.saturating_sub(at.0) > age.millis();
-            if old && !self.is_too_fresh(&file, folder) {
+            if old && !self.is_stopped() && !self.is_too_fresh(&file, folder) {
                 self.remove(&file, Why::Retention, folder, report);
             }
         }
@@ -41,7 +41,7 @@ impl Run<'_> {
             return Ok(());
         }
         for (_, file) in folder.archived() {
-            if folder.bytes <= enough {
+            if folder.bytes <= enough || self.is_stopped() {
                 return Ok(());
             }
             if !self.is_too_fresh(&file, folder) {
@@ -50,7 +50,8 @@ impl Run<'_> {
         }
         for (_, candidate) in self.candidates(known, folder, report) {
             // What was put aside and could not be removed yet will be: no more need go for it.
-            if folder.bytes.saturating_sub(folder.fresh_bytes()) <= enough {
+            let left = folder.bytes.saturating_sub(folder.fresh_bytes());
+            if left <= enough || self.is_stopped() {
                 return Ok(());
             }
             let before = report.done.len();

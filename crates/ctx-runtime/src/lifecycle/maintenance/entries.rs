@@ -85,6 +85,9 @@ impl Run<'_> {
         for batch in leaving.chunks(BATCH) {
             let mut ready = Vec::new();
             for (at, why) in batch {
+                if self.is_stopped() {
+                    break;
+                }
                 match self.ready(&known[*at], *why) {
                     Ok(session) => ready.push(session),
                     Err(error) => report.kept.push(kept(&known[*at], *why, &error)),

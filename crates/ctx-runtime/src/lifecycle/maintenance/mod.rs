@@ -19,6 +19,9 @@ mod report;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use ctx_core::{Result, Timestamp};
 use ctx_engine_registry::Config;
 use ctx_session::key::FileId;
@@ -46,6 +49,8 @@ pub(crate) struct Run<'a> {
     pub(crate) archive: Archive,
     pub(crate) now: Timestamp,
     pub(crate) dry_run: bool,
+    /// Ends it after the session that it is at.
+    pub(crate) stop: Arc<AtomicBool>,
 }
 
 /// Maintains the sessions of an agent, as `session.maintenance` says, whatever its mode. With
@@ -85,11 +90,20 @@ impl<'a> Run<'a> {
             archive: Archive::of(home, config, agent, memory)?,
             now,
             dry_run: false,
+            stop: Arc::default(),
         })
     }
 
     pub(crate) fn dry(self, dry_run: bool) -> Self {
         Self { dry_run, ..self }
+    }
+
+    pub(crate) fn until(self, stop: Arc<AtomicBool>) -> Self {
+        Self { stop, ..self }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// Does it.

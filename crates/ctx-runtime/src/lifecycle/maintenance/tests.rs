@@ -333,6 +333,21 @@ fn what_the_store_does_not_understand_is_left_alone() {
 }
 
 #[test]
+fn what_is_stopped_leaves_the_rest_for_another_time() {
+    let house = House::new("maxDiskBytes: 1, resetArchiveRetention: '1h'", MEMORY);
+    for n in 0..10 {
+        house.session(&format!("s{n}"), 40);
+    }
+    let (home, agent) = (house.home(), main_agent());
+    let stop: Arc<AtomicBool> = Arc::default();
+    let run = Run::of(&home, &house.config, &agent, None, NOW).unwrap().until(stop.clone());
+    let report = run.run(&mut |done, _| stop.store(done == 3, Ordering::Relaxed)).unwrap();
+    assert_eq!(report.done.len(), 3, "{report:?}");
+    assert_eq!((house.keys().len(), report.entries_after), (7, 7));
+    assert_eq!(house.files().iter().filter(|name| name.ends_with("archived")).count(), 3);
+}
+
+#[test]
 fn progress_is_heard_and_a_folder_that_is_not_there_holds_nothing() {
     let house = House::new("", "");
     assert!(house.maintain(false).is_nothing());
