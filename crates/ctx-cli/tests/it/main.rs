@@ -16,6 +16,7 @@ mod eval;
 mod eval_recall;
 mod facts_by_model;
 mod forget;
+mod forget_archived;
 mod forget_bounds;
 mod formats;
 mod hostile;

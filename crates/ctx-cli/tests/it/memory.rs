@@ -113,6 +113,10 @@ fn transcripts_are_archived_once_searched_and_recalled() {
         let mistyped = [of, &["--session", "s2"]].concat();
         room.refused(&mistyped, "there is no session of that name");
     }
+    let bad = room.write("bad.jsonl", "no transcript");
+    let ran = room.ctx(&["memory", "search", query, "--session", text(&bad)]);
+    assert!(ran.stderr.contains("bad.jsonl"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("no session of that name"), "it is told why: {}", ran.stderr);
     room.write("agents/main/sessions/sessions.json", "{");
     room.refused(&["memory", "search", query, "--session", "agent:main:new"], "is damaged");
 
@@ -167,6 +171,7 @@ fn what_cannot_be_archived_is_refused_and_what_is_let_go_is_told() {
     let file = small.write("talk/long.jsonl", long_talk(8));
     let ran = small.ctx(&["memory", "ingest", text(&file)]);
     assert!(ran.stderr.contains("4 segments let go again"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("evictionDays"), "age lets nothing go: {}", ran.stderr);
     assert_eq!(small.json(&["memory", "stats"])["segments"], 4);
 }
 

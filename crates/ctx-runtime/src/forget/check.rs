@@ -64,26 +64,16 @@ pub(super) fn archived(unknown: &[String], found: &[(String, ForgottenMessage)])
             sessions.insert(session.as_str());
             entries.insert(&*message.entry);
         }
-        let list =
-            |names: BTreeSet<&str>| names.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
         if sessions.len() > 1 {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
                 "several sessions of the archive have an entry of that id",
             )
             .with("entry", id)
-            .with("sessions", list(sessions))
+            .with("sessions", list(&sessions))
             .hint("say which one with --session"));
         }
-        if entries.len() > 1 && !entries.contains(id.as_str()) {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                "several entries of the archive begin with that id",
-            )
-            .with("entry", id)
-            .with("entries", list(entries))
-            .hint("give more of the id"));
-        }
+        begun(id, entries.iter().copied())?;
         if sessions.is_empty() {
             return Err(Error::new(ErrorKind::NotFound, "no session has a message of that id")
                 .with("entry", id)
@@ -94,6 +84,30 @@ pub(super) fn archived(unknown: &[String], found: &[(String, ForgottenMessage)])
         }
     }
     Ok(())
+}
+
+/// Refuses the beginning of the ids of several entries that no transcript has any more. A whole id is
+/// meant before the beginning of others.
+pub(super) fn begun<'a>(id: &str, found: impl Iterator<Item = &'a str>) -> Result<()> {
+    let entries: BTreeSet<&str> = found.collect();
+    if entries.len() < 2 || entries.contains(id) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::InvalidInput, "several entries begin with that id")
+        .with("entry", id)
+        .with("entries", list(&entries))
+        .hint("give more of the id"))
+}
+
+/// Refuses a session that nobody knows.
+pub(super) fn unknown_session(named: &str) -> Error {
+    Error::new(ErrorKind::NotFound, "there is no session of that name")
+        .with("session", named)
+        .hint("`ctx sessions` lists their keys; the path of a transcript will do as well")
+}
+
+fn list(names: &BTreeSet<&str>) -> String {
+    names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ")
 }
 
 fn paths<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> String {

@@ -12,6 +12,8 @@ use ctx_session::paths::Home;
 use ctx_session::store::SessionStore;
 use serde::Deserialize;
 
+use super::lost::LostOverlay;
+
 /// The first line of an overlay is no longer than a path and a little more.
 const HEADER_BYTES: u64 = 64 * 1024;
 
@@ -29,14 +31,6 @@ pub(super) struct Places {
     pub(super) transcripts: Vec<Place>,
     pub(super) lost_overlays: Vec<LostOverlay>,
     pub(super) warnings: Vec<String>,
-}
-
-/// An overlay whose transcript is not there any more, or is another now.
-#[derive(Clone, Debug)]
-pub(super) struct LostOverlay {
-    pub(super) path: PathBuf,
-    /// Where its transcript was, if it says so.
-    pub(super) source: Option<PathBuf>,
 }
 
 impl Places {

@@ -1,20 +1,19 @@
 //! The order of it all.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 
-use ctx_core::{EntryId, Error, ErrorKind, Result, Timestamp};
+use ctx_core::{EntryId, Result, Timestamp};
 use ctx_session::erase::{Erased, Erasing, erase_beside, erase_from_overlay, erase_from_session};
 use ctx_session::key::FileId;
 use ctx_session::overlay::Overlay;
 use ctx_session::paths::Home;
 
+use super::lost::Lost;
 use super::memories::InMemory;
-use super::places::{LostOverlay, Places};
+use super::places::Places;
 use super::plan::{Plan, Session};
 use super::sweep::{Seen, look};
 use super::{Forget, Forgotten, ForgottenMessage, Remembered, StillHeld, check};
-use crate::memory_session;
 
 const THEIRS: &str = "a file of another program is not written; ctx reads it there no more";
 
@@ -26,6 +25,9 @@ pub struct Forgetting<'m> {
     memories: Vec<InMemory<'m>>,
     /// Messages that only the archive has, with their sessions.
     archived: Vec<(String, ForgottenMessage)>,
+    lost: Vec<Lost>,
+    /// Whether anybody knows the session that was named, if one was.
+    is_known: bool,
 }
 
 impl<'m> Forgetting<'m> {
@@ -49,19 +51,33 @@ impl<'m> Forgetting<'m> {
         let mut memories = found.collect::<Result<Vec<_>>>()?;
         let archived: Vec<_> =
             memories.iter().flat_map(|memory| memory.named(&plan.unknown)).collect();
-        let is_lost = plan.lost_overlays.iter().any(|lost| is_named(&what, lost));
-        if !is_lost {
-            check::archived(&plan.unknown, &archived)?;
-        }
+        let gone = memories.iter().flat_map(|memory| memory.only_archived(&plan));
+        let gone: Vec<(String, EntryId)> = gone
+            .filter_map(|of| Some((of.session_id.clone(), of.entry_id.as_deref()?.into())))
+            .collect();
+        let lost = plan.lost_overlays.iter().map(|overlay| Lost::of(&what, overlay, &gone));
+        let lost = lost.collect::<Result<Vec<_>>>()?;
+        let is_lost = |id: &&String| lost.iter().any(|lost| lost.knows(id));
+        let unknown: Vec<String> = plan.unknown.iter().filter(|id| !is_lost(id)).cloned().collect();
+        check::archived(&unknown, &archived)?;
         let mut traces = std::mem::take(&mut plan.traces);
-        for segment in memories.iter().flat_map(|memory| memory.only_archived(&plan)) {
-            traces.of_archived(&segment.role, &segment.content);
+        lost.iter().for_each(|lost| lost.trace(&mut traces));
+        for memory in &memories {
+            memory.trace(&plan, &mut traces)?;
         }
         plan.traces = traces;
+        plan.trace_elsewhere(home);
         for memory in &mut memories {
-            memory.find_results(&what, &plan)?;
+            memory.find_derived(home, &what, &plan)?;
         }
-        Ok(Self { home: home.clone(), what, plan, memories, archived })
+        let mut is_known =
+            plan.is_found || plan.lost_overlays.iter().any(|lost| lost.is_named(&what));
+        for (named, memory) in
+            what.session.iter().flat_map(|named| memories.iter().map(move |of| (named, of)))
+        {
+            is_known = is_known || memory.knows(named)?;
+        }
+        Ok(Self { home: home.clone(), what, plan, memories, archived, lost, is_known })
     }
 
     /// What would be forgotten. Nothing is written.
@@ -102,9 +118,9 @@ impl<'m> Forgetting<'m> {
         let of_sessions = self.plan.sessions.iter().flat_map(|session| &session.messages);
         report.messages = of_sessions.cloned().collect();
         report.messages.extend(self.archived.iter().map(|(_, message)| message.clone()));
-        let unread = self.memories.iter().filter_map(InMemory::unread);
-        for held in self.plan.unread.iter().cloned().chain(unread) {
-            report.not_reached(held);
+        let unread = self.memories.iter().flat_map(InMemory::unread);
+        for held in self.plan.unread.iter().chain(unread) {
+            report.not_reached(held.clone());
         }
         report
     }
@@ -112,8 +128,9 @@ impl<'m> Forgetting<'m> {
     /// Erases from transcripts, and from what stands beside those that are there and those that are
     /// not. One that could not be reached is named, and does not keep the others from being done.
     fn transcripts(&self, now: Timestamp, report: &mut Forgotten) {
-        for lost in &self.plan.lost_overlays {
-            report.take(self.lost(lost, report.dry_run), lost.path.clone());
+        for lost in &self.lost {
+            let done = lost.erase(&self.what, &self.plan, report.dry_run);
+            report.take(done, lost.path.clone());
         }
         for session in &self.plan.sessions {
             let done = self.in_session(session, now, report.dry_run);
@@ -126,36 +143,11 @@ impl<'m> Forgetting<'m> {
     }
 
     fn check_found(&self, report: &Forgotten) -> Result<()> {
-        if !self.what.is_whole() || !report.is_nothing() || !self.plan.sessions.is_empty() {
-            return Ok(());
+        let named = self.what.session.as_deref();
+        match named.filter(|_| !self.is_known && report.is_nothing()) {
+            Some(named) => Err(check::unknown_session(named)),
+            None => Ok(()),
         }
-        Err(Error::new(ErrorKind::NotFound, "there is no session of that name")
-            .with("session", self.what.session.as_deref().unwrap_or_default())
-            .hint("`ctx sessions` lists their keys; the path of a transcript will do as well"))
-    }
-
-    /// Erases from an overlay whose transcript is not there any more.
-    fn lost(&self, lost: &LostOverlay, dry_run: bool) -> Result<Vec<Erased>> {
-        let Self { what, plan, .. } = self;
-        let is_named = is_named(what, lost);
-        let mut entries: HashSet<EntryId> = HashSet::new();
-        if is_named {
-            entries.extend(what.entries.iter().map(|id| EntryId::from(id.as_str())));
-        }
-        let in_memory = lost.source.as_deref().map(|source| memory_session(None, source));
-        let archived = self.archived.iter();
-        let of_it = archived.filter(|(session, _)| Some(session) == in_memory.as_ref());
-        entries.extend(of_it.map(|(_, message)| message.entry.clone()));
-        let all = is_named && what.is_whole();
-        let holds = |text: &str| plan.needle.as_ref().is_some_and(|needle| needle.is_in(text));
-        if !all
-            && entries.is_empty()
-            && (plan.needle.is_none() || what.session.is_some() && !is_named)
-        {
-            return Ok(Vec::new());
-        }
-        let erasing = Erasing { entries: &entries, all, derived: &holds, holds: &holds };
-        Ok(erase_from_overlay(&lost.path, &erasing, dry_run)?.into_iter().collect())
     }
 
     /// Erases what is to go from a transcript and what stands beside it: that first, as the transcript
@@ -196,12 +188,6 @@ impl<'m> Forgetting<'m> {
             report.not_reached(StillHeld { path, why });
         }
     }
-}
-
-/// Whether an overlay is of the session that was named by its path.
-fn is_named(what: &Forget, lost: &LostOverlay) -> bool {
-    let source = lost.source.as_ref().map(|source| source.to_string_lossy());
-    source.is_some() && source.as_deref() == what.session.as_deref()
 }
 
 impl Forgotten {

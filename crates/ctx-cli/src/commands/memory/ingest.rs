@@ -78,12 +78,21 @@ pub(super) fn run(global: &Global, args: &Ingest, out: &Out) -> anyhow::Result<E
     let added: usize = report.sessions.iter().map(|session| session.added).sum();
     let gone = (before + added).saturating_sub(report.segments);
     if gone > 0 {
+        let most = counted(of.config.max_segments as usize, "segment");
+        // 0 days: age lets nothing go.
+        let (age, keys) = match of.config.eviction_days {
+            0 => (String::new(), "memoryContext.maxSegments"),
+            days => (
+                format!(
+                    " and nothing that was archived more than {} ago",
+                    counted(days as usize, "day")
+                ),
+                "memoryContext.maxSegments and evictionDays",
+            ),
+        };
         out.warn(format!(
-            "{} let go again, as the archive keeps at most {} and nothing that was archived more than {} \
-             days ago: see memoryContext.maxSegments and evictionDays",
+            "{} let go again, as the archive keeps at most {most}{age}: see {keys}",
             counted(gone, "segment"),
-            counted(of.config.max_segments as usize, "segment"),
-            of.config.eviction_days,
         ));
     }
     match args.of.json {
