@@ -152,6 +152,12 @@ fn what_cannot_be_read_is_told_and_the_run_is_not_complete() {
     std::fs::remove_file(&kept).expect("it is there");
     std::os::unix::fs::symlink(&kept, &kept).expect("it is made");
     assert!(holds(&incomplete(&room, &["--session", "s1"]), "head_s1.value"));
+
+    let room = self::room();
+    let file = room.write("bad.jsonl", "no transcript");
+    assert!(holds(&incomplete(&room, &["--session", text(&file)]), "bad.jsonl"));
+    room.write("agents/main/sessions/sessions.json", "{");
+    room.refused(&["memory", "forget", "--yes", "--session", "agent:main:new"], "is damaged");
 }
 
 #[test]

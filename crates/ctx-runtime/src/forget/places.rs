@@ -30,6 +30,8 @@ pub(super) struct Place {
 pub(super) struct Places {
     pub(super) transcripts: Vec<Place>,
     pub(super) lost_overlays: Vec<LostOverlay>,
+    /// Why a store of sessions tells no keys: whoever names one should know.
+    pub(super) damaged: Option<Error>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -48,10 +50,10 @@ impl Places {
             }
             found.add(file, []);
         }
-        let Found { transcripts, lost_overlays, warnings } = found;
+        let Found { transcripts, lost_overlays, damaged, warnings } = found;
         let place = |(path, names)| Place { path, names };
         let transcripts = transcripts.into_iter().map(place).collect();
-        Ok(Self { transcripts, lost_overlays, warnings })
+        Ok(Self { transcripts, lost_overlays, damaged, warnings })
     }
 }
 
@@ -59,6 +61,7 @@ impl Places {
 struct Found {
     transcripts: BTreeMap<PathBuf, BTreeSet<String>>,
     lost_overlays: Vec<LostOverlay>,
+    damaged: Option<Error>,
     warnings: Vec<String>,
 }
 
@@ -81,6 +84,7 @@ impl Found {
             Ok(stored) => stored,
             Err(error) => {
                 self.warnings.push(format!("the sessions of agent {agent} have no keys: {error}"));
+                self.damaged = Some(error);
                 return Ok(());
             }
         };

@@ -51,6 +51,8 @@ pub(super) struct Plan {
     pub(super) lost_overlays: Vec<LostOverlay>,
     /// Whether a session was named and found.
     pub(super) is_found: bool,
+    /// Why keys of sessions may not be known.
+    pub(super) damaged: Option<Error>,
     /// Transcripts of which nothing goes.
     untouched: Vec<PathBuf>,
     /// The names in memory that several transcripts have.
@@ -62,9 +64,9 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn of(home: &Home, what: &Forget, places: Places) -> Result<Self> {
-        let Places { transcripts, lost_overlays, warnings } = places;
+        let Places { transcripts, lost_overlays, damaged, warnings } = places;
         let needle = what.matching.as_deref().map(Needle::new);
-        let mut plan = Self { needle, lost_overlays, warnings, ..Self::default() };
+        let mut plan = Self { needle, lost_overlays, damaged, warnings, ..Self::default() };
         let mut named: BTreeMap<&str, Vec<(PathBuf, ContentHash)>> = BTreeMap::new();
         let mut meant = BTreeSet::new();
         let mut in_memory: HashSet<String> = HashSet::new();

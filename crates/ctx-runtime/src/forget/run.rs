@@ -26,7 +26,7 @@ pub struct Forgetting<'m> {
     /// Messages that only the archive has, with their sessions.
     archived: Vec<(String, ForgottenMessage)>,
     lost: Vec<Lost>,
-    /// Whether anybody knows the session that was named, if one was.
+    /// Whether the session that was named is known to anybody.
     is_known: bool,
 }
 
@@ -49,6 +49,11 @@ impl<'m> Forgetting<'m> {
         let mut plan = Plan::of(home, &what, places)?;
         let found = memories.iter().map(|memory| InMemory::of(home, &what, &plan, memory));
         let mut memories = found.collect::<Result<Vec<_>>>()?;
+        let is_known = is_known(&what, &plan, &memories)?;
+        // The name may be one of the keys that cannot be read.
+        if let Some(error) = plan.damaged.take().filter(|_| !is_known) {
+            return Err(error);
+        }
         let archived: Vec<_> =
             memories.iter().flat_map(|memory| memory.named(&plan.unknown)).collect();
         let gone = memories.iter().flat_map(|memory| memory.only_archived(&plan));
@@ -69,13 +74,6 @@ impl<'m> Forgetting<'m> {
         plan.trace_elsewhere(home);
         for memory in &mut memories {
             memory.find_derived(home, &what, &plan)?;
-        }
-        let mut is_known =
-            plan.is_found || plan.lost_overlays.iter().any(|lost| lost.is_named(&what));
-        for (named, memory) in
-            what.session.iter().flat_map(|named| memories.iter().map(move |of| (named, of)))
-        {
-            is_known = is_known || memory.knows(named)?;
         }
         Ok(Self { home: home.clone(), what, plan, memories, archived, lost, is_known })
     }
@@ -188,6 +186,20 @@ impl<'m> Forgetting<'m> {
             report.not_reached(StillHeld { path, why });
         }
     }
+}
+
+/// Whether anybody knows the session that was named, if one was.
+fn is_known(what: &Forget, plan: &Plan, memories: &[InMemory<'_>]) -> Result<bool> {
+    let Some(named) = what.session.as_deref() else { return Ok(true) };
+    if plan.is_found || plan.lost_overlays.iter().any(|lost| lost.is_named(what)) {
+        return Ok(true);
+    }
+    for memory in memories {
+        if memory.knows(named)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl Forgotten {

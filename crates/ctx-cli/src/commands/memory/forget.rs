@@ -67,8 +67,11 @@ fn what(args: &ForgetArgs) -> Forget {
     let mut files = args.files.clone();
     let mut session = args.session.clone();
     let path = session.as_ref().map(Path::new).filter(|path| path.is_file());
+    // A word may be the id of a session, and by chance the name of a file that is none.
+    let is_word =
+        path.is_some_and(|path| path.extension().is_none() && path.parent() == Some("".as_ref()));
     if let Some(full) = path.and_then(|path| path.canonicalize().ok())
-        && Transcript::open(&full).is_ok()
+        && (!is_word || Transcript::open(&full).is_ok())
     {
         session = Some(full.to_string_lossy().into_owned());
         files.push(full);
