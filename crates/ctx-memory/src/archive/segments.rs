@@ -67,6 +67,8 @@ pub struct Segments {
     /// Lines of the file that nobody wants: evicted ones and duplicates.
     pub(super) dead: usize,
     pub(super) unreadable: Vec<Range<u64>>,
+    /// Those whose line looked like a segment and is none.
+    pub(super) spoiled: HashSet<SegmentId, RandomState>,
     pub(super) damage: Damage,
     pub(super) pending: Vec<(SegmentId, Vec<u8>)>,
     pub(super) waiting: HashSet<SegmentId, RandomState>,
@@ -91,6 +93,7 @@ impl Segments {
             names: Names::default(),
             dead: 0,
             unreadable: Vec::new(),
+            spoiled: HashSet::default(),
             damage: Damage::default(),
             pending: Vec::new(),
             waiting: HashSet::default(),
@@ -143,6 +146,11 @@ impl Segments {
     pub(crate) fn place(&self, id: SegmentId) -> Option<(u64, u32)> {
         let row = self.rows.get(*self.places.get(&id)? as usize)?;
         Some((row.offset, row.length))
+    }
+
+    /// How often the file was written anew: as far as this process has read it, and by now.
+    pub(crate) fn generations(&self) -> (u64, u64) {
+        (self.mark.generation(), self.file.generation())
     }
 
     /// Takes a segment in, to be written by the next [`commit`](Self::commit). False if it is there
@@ -216,7 +224,8 @@ impl Segments {
     }
 
     /// Segments with their texts, in the order of `ids`; None for those that are not there. If the
-    /// file changed underneath, it is read anew.
+    /// file changed underneath, it is read anew. A line that is no segment after all counts as
+    /// unreadable from then on.
     ///
     /// # Errors
     ///
@@ -229,6 +238,19 @@ impl Segments {
         if ids.iter().zip(&found).any(missed) {
             self.scan_anew()?;
             found = self.read_all(ids)?;
+            // Their lines look like segments and are none. Else the whole file would be scanned whenever
+            // somebody asks for one. What was said may stand in a later line.
+            let places = &self.places;
+            let left = ids
+                .iter()
+                .zip(&found)
+                .filter(|(id, segment)| segment.is_none() && places.contains_key(id));
+            let spoiled = self.spoiled.len();
+            self.spoiled.extend(left.map(|(id, _)| *id));
+            if self.spoiled.len() > spoiled {
+                self.scan_anew()?;
+                found = self.read_all(ids)?;
+            }
         }
         Ok(found)
     }

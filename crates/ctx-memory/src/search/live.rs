@@ -91,6 +91,11 @@ impl SearchIndex {
         self.turns.neighbours_of(row)
     }
 
+    /// The rows of a session.
+    pub(crate) fn rows_of(&self, session: &str) -> impl Iterator<Item = u32> {
+        self.turns.rows_of(session)
+    }
+
     pub(super) fn sources(&self) -> Vec<&dyn Postings> {
         let stored = self.stored.iter().map(|stored| -> &dyn Postings { &**stored });
         let frozen = self.frozen.iter().map(|delta| -> &dyn Postings { delta });

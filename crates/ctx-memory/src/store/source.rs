@@ -94,6 +94,30 @@ impl Source {
         }
     }
 
+    /// What others made of it meanwhile. Nothing is written.
+    pub(super) fn refresh(&mut self) -> Result<Changes> {
+        match self {
+            Self::Disk(segments) => segments.refresh(),
+            Self::Held(held) => Ok(std::mem::take(&mut held.changes)),
+        }
+    }
+
+    /// How often the archive was written anew: as far as this process has read it, and by now.
+    pub(super) fn generations(&self) -> (u64, u64) {
+        match self {
+            Self::Disk(segments) => segments.generations(),
+            Self::Held(_) => (0, 0),
+        }
+    }
+
+    /// Lines that could not be read.
+    pub(super) fn unreadable(&self) -> usize {
+        match self {
+            Self::Disk(segments) => segments.damage().unreadable,
+            Self::Held(_) => 0,
+        }
+    }
+
     /// Where a segment is in its file, if it is in one.
     pub(super) fn place(&self, id: SegmentId) -> Option<(u64, u32)> {
         match self {

@@ -8,6 +8,7 @@ use ctx_core::{
     Role, Timestamp,
 };
 
+mod lost;
 mod models;
 mod sessions;
 mod upkeep;

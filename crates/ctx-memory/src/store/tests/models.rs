@@ -103,6 +103,57 @@ fn among_many_vectors_a_graph_finds_what_comparing_with_all_finds() {
 }
 
 #[test]
+fn a_session_of_a_large_store_is_compared_as_a_whole() {
+    let memory = Memory::in_memory("main", with_model(&[Answer::Good]));
+    memory.add(&some(0..400)).unwrap();
+    // One at a place that no sample of the whole has.
+    let own = segment("mine", 2, "the sea of mine");
+    memory.add(&[segment("mine", 1, "winter"), own.clone()]).unwrap();
+    let seas: Vec<_> = (0..1_000).map(|n| segment("s", 500 + n, &format!("sea {n}"))).collect();
+    memory.add(&seas).unwrap();
+    waited(memory.embed()).unwrap();
+    let query = Query { text: "ocean", session: Some("mine"), limit: 10, now: Timestamp(0) };
+    let search = || memory.search(&query, Some(&[1.0, 0.5])).unwrap();
+    let exact = search();
+    memory.inner.live_mut().exact_up_to = 100;
+    memory.settle().unwrap();
+    assert!(memory.stats().unwrap().in_graph > 0);
+    assert_eq!(search(), exact);
+    assert_eq!(search().iter().map(|hit| hit.id).collect::<Vec<_>>(), [own.id]);
+}
+
+#[test]
+fn a_graph_is_not_kept_over_vectors_of_what_another_forgot() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vectors.graph");
+    let open = || {
+        let memory = Memory::open(folder.path(), "main", with_model(&[Answer::Good]));
+        memory.inner.ensure_open().unwrap();
+        memory.inner.live_mut().exact_up_to = 100;
+        memory
+    };
+    let one = open();
+    one.add(&some(0..400)).unwrap();
+    one.flush().unwrap();
+    waited(one.embed()).unwrap();
+    // Another forgets while this one knows nothing of it.
+    let gone = some(3..4)[0].id;
+    open().forget(&[gone].into()).unwrap();
+    let _ = fs::remove_file(&path);
+    one.settle().unwrap();
+    let holds = |id: SegmentId| {
+        let bytes = fs::read(&path).unwrap_or_default();
+        bytes.windows(16).any(|window| window == id.0.as_bytes())
+    };
+    assert!(!path.exists(), "it is of an older archive");
+    // Once it knows, it keeps one of what stays.
+    one.flush().unwrap();
+    let two = open();
+    two.settle().unwrap();
+    assert!(path.exists() && !holds(gone) && holds(some(4..5)[0].id));
+}
+
+#[test]
 fn a_graph_outlives_a_restart_and_goes_when_something_is_forgotten() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vectors.graph");
