@@ -12,6 +12,7 @@
 //!
 //! Locks are taken in this order: indexer, source, live.
 
+mod archiving;
 mod embed;
 mod excerpt;
 mod forget;
@@ -20,6 +21,7 @@ mod indexer;
 mod live;
 mod load;
 mod read;
+mod recalling;
 mod session;
 mod settings;
 mod source;
