@@ -112,7 +112,12 @@ impl Inner {
     pub(super) fn warn_of_damage(&self, source: &Source, known: usize) -> bool {
         let more = source.unreadable().saturating_sub(known);
         if more > 0 {
-            self.warn(format!("{more} lines of the archive cannot be read: they are left out"));
+            let archive = self.folder.as_ref().map(|folder| folder.join("segments.jsonl"));
+            let lines = if more == 1 { "line" } else { "lines" };
+            self.warn(format!(
+                "{more} {lines} of the archive ({}) cannot be read and are not searched",
+                archive.unwrap_or_default().display()
+            ));
         }
         more > 0
     }
