@@ -116,7 +116,7 @@ impl Study {
             .with_accounts(Arc::new(Mutex::new(spending)));
         let found = extractor.extract(&said, &known).await?;
         let (store, proposals, candidates) = (facts.clone(), found.proposals, found.candidates);
-        let learn = move || {
+        let learn = move || -> Result<_> {
             let pen = FactStore::pen_of(&store)?;
             let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
             let (_, refused) = store.accept_under(&pen, proposals)?;
