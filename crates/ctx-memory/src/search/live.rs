@@ -7,7 +7,7 @@ use foldhash::{HashMap, HashSet, HashSetExt};
 use super::SearchIndex;
 use super::head::lexical_head;
 use super::index::Stored;
-use super::query::terms_of;
+use super::query::telling_terms_of;
 use crate::lexical::{Corpus, Delta, Postings, pieces, rarity};
 use crate::redact::floor;
 use crate::text::Terms;
@@ -104,14 +104,15 @@ impl SearchIndex {
     }
 
     /// What a passage would need to hold to be about a query.
-    pub(crate) fn needs(&self, query: &str) -> Vec<Need> {
+    pub(crate) fn needs(&self, query: &str) -> Needs {
         let sources = self.sources();
         let all = sources.iter().fold(Corpus::default(), |sum, source| sum.and(source.corpus()));
         let need = |term: crate::lexical::QueryTerm| {
             let found = sources.iter().map(|source| source.frequency(&term.text)).sum();
             Need { rarity: rarity(all.pieces, found), term: term.text }
         };
-        terms_of(query).into_iter().map(need).collect()
+        let terms = telling_terms_of(query).into_iter().map(need).collect();
+        Needs { terms, least: LEAST * rarity(all.pieces, 0) }
     }
 }
 
@@ -120,6 +121,17 @@ impl std::fmt::Debug for SearchIndex {
         f.debug_struct("SearchIndex").field("rows", &self.len()).finish_non_exhaustive()
     }
 }
+
+/// What a passage would need to hold.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Needs {
+    pub(crate) terms: Vec<Need>,
+    /// As how long a query counts at least: one common word is not enough.
+    least: f32,
+}
+
+/// A query is never shorter than this share of a word that nobody ever said.
+const LEAST: f32 = 0.5;
 
 /// A term of a query, and how rare it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,14 +145,16 @@ const ENOUGH_AT: f32 = 0.8;
 const ENOUGH: f32 = 0.7;
 
 /// How well a text fits a query, 0 to 1, whatever else there is: how rare the terms are that the best
-/// of its pieces shares with it (`held`, by [`best_piece`]), against the length of the query as a vector of rarities. So a long
-/// query need not be shared as a whole, and a common word alone never fits. [`ENOUGH`] is where
-/// queries about an archive and queries about something else part (docs/memory.md).
-pub(crate) fn fit(needs: &[Need], held: f32) -> f32 {
-    let length = needs.iter().map(|need| need.rarity * need.rarity).sum::<f32>().sqrt();
+/// of its pieces shares with it (`held`, by [`best_piece`]), against the length of the query as a
+/// vector of rarities. So a long query need not be shared as a whole, and a common word alone never
+/// fits. [`ENOUGH`] is where queries about an archive and queries about something else part
+/// (docs/memory.md).
+pub(crate) fn fit(needs: &Needs, held: f32) -> f32 {
+    let length = needs.terms.iter().map(|need| need.rarity * need.rarity).sum::<f32>().sqrt();
     if length <= 0.0 {
         return 0.0;
     }
+    let length = length.max(needs.least);
     1.0 - (1.0 - ENOUGH).powf(held / length / ENOUGH_AT)
 }
 
@@ -252,15 +266,19 @@ mod tests {
         index.add(&zebra);
         let fits = |query: &str| {
             let needs = index.needs(query);
-            fit(&needs, best_piece(&needs, &zebra, 100).0)
+            fit(&needs, best_piece(&needs.terms, &zebra, 100).0)
         };
         assert!(fits("what colour is the zebra logo?") > 0.7);
         assert!(fits("zebra") > 0.7);
         let code = segment(0, "we write the code and test the code");
         let needs = index.needs("write a poem about the sea");
-        assert!(fit(&needs, best_piece(&needs, &code, 100).0) < 0.3);
+        assert!(fit(&needs, best_piece(&needs.terms, &code, 100).0) < 0.3);
+        for common in ["code", "do the test", "what is it?", "and then"] {
+            let needs = index.needs(common);
+            assert!(fit(&needs, best_piece(&needs.terms, &code, 100).0) < 0.3, "{common}");
+        }
         let late = segment(0, &format!("{} zebra", "x".repeat(2_000)));
-        let held = |most| best_piece(&index.needs("zebra"), &late, most).0;
+        let held = |most| best_piece(&index.needs("zebra").terms, &late, most).0;
         assert!(held(1_900) <= 0.0 && held(3_000) > 0.0, "no more is read than is to be");
         assert_eq!(fits(""), 0.0);
     }

@@ -54,7 +54,7 @@ impl Shared {
         let mut hits = self.hits(request, vector)?;
         let best = hits.first().map_or(0.0, |found| found.hit.score);
         let needs = self.memory.inner.live().index.needs(&request.query);
-        let mut reading = Reading::new(&needs);
+        let mut reading = Reading::new(&needs.terms);
         for found in hits.iter_mut().take(JUDGED) {
             found.place = Some(reading.place(&found.segment));
         }
