@@ -11,6 +11,7 @@ use ctx_core::{
 mod lost;
 mod models;
 mod sessions;
+mod studies;
 mod upkeep;
 
 use super::*;
