@@ -116,6 +116,17 @@ impl AgentMemory {
         Self { models, ..self }
     }
 
+    /// The same, with files that are read and not written: for dry runs.
+    #[must_use]
+    pub fn read_only(self) -> Self {
+        let Some(folder) = &self.folder else { return self };
+        let mut settings = self.memory.settings().clone();
+        settings.read_only = true;
+        // Nothing was read yet: a memory begins with its first use.
+        let memory = Memory::open(folder, &*self.agent, settings);
+        Self { memory, ..self }
+    }
+
     /// What one session archives into it and recalls from it.
     #[must_use]
     pub fn of_session(&self, session: &str, counter: Counter) -> SessionMemory {
@@ -170,9 +181,12 @@ impl Resolved {
         }
         let mut memory = match at {
             MemoryAt::Nowhere => AgentMemory::open(&config, None, agent, None),
-            MemoryAt::Folder(folder) | MemoryAt::ReadOnly(folder) => {
+            MemoryAt::Folder(folder) => {
                 AgentMemory::configured(&self.config, &config, folder, agent)
                     .with_models(models.cloned())
+            }
+            MemoryAt::ReadOnly(folder) => {
+                AgentMemory::configured(&self.config, &config, folder, agent).read_only()
             }
         };
         memory.warnings.drain(..).for_each(&mut warn);

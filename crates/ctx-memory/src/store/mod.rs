@@ -43,6 +43,7 @@ pub use session::SessionMemory;
 pub use settings::{Settings, VectorModel, Vectors};
 pub use stats::Stats;
 
+use self::embed::Unembedded;
 use self::indexer::{Indexer, Much};
 use self::live::Live;
 use self::source::{Held, Source};
@@ -84,6 +85,8 @@ struct Inner {
     is_indexing: AtomicBool,
     /// Until when a model that failed is left alone, by its clock.
     rests_until: Mutex<Option<Duration>>,
+    /// What a model makes no vectors of.
+    unembedded: Mutex<Unembedded>,
     /// Whether words of older messages were nowhere when they were read, and nobody asked since.
     was_wordless: AtomicBool,
     was_searched: AtomicBool,
@@ -118,6 +121,7 @@ impl Memory {
             is_open: AtomicBool::new(false),
             is_indexing: AtomicBool::new(false),
             rests_until: Mutex::default(),
+            unembedded: Mutex::default(),
             was_wordless: AtomicBool::new(false),
             was_searched: AtomicBool::new(false),
             is_wanted_elsewhere: AtomicBool::new(false),
@@ -332,6 +336,10 @@ impl Inner {
 
     fn indexer(&self) -> MutexGuard<'_, Indexer> {
         self.indexer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unembedded(&self) -> MutexGuard<'_, Unembedded> {
+        self.unembedded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens the memory, the first time.

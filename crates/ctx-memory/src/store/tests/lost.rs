@@ -123,7 +123,7 @@ fn a_line_that_only_looks_like_a_segment_is_told_of_once_and_passed_over() {
     assert_eq!(memory.stats().unwrap().segments, 19);
     assert!(memory.get(&[segments[7].id]).unwrap()[0].is_none());
     let told = memory.take_warnings();
-    assert!(told.len() == 1 && told[0].contains("1 lines"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("1 line "), "{told:?}");
     // Nobody looks for it again: the file may be away.
     fs::rename(&path, folder.path().join("away")).unwrap();
     assert!(memory.get(&[segments[7].id]).unwrap()[0].is_none());

@@ -56,6 +56,85 @@ impl Timer for Hasty {
     async fn sleep(&self, _: Duration) {}
 }
 
+/// Takes short texts alone, and refuses what is wicked. Counts how often it is asked.
+struct Picky(AtomicUsize, usize);
+
+#[async_trait]
+impl Embedder for Picky {
+    fn name(&self) -> &str {
+        "picky"
+    }
+
+    fn dimensions(&self) -> usize {
+        2
+    }
+
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        if texts.iter().any(|text| text.len() > self.1) {
+            return Err(Error::new(ErrorKind::Overflow, "a text is too long"));
+        }
+        if texts.iter().any(|text| text.contains("wicked")) {
+            return Err(Error::new(ErrorKind::Upstream, "refused"));
+        }
+        let is_blank = |text: &String| text.contains("blank");
+        Ok(texts.iter().map(|text| vec![f32::from(u8::from(!is_blank(text))), 0.0]).collect())
+    }
+}
+
+#[test]
+fn a_text_that_is_too_long_refused_or_made_into_no_vector_holds_up_no_other() {
+    let picky = Arc::new(Picky(AtomicUsize::new(0), 3_000));
+    let model = VectorModel::new(picky.clone(), Arc::new(Hasty));
+    let mut settings = Settings { vectors: Vectors::Model(model), ..settings() };
+    settings.search.embed_context = 0;
+    let memory = Memory::in_memory("main", settings);
+    let long = segment("s", 1, &"a long tool result ".repeat(3_000));
+    memory.add(&some(2..20)).unwrap();
+    memory
+        .add(&[long.clone(), segment("s", 30, "wicked words"), segment("s", 31, "blank")])
+        .unwrap();
+    memory.add(&some(40..80)).unwrap();
+    // All but what is refused and what is no vector; the long one by its beginning.
+    assert_eq!(waited(memory.embed()).unwrap(), 59);
+    let live = memory.inner.live();
+    assert!(live.vectors.as_ref().unwrap().has(live.row(long.id).unwrap()));
+    drop(live);
+    let told = memory.take_warnings();
+    assert!(told.len() == 1 && told[0].contains("its words alone"), "{told:?}");
+    let asked = picky.0.load(Ordering::Relaxed);
+    assert!(asked < 30, "{asked} requests");
+    // Neither is bought again, and a long one is sent at a length that was taken.
+    assert_eq!(waited(memory.embed()).unwrap(), 0);
+    assert_eq!(picky.0.load(Ordering::Relaxed), asked);
+    memory.add(&[segment("s", 99, &"another long one ".repeat(3_000))]).unwrap();
+    assert_eq!(waited(memory.embed()).unwrap(), 1);
+    assert_eq!(picky.0.load(Ordering::Relaxed), asked + 1);
+}
+
+#[test]
+fn a_model_that_refuses_everything_is_left_alone_soon_and_asked_again_later() {
+    let picky = Arc::new(Picky(AtomicUsize::new(0), 0));
+    let model = VectorModel::new(picky.clone(), Arc::new(Hasty));
+    let memory =
+        Memory::in_memory("main", Settings { vectors: Vectors::Model(model), ..settings() });
+    memory.add(&some(0..40)).unwrap();
+    assert!(waited(memory.embed()).is_err());
+    assert_eq!(picky.0.load(Ordering::Relaxed), 4, "a batch, and three one by one");
+    assert_eq!(waited(memory.embed()).unwrap(), 0, "it rests");
+    *memory.inner.rests_until.lock().unwrap() = None;
+    assert!(waited(memory.embed()).is_err());
+    assert_eq!(picky.0.load(Ordering::Relaxed), 8, "others are tried next");
+    use Answer::{Good, Never};
+    let answers = &[Never, Never, Good, Good, Good, Good];
+    let down = Memory::in_memory("main", with_model(answers));
+    down.add(&some(0..40)).unwrap();
+    assert!(waited(down.embed()).is_err());
+    *down.inner.rests_until.lock().unwrap() = None;
+    assert_eq!(waited(down.embed()).unwrap(), 39, "the others first");
+    assert_eq!(waited(down.embed()).unwrap(), 1);
+}
+
 fn with_model(answers: &'static [Answer]) -> Settings {
     let model = Arc::new(Model(AtomicUsize::new(0), answers));
     let model = VectorModel::new(model, Arc::new(Hasty));
