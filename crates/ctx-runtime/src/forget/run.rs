@@ -36,8 +36,8 @@ impl<'m> Forgetting<'m> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] where it is not clear what is meant, [`ErrorKind::NotFound`] where
-    /// nobody knows it, [`ErrorKind::Io`] where something cannot be read.
+    /// `ErrorKind::InvalidInput` where it is not clear what is meant, `ErrorKind::NotFound` where
+    /// nobody knows it, `ErrorKind::Io` where something cannot be read.
     pub fn plan(home: &Home, what: Forget, memories: &'m [Remembered]) -> Result<Self> {
         check::asked(&what)?;
         if !what.dry_run {
@@ -82,7 +82,7 @@ impl<'m> Forgetting<'m> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] where no session has that name.
+    /// `ErrorKind::NotFound` where no session has that name.
     pub fn report(&self) -> Result<Forgotten> {
         let mut report = self.begin(true);
         report.agents = self.memories.iter().map(InMemory::count).collect();
@@ -96,8 +96,8 @@ impl<'m> Forgetting<'m> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] where no session has that name; [`ErrorKind::Locked`] and
-    /// [`ErrorKind::Io`] where a memory cannot be written: then no transcript was touched, and the
+    /// `ErrorKind::NotFound` where no session has that name; `ErrorKind::Locked` and
+    /// `ErrorKind::Io` where a memory cannot be written: then no transcript was touched, and the
     /// same call does it another time.
     pub fn carry_out(self, now: Timestamp) -> Result<Forgotten> {
         let mut report = self.begin(false);
