@@ -22,7 +22,7 @@ pub(super) const GRAPH: &str = "vectors.graph";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a graph is built from.
-struct Ground {
+pub(super) struct Ground {
     vectors: Rows,
     numbering: u64,
     /// How often the archive had been written anew.
@@ -30,7 +30,7 @@ struct Ground {
 }
 
 /// Where a graph is kept, and what made its vectors.
-struct Kept {
+pub(super) struct Kept {
     path: PathBuf,
     owner: String,
 }
@@ -104,7 +104,7 @@ impl Indexer {
 
 impl Inner {
     /// What a graph would be built from, where one is worth while.
-    fn ground(&self) -> Result<Option<Ground>> {
+    pub(super) fn ground(&self) -> Result<Option<Ground>> {
         let (generation, _) = self.opened()?.generations();
         let live = self.live();
         let vectors = live.vectors.as_ref().filter(|_| live.wants_graph());
@@ -113,14 +113,19 @@ impl Inner {
     }
 
     /// Where the graph over the vectors is kept; nowhere without files.
-    fn graph_file(&self) -> Option<Kept> {
+    pub(super) fn graph_file(&self) -> Option<Kept> {
         let file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         let owner = file.as_ref()?.embedding().name.clone();
         Some(Kept { path: self.folder.as_ref()?.join(GRAPH), owner })
     }
 
     /// Has a graph written, if the archive is the one that its vectors are of.
-    fn keep_graph(&self, kept: &Kept, ground: &Ground, save: impl FnOnce(&Path) -> Result<()>) {
+    pub(super) fn keep_graph(
+        &self,
+        kept: &Kept,
+        ground: &Ground,
+        save: impl FnOnce(&Path) -> Result<()>,
+    ) {
         if self.settings.read_only {
             return;
         }

@@ -55,6 +55,7 @@ impl Inner {
         };
         let damaged = source.unreadable();
         let mut live = Live::new(&self.settings, numbering);
+        live.exact_up_to = self.live().exact_up_to;
         source.each_row(|id, session, time, said| {
             let row = live.index.add_row(id, session, time, said);
             live.add(id, row);
