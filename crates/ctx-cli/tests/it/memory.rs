@@ -170,6 +170,9 @@ fn what_cannot_be_archived_is_refused_and_what_is_let_go_is_told() {
     let small = self::room(&keeps_old(json!({"maxSegments": 4})));
     let file = small.write("talk/long.jsonl", long_talk(8));
     let ran = small.ctx(&["memory", "ingest", text(&file)]);
+    assert!(ran.stderr.contains("4 messages older than what the archive keeps"), "{}", ran.stderr);
+    let newer = small.write("talk/newer.jsonl", long_talk(12).replace("\"s1\"", "\"s2\""));
+    let ran = small.ctx(&["memory", "ingest", text(&newer)]);
     assert!(ran.stderr.contains("4 segments let go again"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("evictionDays"), "age lets nothing go: {}", ran.stderr);
     assert_eq!(small.json(&["memory", "stats"])["segments"], 4);

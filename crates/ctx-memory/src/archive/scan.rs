@@ -36,6 +36,7 @@ impl Segments {
         self.dead = 0;
         self.mark = Mark::default();
         self.damage = Damage { torn: std::mem::take(&mut self.damage.torn), ..Damage::default() };
+        self.forgotten.refresh()?;
         let generation = self.file.generation();
         if let Some(file) = self.file.open()? {
             self.read_on(&file, generation)?;
@@ -87,7 +88,7 @@ impl Segments {
             self.changes.removed.retain(|id| *id != row.id);
         }
         self.places.insert(row.id, place);
-        self.ages.push(Reverse((row.since, place)));
+        self.ages.push(Reverse((row.since, row.timestamp, place)));
         self.changes.added.push(row.id);
         self.rows.push(row);
     }

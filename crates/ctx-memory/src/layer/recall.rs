@@ -29,7 +29,7 @@ const READ_A_TURN: usize = 16;
 /// It runs behind pruning and before compaction: small cuts before large ones, and one that keeps
 /// what is relevant before one that keeps what is new. The limit is window minus reserve minus
 /// `hardCapTokens`, so that the block always has room. What was trimmed stays trimmed. A query of
-/// less than three characters trims and recalls nothing. A memory that fails costs the block, and a
+/// less than three letters, or two characters of Chinese, trims and recalls nothing. A memory that fails costs the block, and a
 /// warning, never the request.
 ///
 /// # Default

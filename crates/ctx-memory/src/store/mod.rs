@@ -27,6 +27,7 @@ mod settings;
 mod source;
 mod stats;
 mod study;
+mod take;
 #[cfg(test)]
 mod tests;
 mod vectors;
@@ -140,27 +141,6 @@ impl Memory {
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
-    }
-
-    /// Takes segments in, and says how many are new. They are found at once; they are on disk once
-    /// [`flush`](Self::flush) returned.
-    ///
-    /// # Errors
-    ///
-    /// Where the archive cannot be read.
-    pub fn add(&self, segments: &[Segment]) -> Result<usize> {
-        let mut added = 0;
-        {
-            let mut source = self.inner.opened()?;
-            for segment in segments {
-                if source.add(segment)? {
-                    self.inner.show(segment, true);
-                    added += 1;
-                }
-            }
-        }
-        self.nudge();
-        Ok(added)
     }
 
     /// Returns when everything that was taken in is on disk.

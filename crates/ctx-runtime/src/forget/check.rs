@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ctx_core::{ContentHash, Error, ErrorKind, Result};
+use ctx_memory::text::{is_emoji, weight};
 
 use super::{Forget, ForgottenMessage};
 
-/// Shorter texts are in everything.
+/// Shorter texts are in everything, but for pictures.
 const SHORTEST: usize = 3;
 
 /// So many places are named, where a name means several.
@@ -16,7 +17,7 @@ const NAMED: usize = 4;
 /// Refuses what says nothing.
 pub(super) fn asked(what: &Forget) -> Result<()> {
     let nothing = what.entries.is_empty() && what.session.is_none() && what.matching.is_none();
-    let is_short = |text: &String| text.trim().chars().count() < SHORTEST;
+    let is_short = |text: &String| weight(text) < SHORTEST && !text.chars().any(is_emoji);
     if nothing {
         return Err(Error::new(ErrorKind::InvalidInput, "it is not said what to forget")
             .hint("give --entry, --session or --matching"));
@@ -24,7 +25,10 @@ pub(super) fn asked(what: &Forget) -> Result<()> {
     if what.matching.as_ref().is_some_and(is_short) {
         return Err(Error::new(ErrorKind::InvalidInput, "the text to forget is too short")
             .with("fewest characters", SHORTEST)
-            .hint("every message holds a text as short as that: give more of it"));
+            .hint(
+                "every message holds a text as short as that: give more of it (of Chinese, two \
+                 characters will do)",
+            ));
     }
     let is_empty = |text: &String| text.trim().is_empty();
     if what.entries.iter().chain(&what.session).any(is_empty) {

@@ -1,6 +1,6 @@
 //! What goes from the memory of an agent.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +15,9 @@ use super::plan::{Plan, begins};
 use super::results::{Fate, Traces, names_in};
 use super::{Forget, ForgottenMessage, InAgent, StillHeld, values};
 use crate::memory::FACTS;
+
+const SAID_AGAIN: &str =
+    "another message of it says the same and stays, and so does its segment in the archive";
 
 /// The memory of an agent, opened.
 #[derive(Clone)]
@@ -40,6 +43,10 @@ pub(super) struct InMemory<'r> {
     results: Vec<String>,
     blobs: FileBlobs,
     values: Vec<PathBuf>,
+    /// The segments that were made of messages of transcripts that go.
+    made_of: HashSet<SegmentId>,
+    /// Transcripts that say the same elsewhere, for which a segment stays.
+    said_again: Vec<StillHeld>,
     /// What cannot be read, and so cannot be forgotten.
     unread: Vec<StillHeld>,
 }
@@ -49,9 +56,15 @@ impl<'r> InMemory<'r> {
         let mut sessions: BTreeSet<String> = BTreeSet::new();
         let mut entries: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let mut made_of: HashSet<SegmentId> = HashSet::new();
+        let mut again: HashMap<SegmentId, StillHeld> = HashMap::new();
         for session in &plan.sessions {
-            if plan.shared.contains(&session.in_memory) {
+            // An archive has one segment for all that say the same, under the entry of the first.
+            if !session.all || plan.shared.contains(&session.in_memory) {
                 made_of.extend(session.segments()?);
+            }
+            for (segment, entry) in session.said_again()? {
+                let why = format!("{SAID_AGAIN} (message {entry})");
+                again.insert(segment, StillHeld { path: session.path.clone(), why });
             }
             for name in session.names.iter().filter(|name| !plan.shared.contains(*name)) {
                 if session.all {
@@ -75,6 +88,7 @@ impl<'r> InMemory<'r> {
             let id = segment.entry_id.as_deref();
             id.is_some_and(|id| plan.unknown.iter().any(|unknown| id.starts_with(unknown.as_str())))
         };
+        let mut said_again = Vec::new();
         let wanted = |segment: &Segment| {
             let session = segment.session_id.as_str();
             let in_scope = || scope.as_ref().is_none_or(|scope| scope.contains(session));
@@ -83,10 +97,13 @@ impl<'r> InMemory<'r> {
                 let id = segment.entry_id.as_ref();
                 id.is_some_and(|id| entries.get(session).is_some_and(|ids| ids.contains(id)))
             };
-            sessions.contains(session)
-                || made_of.contains(&segment.id)
-                || is_named()
-                || in_scope() && (holds() || is_unknown(segment))
+            if sessions.contains(session) || in_scope() && (holds() || is_unknown(segment)) {
+                return true;
+            }
+            let goes = made_of.contains(&segment.id) || is_named();
+            let stays = again.get(&segment.id).filter(|_| goes);
+            said_again.extend(stays.cloned());
+            goes && stays.is_none()
         };
         let mut segments = of.memory.select(wanted)?;
         // A whole id is meant before the beginning of others.
@@ -124,6 +141,8 @@ impl<'r> InMemory<'r> {
             results,
             blobs,
             values,
+            made_of,
+            said_again,
             unread,
         })
     }
@@ -131,6 +150,9 @@ impl<'r> InMemory<'r> {
     /// What goes that no transcript has any more.
     pub(super) fn only_archived(&self, plan: &Plan) -> impl Iterator<Item = &Segment> {
         let is_known = |segment: &Segment| {
+            if self.made_of.contains(&segment.id) {
+                return true;
+            }
             let Some(id) = segment.entry_id.as_deref().map(EntryId::from) else { return false };
             let mut sessions = plan.sessions.iter();
             sessions.any(|of| of.names.contains(&segment.session_id) && of.loses(&id))
@@ -185,13 +207,20 @@ impl<'r> InMemory<'r> {
             id.is_some_and(|id| unknown.iter().any(|unknown| id.starts_with(unknown.as_str())))
         };
         let found = self.segments.iter().filter(of_entry);
-        let message = |segment: &Segment| ForgottenMessage {
-            entry: EntryId::from(segment.entry_id.as_deref().unwrap_or_default()),
-            path: None,
-            role: segment.role.clone(),
-            begins: Some(begins(&segment.content)),
-        };
         found.map(|segment| (segment.session_id.clone(), message(segment))).collect()
+    }
+
+    /// The messages that only the archive has, as they stand there.
+    pub(super) fn messages(
+        &self,
+        plan: &Plan,
+    ) -> impl Iterator<Item = (SegmentId, ForgottenMessage)> {
+        self.only_archived(plan).map(|segment| (segment.id, message(segment)))
+    }
+
+    /// Transcripts that say the same elsewhere, for which a segment stays.
+    pub(super) fn said_again(&self) -> &[StillHeld] {
+        &self.said_again
     }
 
     /// Finds the files of tool results and of engines that go, once all is known of the messages that
@@ -268,5 +297,15 @@ impl<'r> InMemory<'r> {
         let sessions = self.sessions.iter().map(|session| Erase::Session(session));
         let entries = self.entries.iter().map(|(session, ids)| Erase::Entries { session, ids });
         sessions.chain(entries).chain(self.matching.as_deref().map(Erase::Matching)).collect()
+    }
+}
+
+fn message(segment: &Segment) -> ForgottenMessage {
+    let id = segment.entry_id.clone().unwrap_or_else(|| segment.id.to_string());
+    ForgottenMessage {
+        entry: EntryId::from(id.as_str()),
+        path: None,
+        role: segment.role.clone(),
+        begins: Some(begins(&segment.content)),
     }
 }

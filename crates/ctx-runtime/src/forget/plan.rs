@@ -36,6 +36,8 @@ pub(super) struct Session {
     pub(super) in_memory: String,
     /// What goes, as it is written.
     gone: HashMap<EntryId, Arc<Entry>>,
+    /// What stays and says the same as something that goes.
+    said_again: Vec<Arc<Entry>>,
     /// Whether the file itself holds what is looked for.
     pub(super) holds: bool,
 }
@@ -169,6 +171,7 @@ impl Plan {
             messages: Vec::new(),
             in_memory: opened.in_memory.clone(),
             gone: HashMap::new(),
+            said_again: Vec::new(),
             holds: holds || all,
         };
         if all || !session.entries.is_empty() {
@@ -185,6 +188,7 @@ impl Plan {
         for form in &forms {
             of_entry.entry(&form.key.entry).or_default().push(form);
         }
+        let mut said = HashSet::new();
         let mut traces = self.traces.in_session();
         for entry in opened.messages.values() {
             let (id, message) = (entry.id(), entry.message()?);
@@ -202,12 +206,18 @@ impl Plan {
                 begins: Some(begins(&text)),
             });
             session.only.goes(&text);
+            said.insert((message.role.clone(), text));
             session.gone.insert(id.clone(), entry.clone());
         }
         if !session.all {
             let stays = |entry: &&Arc<Entry>| !session.entries.contains(entry.id());
             for entry in opened.messages.values().filter(stays) {
-                session.only.stays(&text_of(&*entry.message()?).unwrap_or_default());
+                let message = entry.message()?;
+                let text = text_of(&message).unwrap_or_default();
+                session.only.stays(&text);
+                if said.contains(&(message.role.clone(), text)) {
+                    session.said_again.push(entry.clone());
+                }
             }
         }
         for id in session.entries.iter().filter(|id| !opened.messages.contains_key(*id)) {
@@ -223,6 +233,11 @@ impl Plan {
 }
 
 impl Session {
+    /// Whether no message of it goes.
+    pub(super) fn is_spared(&self) -> bool {
+        self.messages.is_empty()
+    }
+
     /// Whether a message of it goes that its files have.
     pub(super) fn loses(&self, id: &EntryId) -> bool {
         self.gone.contains_key(id)
@@ -231,15 +246,29 @@ impl Session {
     /// The segments that were made of what goes, with secrets taken out and without. Where several
     /// sessions have one name in memory, ids of entries do not tell which of them said a thing.
     pub(super) fn segments(&self) -> Result<HashSet<SegmentId>> {
+        let segments = self.segments_of(self.gone.values())?;
+        Ok(segments.into_iter().map(|(segment, _)| segment).collect())
+    }
+
+    /// The segments that are of a message that stays as well, each with one such.
+    pub(super) fn said_again(&self) -> Result<HashMap<SegmentId, EntryId>> {
+        Ok(self.segments_of(&self.said_again)?.into_iter().collect())
+    }
+
+    fn segments_of<'e>(
+        &self,
+        entries: impl IntoIterator<Item = &'e Arc<Entry>>,
+    ) -> Result<Vec<(SegmentId, EntryId)>> {
         let maker = || SegmentMaker::new("", &*self.in_memory, Counter::default());
         let makers = [true, false].map(|redacts| maker().with_redaction(redacts));
-        let mut ids = HashSet::new();
-        for entry in self.gone.values() {
+        let mut segments = Vec::new();
+        for entry in entries {
             for maker in &makers {
-                ids.extend(maker.of_entry(entry, Timestamp(0))?.map(|segment| segment.id));
+                let made = maker.of_entry(entry, Timestamp(0))?;
+                segments.extend(made.map(|segment| (segment.id, entry.id().clone())));
             }
         }
-        Ok(ids)
+        Ok(segments)
     }
 }
 

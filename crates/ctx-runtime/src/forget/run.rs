@@ -1,8 +1,10 @@
 //! The order of it all.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use ctx_core::{EntryId, Result, Timestamp};
+use ctx_memory::SegmentId;
 use ctx_session::erase::{Erased, Erasing, erase_beside, erase_from_overlay, erase_from_session};
 use ctx_session::key::FileId;
 use ctx_session::overlay::Overlay;
@@ -23,8 +25,6 @@ pub struct Forgetting<'m> {
     what: Forget,
     plan: Plan,
     memories: Vec<InMemory<'m>>,
-    /// Messages that only the archive has, with their sessions.
-    archived: Vec<(String, ForgottenMessage)>,
     lost: Vec<Lost>,
     /// Whether the session that was named is known to anybody.
     is_known: bool,
@@ -75,7 +75,7 @@ impl<'m> Forgetting<'m> {
         for memory in &mut memories {
             memory.find_derived(home, &what, &plan)?;
         }
-        Ok(Self { home: home.clone(), what, plan, memories, archived, lost, is_known })
+        Ok(Self { home: home.clone(), what, plan, memories, lost, is_known })
     }
 
     /// What would be forgotten. Nothing is written.
@@ -115,12 +115,37 @@ impl<'m> Forgetting<'m> {
         let mut report = Forgotten::new(dry_run, self.plan.warnings.clone());
         let of_sessions = self.plan.sessions.iter().flat_map(|session| &session.messages);
         report.messages = of_sessions.cloned().collect();
-        report.messages.extend(self.archived.iter().map(|(_, message)| message.clone()));
+        let mut archived: HashMap<SegmentId, ForgottenMessage> = HashMap::new();
+        let of_archives = self.memories.iter().flat_map(|memory| memory.messages(&self.plan));
+        for (segment, message) in of_archives {
+            // Two agents may have archived the same.
+            if archived.insert(segment, message.clone()).is_none() {
+                report.messages.push(message);
+            }
+        }
+        report.hint = self.hint(archived.len());
+        report.still_held.extend(self.memories.iter().flat_map(InMemory::said_again).cloned());
         let unread = self.memories.iter().flat_map(InMemory::unread);
         for held in self.plan.unread.iter().chain(unread) {
             report.not_reached(held.clone());
         }
         report
+    }
+
+    /// Where else it may be: nobody notes which files were archived.
+    fn hint(&self, archived: usize) -> Option<String> {
+        const NAMED: &str = "a transcript outside of the home is looked into where it is named: \
+                             `ctx memory forget FILE ...`";
+        match archived {
+            0 if self.what.files.is_empty()
+                && self.plan.sessions.iter().all(Session::is_spared) =>
+            {
+                Some(format!("no transcript in the home says it; {NAMED}"))
+            }
+            0 => None,
+            1 => Some(format!("1 message is in no transcript of the home; {NAMED}")),
+            n => Some(format!("{n} messages are in no transcript of the home; {NAMED}")),
+        }
     }
 
     /// Erases from transcripts, and from what stands beside those that are there and those that are

@@ -106,6 +106,9 @@ fn would_go(report: &Forgotten) -> String {
         let id = shortened(&message.entry, ID_CHARS);
         vec![Cell::from(id), message.role.name().into(), begins.into()]
     });
+    if report.messages.is_empty() {
+        return places(report);
+    }
     let mut text = table(&["entry", "role", "message"], rows.collect(), 0);
     if report.messages.len() > SHOWN {
         let more = counted(report.messages.len() - SHOWN, "more message");
@@ -174,6 +177,9 @@ fn print(report: &Forgotten, text: &str, out: &Out) -> anyhow::Result<()> {
             .iter()
             .map(|held| vec![Cell::from(held.path.display().to_string()), held.why.clone().into()]);
         out.line(table(&["by", "why"], rows.collect(), 0))?;
+    }
+    if let Some(hint) = &report.hint {
+        out.note(hint);
     }
     if report.dry_run {
         out.note("a dry run: nothing was erased");

@@ -8,6 +8,7 @@ use ctx_core::{
     Role, Timestamp,
 };
 
+mod forgotten;
 mod lost;
 mod models;
 mod sessions;
