@@ -73,6 +73,7 @@ impl AgentMemory {
             Some(folder) => {
                 let facts = FactStore::open(folder.join(FACTS), scope);
                 let facts = facts.map_err(|e| warnings.push(format!("there are no facts: {e}")));
+                warnings.extend(facts.as_ref().ok().and_then(warning_of_damage));
                 (Memory::open(folder, agent, settings), facts.ok())
             }
         };
@@ -206,6 +207,17 @@ pub fn memory_session(id: Option<&str>, file: &Path) -> String {
         Some(id) => id.to_owned(),
         None => file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
     }
+}
+
+/// What a person is told of facts that are damaged.
+fn warning_of_damage(facts: &FactStore) -> Option<String> {
+    let lines = match facts.damaged() {
+        0 => return None,
+        1 => "1 line".to_owned(),
+        n => format!("{n} lines"),
+    };
+    let path = facts.path().display();
+    Some(format!("{lines} of the facts ({path}) cannot be read: what they say is not known"))
 }
 
 /// A memory that archives before it recalls.

@@ -99,6 +99,9 @@ fn transcripts_are_archived_once_searched_and_recalled() {
     assert!(recalled["tokens"].as_u64() <= Some(500), "{recalled}");
     let used: Vec<_> = recalled["passages"].as_array().expect("a list").iter().collect();
     assert!(used.iter().any(|p| p["entry"] == "00000004" && p["used"] == true), "{recalled}");
+    let small = room.ctx(&["recall", query, "--session", "s1", "--budget", "1"]).stderr;
+    assert!(small.contains("fits into 1 tokens") && !small.contains("well enough"), "{small}");
+    room.misused(&["memory", "search", query, "--limit", "0"], "--limit");
     let nothing = room.json(&["recall", "quantum chromodynamics", "--session", "s1"]);
     assert_eq!(nothing["block"], Value::Null, "{nothing}");
     let short = room.json(&["recall", "ok", "--session", "s1"]);

@@ -25,6 +25,11 @@ const SHORTEST: u32 = 512;
 /// A model that refuses so many texts one after the other, each by itself, refuses all.
 const IN_A_ROW: usize = 3;
 
+/// Said once, of whatever many messages.
+const WITHOUT_DIRECTION: &str = "the model makes vectors of nothing but zeros: such messages are found \
+                                 by their words alone; check that `embeddingSource` names a model for \
+                                 embeddings";
+
 /// A model that failed is not asked again for so long.
 const REST: Duration = Duration::from_secs(60);
 
@@ -192,6 +197,9 @@ impl Memory {
         }
         kept.iter().for_each(|(id, vector)| self.inner.keep_vector(*id, vector));
         self.inner.flush_vectors();
+        if !never.is_empty() {
+            self.inner.warn(WITHOUT_DIRECTION.into());
+        }
         self.inner.unembedded().never.extend(never);
         kept.len()
     }

@@ -10,7 +10,7 @@ use super::Inner;
 use super::live::Live;
 use super::load::Shared;
 use crate::SegmentId;
-use crate::index::{Batch, DiskIndex, Piece, Written, key_of};
+use crate::index::{Batch, DiskIndex, Piece, Written, key_of, place};
 use crate::search::lexical_head;
 use crate::text::Terms;
 
@@ -74,6 +74,10 @@ impl Indexer {
         let folder = self.folder.clone()?;
         self.number(live);
         self.stored = None;
+        if !self.has_place(inner) {
+            self.disk = None;
+            return None;
+        }
         let read_only = inner.settings.read_only;
         let there = if read_only { folder.join("meta.json") } else { folder.clone() };
         if self.disk.is_none() && !there.exists() {
@@ -90,7 +94,7 @@ impl Indexer {
         } else if let Err(error) = &opened {
             inner.warn(format!("the lexical index is made anew: {error}"));
             self.disk = None;
-            if let Err(error) = DiskIndex::delete(&folder) {
+            if let Err(error) = place::clear(&folder) {
                 inner.warn(format!("there is no lexical index: {error}"));
             }
             opened = Ok(None);
@@ -124,12 +128,23 @@ impl Indexer {
     /// Deletes the index, with what its terms tell.
     pub(super) fn delete(&mut self) -> Result<()> {
         (self.disk, self.stored) = (None, None);
-        self.folder.as_deref().map_or(Ok(()), DiskIndex::delete)
+        self.folder.as_deref().map_or(Ok(()), place::clear)
+    }
+
+    /// Whether an index can be where it belongs. What else is there is told of, and stays; words are
+    /// kept in memory then.
+    pub(super) fn has_place(&self, inner: &Inner) -> bool {
+        let Some(folder) = &self.folder else { return false };
+        let Err(error) = place::check(folder) else { return true };
+        let hint = error.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
+        inner.warn(format!("the lexical index is kept in memory: {error}{hint}"));
+        false
     }
 
     /// Makes what is missing: the index of words, hash vectors, a graph over vectors.
     pub(super) fn run(&mut self, inner: &Inner, much: Much) -> Result<()> {
-        let written = match self.folder.is_some() && !inner.settings.read_only {
+        let is_written = self.folder.is_some() && !inner.settings.read_only;
+        let written = match is_written && self.has_place(inner) {
             true => self.write_words(inner, much),
             false => Ok(()),
         };
@@ -274,6 +289,7 @@ impl Indexer {
     pub(super) fn rebuild(&mut self, inner: &Inner) -> Result<()> {
         let folder = self.folder.clone().filter(|_| !inner.settings.read_only);
         let Some(folder) = folder else { return self.reload(inner) };
+        place::check(&folder)?;
         // The index is that of other processes too: what they archived belongs in it.
         inner.catch_up(&mut *inner.opened()?)?;
         // Rows without their words count as missing, not as written.

@@ -75,8 +75,8 @@ impl Inner {
             live.index.publish(stored, 0);
         }
         // Without files that can be written, there is no index to be made later.
-        let is_for_later = self.folder.is_some() && !self.settings.read_only;
-        if missing.len() <= READ_AT_ONCE || !is_for_later {
+        let is_written = self.folder.is_some() && !self.settings.read_only;
+        if missing.len() <= READ_AT_ONCE || !is_written || !indexer.has_place(self) {
             for rows in missing.chunks(256) {
                 let ids: Vec<_> = rows.iter().filter_map(|row| live.id(*row)).collect();
                 for (row, segment) in rows.iter().zip(source.get(&ids)?) {

@@ -214,3 +214,59 @@ fn a_memory_that_is_only_read_changes_no_file_whatever_is_wrong_with_them() {
         assert_eq!(files(folder.path()), before);
     }
 }
+
+#[test]
+fn what_is_of_somebody_else_in_the_place_of_the_index_stays_and_words_are_kept_in_memory() {
+    let strange: [fn(&Path); 2] = [
+        |at| fs::write(at, "precious").unwrap(),
+        |at| {
+            fs::create_dir(at).unwrap();
+            fs::write(at.join("precious.txt"), "precious").unwrap();
+        },
+    ];
+    for (strange, told) in strange.into_iter().zip(["remove ", "move what is not of ctx out of "]) {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("lexical");
+        let memory = memory(folder.path());
+        memory.add(&some(0..50)).unwrap();
+        memory.flush().unwrap();
+        memory.settle().unwrap();
+        let before = found(&memory, "ember 4");
+        drop(memory);
+        fs::remove_dir_all(&at).unwrap();
+        strange(&at);
+        let memory = self::memory(folder.path());
+        assert_eq!(found(&memory, "ember 4"), before);
+        memory.settle().unwrap();
+        assert_eq!(found(&memory, "ember 4"), before);
+        let warnings = memory.take_warnings();
+        assert!(warnings.len() == 1 && warnings[0].contains(told), "{warnings:?}");
+        let error = memory.rebuild().unwrap_err();
+        assert!(error.hint_text().is_some_and(|hint| hint.contains(told)), "{error}");
+        // Who forgets something is not kept from it.
+        assert_eq!(memory.forget(&[before[0].0].into()).unwrap(), 1);
+        assert!(found(&memory, "ember 4").iter().all(|(id, ..)| *id != before[0].0));
+        let precious = if at.is_file() { at.clone() } else { at.join("precious.txt") };
+        assert_eq!(fs::read_to_string(precious).unwrap(), "precious");
+        // Moved away, it is in nobody's way.
+        fs::rename(&at, folder.path().join("elsewhere")).unwrap();
+        memory.rebuild().unwrap();
+        assert_eq!(memory.stats().unwrap().stored_pieces, 49);
+    }
+}
+
+#[test]
+fn an_index_that_is_made_anew_leaves_what_lies_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("lexical");
+    let memory = memory(folder.path());
+    memory.add(&some(0..50)).unwrap();
+    memory.flush().unwrap();
+    memory.settle().unwrap();
+    fs::write(at.join("precious.txt"), "precious").unwrap();
+    fs::write(at.join("0123456789abcdef0123456789abcdef.term"), "left over").unwrap();
+    memory.rebuild().unwrap();
+    assert_eq!(memory.stats().unwrap().stored_pieces, 50);
+    assert_eq!(fs::read_to_string(at.join("precious.txt")).unwrap(), "precious");
+    assert!(!at.join("0123456789abcdef0123456789abcdef.term").exists());
+}
