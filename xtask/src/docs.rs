@@ -55,8 +55,9 @@ pub(crate) fn write(root: &Path, data: Option<&Path>) -> Result<()> {
     let asks = "can the u32 generation overflow?";
     let recalled = program.run(&["recall", asks, "--session", SAMPLE, "--budget", "120"])?;
     blocks.insert("recall", text(&recalled));
-    let asks = "why does prepare return a future that owns its data?";
-    let found = program.run(&["context", asks, "--workspace", ".", "--budget", "200"])?;
+    // Not of this folder, which holds the question.
+    let asks = "when is a session locked?";
+    let found = program.run(&["context", asks, "--workspace", "crates", "--budget", "200"])?;
     blocks.insert("context", text(&found));
     if let Some(data) = data {
         let report = program.eval(data)?;

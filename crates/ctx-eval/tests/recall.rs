@@ -93,6 +93,8 @@ fn one_conversation_need_not_be_in_a_list() {
     let room = Room::new();
     let path = room.write("own.json", &locomo()[0]);
     assert_eq!(load(Form::Locomo, &path).expect("of the form").len(), 1);
+    let folder = path.parent().expect("a folder");
+    assert_eq!(load(Form::Locomo, folder).expect("files of the form").len(), 1);
 }
 
 #[test]

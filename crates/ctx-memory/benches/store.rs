@@ -18,7 +18,6 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use ctx_core::{Embedder, Result, Timer, Timestamp};
 use ctx_memory::archive::Limits;
 use ctx_memory::{HashEmbedder, Memory, Query, SearchSettings, Settings, VectorModel, Vectors};
-use futures_util::FutureExt;
 
 use crate::said::{Numbers, questions, segment};
 
@@ -92,7 +91,7 @@ fn filled(folder: &Path, settings: Settings, count: usize) -> Memory {
         memory.add(&segments).expect("it can be written");
         memory.flush().expect("it can be written");
     }
-    memory.embed().now_or_never().expect("it waits for nobody").expect("the model answers");
+    futures_executor::block_on(memory.embed()).expect("the model answers");
     memory.settle().expect("the index can be written");
     memory
 }

@@ -15,7 +15,6 @@ use ctx_core::{
 };
 use ctx_memory::archive::{Limits, SegmentMaker};
 use ctx_memory::{Config, Memory, Recall, SessionMemory, Settings};
-use futures_util::FutureExt;
 
 use crate::said::{Numbers, questions, segment, spelled};
 
@@ -81,9 +80,9 @@ fn main() {
         };
         let edits = view.edits().len();
         let started = Instant::now();
-        let prepared = layer.prepare(&view, &turn).map(|pending| {
-            pending.now_or_never().expect("nothing is waited for").expect("an answer")
-        });
+        let prepared = layer
+            .prepare(&view, &turn)
+            .map(|pending| futures_executor::block_on(pending).expect("an answer"));
         layer.apply(&mut view, prepared, &turn).expect("edits");
         let took = started.elapsed();
         let edits = view.edits().len() - edits;

@@ -13,7 +13,6 @@ use std::io::Write;
 use ctx_core::{Counter, MemoryStore, RecallRequest, Role, Timestamp};
 use ctx_memory::archive::SegmentMaker;
 use ctx_memory::{Memory, Metadata, Segment, SegmentId, SessionMemory, Settings};
-use futures_util::FutureExt;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -76,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 passages: 20,
                 facts: 0,
             };
-            let found = archive.recall(request).now_or_never().ok_or("it waits")??;
+            let found = futures_executor::block_on(archive.recall(request))?;
             let found: HashSet<String> = found
                 .passages
                 .iter()

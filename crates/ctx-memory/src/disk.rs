@@ -155,6 +155,14 @@ pub(crate) fn replace(
     sync_dir(parent(path))
 }
 
+/// Removes a file, if it is there.
+pub(crate) fn remove(path: &Path, doing: &'static str) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(io_error(doing, path, e)),
+        _ => Ok(()),
+    }
+}
+
 /// Where [`replace`] writes.
 pub(crate) fn temporary(path: &Path) -> PathBuf {
     beside(path, ".tmp")

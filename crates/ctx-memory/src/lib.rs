@@ -42,8 +42,8 @@ pub use config::{Config, EmbeddingModel, Placement, RecallSettings};
 #[cfg(feature = "transformer")]
 pub use embed::TransformerEmbedder;
 pub use embed::{HashEmbedder, cosine, embedded_text};
-pub use layer::{Archive, Recall};
-pub use recall::{Block, MIN_QUERY_CHARS, RECALLED_TAG, build, is_recalled, query_of};
+pub use layer::{Archive, Leaving, Recall};
+pub use recall::{Block, RECALLED_TAG, build, is_query, is_recalled, query_of};
 pub use redact::{Redacted, Redactor};
 pub use search::{Cosines, Fusion, Hit, Parts, Query, SearchIndex, SearchSettings, diversify};
 pub use segment::{Metadata, Segment, SegmentId};

@@ -18,6 +18,7 @@ mod memory;
 mod runtime;
 mod session;
 mod setup;
+mod sharing;
 mod subagents;
 mod turn;
 mod watch;
@@ -31,6 +32,7 @@ pub use runtime::{
     NoticeKind, OneSession, Runtime, SILENCE, TurnOutcome, WorkspaceAccess,
 };
 pub use setup::{Asked, Resolved, Wanted};
+pub use sharing::Memories;
 pub use subagents::{ContextMode, SpawnRequest, SubagentConfig, SubagentOutcome};
 pub use watch::EngineWatch;
 pub use workspace::{workspace_model, workspace_search};

@@ -78,6 +78,7 @@ impl AgentMemory {
             Some(folder) => {
                 let facts = FactStore::open(folder.join(FACTS), scope);
                 let facts = facts.map_err(|e| warnings.push(format!("there are no facts: {e}")));
+                warnings.extend(facts.as_ref().ok().and_then(warning_of_damage));
                 (Memory::open(folder, agent, settings), facts.ok())
             }
         };
@@ -119,6 +120,17 @@ impl AgentMemory {
     #[must_use]
     pub fn with_models(self, models: Option<SummaryModels>) -> Self {
         Self { models, ..self }
+    }
+
+    /// The same, with files that are read and not written: for dry runs.
+    #[must_use]
+    pub fn read_only(self) -> Self {
+        let Some(folder) = &self.folder else { return self };
+        let mut settings = self.memory.settings().clone();
+        settings.read_only = true;
+        // Nothing was read yet: a memory begins with its first use.
+        let memory = Memory::open(folder, &*self.agent, settings);
+        Self { memory, ..self }
     }
 
     /// What one session archives into it and recalls from it.
@@ -211,9 +223,12 @@ impl Resolved {
         }
         let mut memory = match at {
             MemoryAt::Nowhere => AgentMemory::open(&config, None, agent, None),
-            MemoryAt::Folder(folder) | MemoryAt::ReadOnly(folder) => {
+            MemoryAt::Folder(folder) => {
                 AgentMemory::configured(&self.config, &config, folder, agent)
                     .with_models(models.cloned())
+            }
+            MemoryAt::ReadOnly(folder) => {
+                AgentMemory::configured(&self.config, &config, folder, agent).read_only()
             }
         };
         memory.warnings.drain(..).for_each(&mut warn);
@@ -233,6 +248,17 @@ pub fn memory_session(id: Option<&str>, file: &Path) -> String {
         Some(id) => id.to_owned(),
         None => file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
     }
+}
+
+/// What a person is told of facts that are damaged.
+fn warning_of_damage(facts: &FactStore) -> Option<String> {
+    let lines = match facts.damaged() {
+        0 => return None,
+        1 => "1 line".to_owned(),
+        n => format!("{n} lines"),
+    };
+    let path = facts.path().display();
+    Some(format!("{lines} of the facts ({path}) cannot be read: what they say is not known"))
 }
 
 /// A memory that archives before it recalls.

@@ -25,18 +25,39 @@ fn segment(content: &str) -> Segment {
     }
 }
 
+/// A memory in a home that says this, with another that is open on the same folder.
+fn memories(home: &Home, says: &[&str]) -> [Memory; 2] {
+    let mut settings = Settings::default();
+    settings.limits = Limits { eviction_days: 0, ..Limits::default() };
+    let open = || Memory::open(home.memory_dir(&FileId::main()), "main", settings.clone());
+    let memories = [open(), open()];
+    memories[0].add(&says.iter().map(|text| segment(text)).collect::<Vec<_>>()).unwrap();
+    memories[0].flush().unwrap();
+    memories
+}
+
+#[test]
+fn what_a_session_says_after_the_plan_was_made_goes_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::at(folder.path());
+    let [memory, of_another_host] = memories(&home, &["a red heron", "a blue one"]);
+    let memories = [Remembered { agent: FileId::main(), memory: memory.clone(), facts: None }];
+    let what = Forget { session: Some("s".into()), ..Forget::default() };
+    let planned = Forgetting::plan(&home, what, &memories).unwrap();
+    assert_eq!(planned.report().unwrap().agents[0].segments, 2);
+    let other = Segment { session_id: "t".into(), ..segment("of another session") };
+    of_another_host.add(&[segment("another heron"), other]).unwrap();
+    of_another_host.flush().unwrap();
+    let gone = planned.carry_out(Timestamp(0)).unwrap();
+    assert_eq!((gone.agents[0].segments, memory.stats().unwrap().segments), (3, 1));
+}
+
 #[test]
 fn what_was_said_after_the_plan_was_made_stays_and_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::at(folder.path());
-    let agent = FileId::main();
-    let limits = Limits { eviction_days: 0, ..Limits::default() };
-    let mut settings = Settings::default();
-    settings.limits = limits;
-    let memory = Memory::open(home.memory_dir(&agent), "main", settings);
-    memory.add(&[segment("a red heron"), segment("a blue one")]).unwrap();
-    memory.flush().unwrap();
-    let memories = [Remembered { agent, memory: memory.clone(), facts: None }];
+    let [memory, _] = memories(&home, &["a red heron", "a blue one"]);
+    let memories = [Remembered { agent: FileId::main(), memory: memory.clone(), facts: None }];
     let what = Forget { matching: Some("heron".into()), ..Forget::default() };
     let planned = Forgetting::plan(&home, what, &memories).unwrap();
     assert_eq!(planned.report().unwrap().agents[0].segments, 1);

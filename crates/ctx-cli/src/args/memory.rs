@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, Args, Subcommand};
 
 #[derive(Debug, Args)]
@@ -54,7 +55,7 @@ pub(crate) struct SearchMemory {
     #[arg(long, value_name = "KEY")]
     pub(crate) session: Option<String>,
     /// At most this many hits
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = at_least_one())]
     pub(crate) limit: usize,
     /// Show what each score is made of
     #[arg(long)]
@@ -74,7 +75,7 @@ pub(crate) struct Facts {
     #[arg(long, value_name = "KEY")]
     pub(crate) session: Option<String>,
     /// At most this many
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one())]
     pub(crate) limit: Option<usize>,
     #[command(flatten)]
     pub(crate) of: InMemory,
@@ -129,4 +130,9 @@ pub(crate) struct RecallArgs {
     pub(crate) budget: Option<String>,
     #[command(flatten)]
     pub(crate) of: InMemory,
+}
+
+/// A number of answers: of none, nothing would be said.
+fn at_least_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
 }

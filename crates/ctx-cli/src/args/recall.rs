@@ -31,7 +31,7 @@ pub(crate) struct EvalRecall {
     /// model.safetensors), or http (the server of agents.defaults.memoryContext.embeddingSource)
     #[arg(long, value_name = "WHAT", default_value = "hash")]
     pub(crate) embedder: EmbedWith,
-    /// The share of the vectors in the score, 0 to 1 [default: 0.5, for hashes 0]
+    /// The share of the vectors in the score, 0 to 1 [default: 0.5, for hashes 0.3]
     #[arg(long, value_name = "SHARE")]
     pub(crate) weight: Option<f32>,
     /// A file that keeps vectors for the next run

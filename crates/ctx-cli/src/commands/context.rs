@@ -49,7 +49,9 @@ struct Shown<'a> {
 pub(crate) fn run(global: &Global, args: &Context, out: &Out) -> anyhow::Result<ExitCode> {
     let Some(question) = question_of(&args.question) else {
         let error = Error::new(ErrorKind::InvalidInput, "the question says too little");
-        return Err(misuse(error.hint("ask with three characters or more")));
+        return Err(misuse(
+            error.hint("ask with three letters or more, or two characters of Chinese"),
+        ));
     };
     let opened = workspace::open(global, args.workspace.as_deref(), &args.of)?;
     let Opened { workspace, config, counter, .. } = &opened;

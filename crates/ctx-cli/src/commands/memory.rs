@@ -80,10 +80,9 @@ impl OfAgent {
     /// Where the sessions of the agent cannot be read, and where nobody knows that name.
     pub(crate) fn session(&self, named: &str) -> anyhow::Result<String> {
         let path = Path::new(named);
-        if path.is_file()
-            && let Ok(transcript) = Transcript::open(path)
-        {
-            return Ok(name_of(&transcript, path));
+        let opened = path.is_file().then(|| Transcript::open(path));
+        if let Some(Ok(transcript)) = &opened {
+            return Ok(name_of(transcript, path));
         }
         let stored = SessionStore::at(self.home.sessions_file(&self.agent)).load()?;
         let of_key = |key: SessionKey| {
@@ -98,6 +97,10 @@ impl OfAgent {
         let is_stored = stored.all().any(|(_, entry)| entry.session_id == named);
         if is_stored || self.knows(named)? {
             return Ok(named.to_owned());
+        }
+        // A file of that name is meant, if anything is.
+        if let Some(Err(error)) = opened {
+            return Err(error.into());
         }
         let hint = "`ctx sessions` lists the keys of sessions, `ctx memory stats --json` those that \
                     were archived; the path of a transcript will do as well";

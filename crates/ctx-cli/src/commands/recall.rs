@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::process::ExitCode;
 
 use ctx_core::{Counter, EntryId, MemoryStore, RecallRequest, Role, Timestamp, Tokens};
-use ctx_memory::{MIN_QUERY_CHARS, SessionMemory, build};
+use ctx_memory::{SessionMemory, build, is_query};
 use serde::Serialize;
 
 use crate::args::{Global, RecallArgs};
@@ -77,7 +77,7 @@ pub(crate) fn run(global: &Global, args: &RecallArgs, out: &Out) -> anyhow::Resu
         passages: of.config.recall.passages as usize,
         facts: of.config.recall.facts as usize,
     };
-    let asks = args.query.trim().chars().count() >= MIN_QUERY_CHARS;
+    let asks = is_query(&args.query);
     let found = match asks {
         true => setup::block_on(memory.recall(request))?,
         false => ctx_core::Recollection::default(),
@@ -120,11 +120,26 @@ pub(crate) fn run(global: &Global, args: &RecallArgs, out: &Out) -> anyhow::Resu
             counted(used.len(), "passage"),
         ));
     } else {
-        out.note(if asks {
-            "nothing that was said fits well enough; `ctx memory search` shows what is nearest"
-        } else {
-            "a query of less than three characters recalls nothing"
-        });
+        out.note(why_nothing(&report, asks));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn why_nothing(report: &Report, asks: bool) -> String {
+    if !asks {
+        return "a query of less than three letters, or two characters of Chinese, recalls nothing"
+            .to_owned();
+    }
+    let (facts, passages) = (report.facts.len(), report.passages.len());
+    if facts + passages == 0 {
+        return "nothing that was said fits well enough; `ctx memory search` shows what is nearest"
+            .to_owned();
+    }
+    let found = match (facts, passages) {
+        (_, 0) => counted(facts, "fact"),
+        (0, _) => counted(passages, "passage"),
+        _ => format!("{} and {}", counted(facts, "fact"), counted(passages, "passage")),
+    };
+    let budget = report.budget;
+    format!("nothing of what was found ({found}) fits into {budget} tokens; raise `--budget`")
 }

@@ -71,7 +71,7 @@ impl House {
     }
 }
 
-fn planted(turns: usize) -> Vec<String> {
+pub(crate) fn planted(turns: usize) -> Vec<String> {
     let mut lines = pi_lines(turns);
     let plant = |line: &mut String, what: &str, with: &str| {
         assert!(line.contains(what), "{line}");

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use crate::memory::{keeps_old, said};
 use crate::support::{Room, join, pi_lines, text};
 
-fn room() -> Room {
+pub(crate) fn room() -> Room {
     let room = Room::new();
     room.write("ctx.json5", keeps_old(json!({})).to_string());
     room
 }
 
 /// A session of ctx in the home of such an id that says these texts, archived.
-fn session(room: &Room, at: &str, id: &str, texts: &[&str]) -> PathBuf {
+pub(crate) fn session(room: &Room, at: &str, id: &str, texts: &[&str]) -> PathBuf {
     let mut lines = vec![pi_lines(0).remove(0).replace("\"s1\"", &format!("\"{id}\""))];
     lines.extend(texts.iter().enumerate().map(|(n, text)| said(n, "user", text)));
     let outside = Room::new();
@@ -29,7 +29,7 @@ fn session(room: &Room, at: &str, id: &str, texts: &[&str]) -> PathBuf {
 }
 
 /// What an engine keeps under a key.
-fn value(room: &Room, key: &str, text: &str) -> PathBuf {
+pub(crate) fn value(room: &Room, key: &str, text: &str) -> PathBuf {
     let name = key.replace('/', "_");
     let line = json!(format!("engines/tree/{key}")).to_string();
     let at = format!("agents/main/store/engines/tree/{name}.value");
@@ -41,7 +41,7 @@ fn read(path: &Path) -> String {
 }
 
 /// Forgets, expects that not all was reached, and gives the report.
-fn incomplete(room: &Room, args: &[&str]) -> Value {
+pub(crate) fn incomplete(room: &Room, args: &[&str]) -> Value {
     let ran = room.ctx(&[&["memory", "forget", "--yes", "--json"], args].concat());
     assert_eq!(ran.code, Some(1), "{} {}", ran.stdout, ran.stderr);
     let report: Value = serde_json::from_str(&ran.stdout).expect("a report");
@@ -49,7 +49,7 @@ fn incomplete(room: &Room, args: &[&str]) -> Value {
     report
 }
 
-fn holds(report: &Value, path: &str) -> bool {
+pub(crate) fn holds(report: &Value, path: &str) -> bool {
     let held = report["stillHeld"].as_array().expect("a list");
     held.iter().any(|held| held["path"].as_str().is_some_and(|at| at.contains(path)))
 }
@@ -63,6 +63,8 @@ fn a_name_that_is_that_of_several_sessions_is_refused_and_a_path_means_one() {
     let all = ["memory", "forget", "--yes", "--session"];
     room.refused(&[&all[..], &["c1"]].concat(), "several sessions have that name");
     room.refused(&[&all[..], &["chat"]].concat(), "no session of that name");
+    let mistyped = ["chat", "--matching", "red heron"];
+    room.refused(&[&all[..], &mistyped].concat(), "no session of that name");
     assert_eq!(room.files(), before);
     let gone = room.json(&[&all[..], &[text(&one)]].concat());
     assert_eq!(gone["messages"].as_array().map(Vec::len), Some(1), "{gone}");
@@ -143,6 +145,19 @@ fn what_cannot_be_read_is_told_and_the_run_is_not_complete() {
     let _ = std::fs::remove_file(&facts);
     std::fs::create_dir(&facts).expect("it is made");
     assert!(holds(&incomplete(&room, &forget), "knowledge.jsonl"));
+
+    let room = self::room();
+    session(&room, talk, "s1", &["a red heron", "b"]);
+    let kept = value(&room, "head/s1", "{}");
+    std::fs::remove_file(&kept).expect("it is there");
+    std::os::unix::fs::symlink(&kept, &kept).expect("it is made");
+    assert!(holds(&incomplete(&room, &["--session", "s1"]), "head_s1.value"));
+
+    let room = self::room();
+    let file = room.write("bad.jsonl", "no transcript");
+    assert!(holds(&incomplete(&room, &["--session", text(&file)]), "bad.jsonl"));
+    room.write("agents/main/sessions/sessions.json", "{");
+    room.refused(&["memory", "forget", "--yes", "--session", "agent:main:new"], "is damaged");
 }
 
 #[test]
@@ -200,7 +215,7 @@ fn files_of_tool_results_go_with_their_own_message_and_not_with_one_that_names_t
     std::fs::remove_file(&file).expect("it is there");
     room.refused(
         &["memory", "forget", "--yes", "--entry", "000000"],
-        "several entries of the archive begin with that id",
+        "several entries begin with that id",
     );
     assert_eq!(forget("00000000")["agents"][0]["toolResults"], 1);
     assert!(!results("one").exists());

@@ -99,6 +99,9 @@ fn transcripts_are_archived_once_searched_and_recalled() {
     assert!(recalled["tokens"].as_u64() <= Some(500), "{recalled}");
     let used: Vec<_> = recalled["passages"].as_array().expect("a list").iter().collect();
     assert!(used.iter().any(|p| p["entry"] == "00000004" && p["used"] == true), "{recalled}");
+    let small = room.ctx(&["recall", query, "--session", "s1", "--budget", "1"]).stderr;
+    assert!(small.contains("fits into 1 tokens") && !small.contains("well enough"), "{small}");
+    room.misused(&["memory", "search", query, "--limit", "0"], "--limit");
     let nothing = room.json(&["recall", "quantum chromodynamics", "--session", "s1"]);
     assert_eq!(nothing["block"], Value::Null, "{nothing}");
     let short = room.json(&["recall", "ok", "--session", "s1"]);
@@ -113,6 +116,10 @@ fn transcripts_are_archived_once_searched_and_recalled() {
         let mistyped = [of, &["--session", "s2"]].concat();
         room.refused(&mistyped, "there is no session of that name");
     }
+    let bad = room.write("bad.jsonl", "no transcript");
+    let ran = room.ctx(&["memory", "search", query, "--session", text(&bad)]);
+    assert!(ran.stderr.contains("bad.jsonl"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("no session of that name"), "it is told why: {}", ran.stderr);
     room.write("agents/main/sessions/sessions.json", "{");
     room.refused(&["memory", "search", query, "--session", "agent:main:new"], "is damaged");
 
@@ -166,7 +173,11 @@ fn what_cannot_be_archived_is_refused_and_what_is_let_go_is_told() {
     let small = self::room(&keeps_old(json!({"maxSegments": 4})));
     let file = small.write("talk/long.jsonl", long_talk(8));
     let ran = small.ctx(&["memory", "ingest", text(&file)]);
+    assert!(ran.stderr.contains("4 messages older than what the archive keeps"), "{}", ran.stderr);
+    let newer = small.write("talk/newer.jsonl", long_talk(12).replace("\"s1\"", "\"s2\""));
+    let ran = small.ctx(&["memory", "ingest", text(&newer)]);
     assert!(ran.stderr.contains("4 segments let go again"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("evictionDays"), "age lets nothing go: {}", ran.stderr);
     assert_eq!(small.json(&["memory", "stats"])["segments"], 4);
 }
 

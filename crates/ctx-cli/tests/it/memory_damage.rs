@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::memory::{asks_again, keeps_old, long_talk, room};
-use crate::support::{Room, text};
+use crate::support::{Ran, Room, text};
 
 const QUESTION: &str = "remind me, what is the parrot of the lighthouse keeper called?";
 
@@ -32,7 +32,7 @@ fn a_folder_in_the_place_of(path: &Path) {
     fs::create_dir(path).expect("it can be made");
 }
 
-const DAMAGES: [Damage; 14] = [
+const DAMAGES: [Damage; 15] = [
     Damage {
         what: "a torn archive",
         does: |at| change(&at.join("segments.jsonl"), |bytes| bytes.truncate(bytes.len() - 40)),
@@ -125,10 +125,20 @@ const DAMAGES: [Damage; 14] = [
         told: "index",
     },
     Damage {
+        what: "a folder of somebody else in the place of the index",
+        does: |at| {
+            fs::remove_dir_all(at.join("lexical")).expect("it was there");
+            fs::create_dir(at.join("lexical")).expect("it can be made");
+            fs::write(at.join("lexical/precious.txt"), "precious").expect("it is written");
+        },
+        recalled: true,
+        told: "precious.txt",
+    },
+    Damage {
         what: "facts that cannot be read",
         does: |at| fs::write(at.join("knowledge.jsonl"), b"\xff{\n\0\n[").expect("it is written"),
         recalled: true,
-        told: "",
+        told: "2 lines of the facts",
     },
     Damage {
         what: "a file in the place of the memory",
@@ -174,4 +184,21 @@ fn whatever_is_damaged_the_request_goes_out_and_the_rest_is_recalled() {
             }
         }
     }
+}
+
+#[test]
+fn what_cannot_be_read_of_facts_is_told_and_an_index_that_has_no_place_says_what_to_do() {
+    let (room, _) = asked();
+    let at = room.path("agents/main/memory/context");
+    fs::write(at.join("knowledge.jsonl"), "Prose.\n{\"id\":1},\n\0\0\0\n").expect("it is written");
+    let told = room.ctx(&["memory", "facts"]).stderr;
+    assert!(told.contains("3 lines of the facts") && told.contains("knowledge.jsonl"), "{told}");
+
+    fs::remove_dir_all(at.join("lexical")).expect("it was there");
+    fs::write(at.join("lexical"), "hi").expect("it is written");
+    let told = room.ctx(&["memory", "search", "the parrot"]).stderr;
+    assert_eq!(told.matches("warning: the lexical index").count(), 1, "{told}");
+    let Ran { code, stderr, .. } = room.ctx(&["memory", "rebuild"]);
+    assert!(code == Some(1) && stderr.contains("hint: it is a file: remove"), "{stderr}");
+    assert_eq!(fs::read_to_string(at.join("lexical")).expect("it is there"), "hi");
 }

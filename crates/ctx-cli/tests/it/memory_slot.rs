@@ -29,12 +29,12 @@ fn the_slot_switches_memory_on_and_off_whatever_the_engine() {
         (json!({"memory": "none", "contextEngine": "memory-context"}), json!({}), false),
         (json!({"contextEngine": "memory-context"}), json!({}), true),
     ] {
-        let (room, _) = compacted(&slots, &memory);
+        let (room, file) = compacted(&slots, &memory);
         let stats = room.json(&["memory", "stats"]);
         assert_eq!(stats["enabled"], is_on, "{slots} {memory}");
         assert_eq!(stats["segments"].as_u64() > Some(0), is_on, "{slots} {memory}: {stats}");
         let question = "what is the parrot of the lighthouse keeper called?";
-        let recalled = room.json(&["recall", question, "--session", "s1"]);
+        let recalled = room.json(&["recall", question, "--session", &file]);
         let found = recalled["block"].as_str().is_some_and(|block| block.contains(FACT));
         assert_eq!(found, is_on, "{slots} {memory}: {recalled}");
     }

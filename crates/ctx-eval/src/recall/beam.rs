@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ctx_core::{Error, ErrorKind, Result, Role, Timestamp};
 use serde_json::Value;
 
-use super::conversation::{Conversation, Place, Question, read_json};
+use super::conversation::{Conversation, Place, Question, entries, read_json};
 use super::dates;
 
 const CHAT: &str = "chat.json";
@@ -19,18 +19,8 @@ pub(super) fn load(path: &Path) -> Result<Vec<Conversation>> {
 
 /// The folders in `path` that hold a conversation, `2` before `10`.
 fn within(path: &Path) -> Result<Vec<PathBuf>> {
-    let unreadable = |e: std::io::Error| {
-        Error::new(ErrorKind::Io, "cannot read the folder of labelled conversations")
-            .with("path", path.display())
-            .source(e)
-    };
-    let mut folders = Vec::new();
-    for entry in std::fs::read_dir(path).map_err(unreadable)? {
-        let folder = entry.map_err(unreadable)?.path();
-        if folder.join(CHAT).is_file() {
-            folders.push(folder);
-        }
-    }
+    let mut folders = entries(path)?;
+    folders.retain(|folder| folder.join(CHAT).is_file());
     if folders.is_empty() {
         return Err(Error::new(ErrorKind::NotFound, "no labelled conversation in the folder")
             .with("path", path.display())

@@ -12,7 +12,7 @@ use super::{beam, locomo};
 /// How labelled conversations are written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A JSON file: a conversation, or a list of them. Each has `conversation` with `session_N` (a
+    /// A JSON file, or a folder of such: a conversation, or a list of them. Each has `conversation` with `session_N` (a
     /// list of turns with `dia_id`, `speaker` and `text`) and `session_N_date_time`, and `qa` (a list
     /// of `question`, `evidence` and `category`).
     Locomo,
@@ -137,6 +137,22 @@ impl Conversation {
             self.questions.push(question);
         }
     }
+}
+
+/// What is in a folder, by name.
+pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let unreadable = |e: std::io::Error| {
+        Error::new(ErrorKind::Io, "cannot read the folder of labelled conversations")
+            .with("path", folder.display())
+            .source(e)
+    };
+    let listed = std::fs::read_dir(folder).map_err(unreadable)?;
+    let mut paths = Vec::new();
+    for entry in listed {
+        paths.push(entry.map_err(unreadable)?.path());
+    }
+    paths.sort_unstable();
+    Ok(paths)
 }
 
 /// A JSON file.

@@ -6,7 +6,7 @@ use std::path::Path;
 use ctx_core::{Result, Role};
 use serde_json::{Map, Value};
 
-use super::conversation::{Conversation, Place, Question, read_json};
+use super::conversation::{Conversation, Place, Question, entries, read_json};
 use super::dates;
 
 /// Categories by their numbers.
@@ -16,6 +16,19 @@ const CATEGORIES: [&str; 5] = ["multi-hop", "temporal", "open-domain", "single-h
 const ADVERSARIAL: &str = "adversarial";
 
 pub(super) fn load(path: &Path) -> Result<Vec<Conversation>> {
+    if !path.is_dir() {
+        return file(path);
+    }
+    let mut found = Vec::new();
+    for path in entries(path)? {
+        if path.extension().is_some_and(|extension| extension == "json") {
+            found.extend(file(&path)?);
+        }
+    }
+    Ok(found)
+}
+
+fn file(path: &Path) -> Result<Vec<Conversation>> {
     let root = Place::of(path);
     match read_json(path)? {
         Value::Array(list) => {

@@ -25,6 +25,13 @@ pub(super) struct Mark {
     generation: u64,
 }
 
+impl Mark {
+    /// How often the file had been replaced.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct SegmentFile {
     path: PathBuf,

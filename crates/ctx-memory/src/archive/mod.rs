@@ -15,17 +15,22 @@
 //! - **A torn last line** is moved to `segments.jsonl.torn-<n>` by whoever writes next; lines in the
 //!   middle that cannot be read are skipped and counted, and moved to `segments.jsonl.unreadable`
 //!   when the file is written anew.
+//! - **What was forgotten stays out**: `segments.jsonl.forgotten` keeps the ids, written before anything
+//!   is erased. They are hashes, and no word of it.
 //! - **A segment is stored as it is, however long**: an archive that shortened what it keeps would
 //!   lose what it is for, and a line costs time and memory in proportion to its length, no more.
 
 mod file;
+mod forgotten;
 mod lines;
 mod make;
 mod row;
 mod scan;
 mod segments;
+mod take;
 mod upkeep;
 
 pub use make::{SegmentMaker, text_of};
 pub use row::RowRef;
 pub use segments::{Changes, Damage, Limits, Segments};
+pub use take::Taken;

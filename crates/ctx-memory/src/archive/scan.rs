@@ -36,6 +36,7 @@ impl Segments {
         self.dead = 0;
         self.mark = Mark::default();
         self.damage = Damage { torn: std::mem::take(&mut self.damage.torn), ..Damage::default() };
+        self.forgotten.refresh()?;
         let generation = self.file.generation();
         if let Some(file) = self.file.open()? {
             self.read_on(&file, generation)?;
@@ -71,14 +72,10 @@ impl Segments {
         }
         let head = serde_json::from_slice::<Head<'_>>(line).ok();
         let row = head.and_then(|head| self.names.row(&head, offset, line.len()));
+        let row = row.filter(|row| !self.spoiled.contains(&row.id) || is_segment(line));
         let place = u32::try_from(self.rows.len()).ok();
         let (Some(row), Some(place)) = (row, place) else {
-            self.damage.unreadable += 1;
-            let end = offset + line.len() as u64 + 1;
-            match self.unreadable.last_mut() {
-                Some(last) if last.end == offset => last.end = end,
-                _ => self.unreadable.push(offset..end),
-            }
+            self.leave_out(offset, line.len() as u64);
             return;
         };
         if self.places.contains_key(&row.id) {
@@ -86,10 +83,24 @@ impl Segments {
             self.dead += 1;
             return;
         }
+        if self.spoiled.contains(&row.id) {
+            // It was said once more, in a line that can be read.
+            self.changes.removed.retain(|id| *id != row.id);
+        }
         self.places.insert(row.id, place);
-        self.ages.push(Reverse((row.since, place)));
+        self.ages.push(Reverse((row.since, row.timestamp, place)));
         self.changes.added.push(row.id);
         self.rows.push(row);
+    }
+
+    /// Takes note of a line that cannot be read.
+    fn leave_out(&mut self, offset: u64, length: u64) {
+        self.damage.unreadable += 1;
+        let end = offset + length + 1;
+        match self.unreadable.last_mut() {
+            Some(last) if last.end == offset => last.end = end,
+            _ => self.unreadable.push(offset..end),
+        }
     }
 
     pub(super) fn read_all(&self, ids: &[SegmentId]) -> Result<Vec<Option<Segment>>> {
@@ -108,4 +119,8 @@ impl Segments {
         }
         Ok(found)
     }
+}
+
+fn is_segment(line: &[u8]) -> bool {
+    serde_json::from_slice::<Segment>(line).is_ok()
 }

@@ -9,9 +9,9 @@ use ctx_core::{Result, Timestamp};
 use foldhash::fast::RandomState;
 
 use super::file::{Mark, SegmentFile};
+use super::forgotten::Forgotten;
 use super::lines::Lines;
 use super::row::{Names, Row, RowRef};
-use crate::recall::is_recalled;
 use crate::{Segment, SegmentId};
 
 /// The file is written anew when it holds so many lines that nobody wants, and an eighth of all.
@@ -61,13 +61,17 @@ pub struct Segments {
     pub(super) mark: Mark,
     pub(super) rows: Vec<Row>,
     pub(super) places: HashMap<SegmentId, u32, RandomState>,
-    /// The live ones by age, oldest first, and some that no longer are.
-    pub(super) ages: BinaryHeap<Reverse<(Timestamp, u32)>>,
+    /// The live ones by age, oldest first, and some that no longer are: since when they are here, when
+    /// they were said, and their place.
+    pub(super) ages: BinaryHeap<Reverse<(Timestamp, Timestamp, u32)>>,
     pub(super) names: Names,
     /// Lines of the file that nobody wants: evicted ones and duplicates.
     pub(super) dead: usize,
     pub(super) unreadable: Vec<Range<u64>>,
+    /// Those whose line looked like a segment and is none.
+    pub(super) spoiled: HashSet<SegmentId, RandomState>,
     pub(super) damage: Damage,
+    pub(super) forgotten: Forgotten,
     pub(super) pending: Vec<(SegmentId, Vec<u8>)>,
     pub(super) waiting: HashSet<SegmentId, RandomState>,
     pub(super) changes: Changes,
@@ -81,8 +85,10 @@ impl Segments {
     ///
     /// If the file is there and cannot be read. Damage is no error: [`damage`](Self::damage) tells.
     pub fn open(path: impl Into<PathBuf>, limits: Limits, now: Timestamp) -> Result<Self> {
+        let path = path.into();
         let mut segments = Self {
-            file: SegmentFile::new(path.into()),
+            forgotten: Forgotten::beside(&path),
+            file: SegmentFile::new(path),
             limits,
             mark: Mark::default(),
             rows: Vec::new(),
@@ -91,11 +97,13 @@ impl Segments {
             names: Names::default(),
             dead: 0,
             unreadable: Vec::new(),
+            spoiled: HashSet::default(),
             damage: Damage::default(),
             pending: Vec::new(),
             waiting: HashSet::default(),
             changes: Changes::default(),
         };
+        segments.forgotten.refresh()?;
         segments.catch_up()?;
         segments.evict(now);
         segments.changes = Changes::default();
@@ -145,23 +153,9 @@ impl Segments {
         Some((row.offset, row.length))
     }
 
-    /// Takes a segment in, to be written by the next [`commit`](Self::commit). False if it is there
-    /// already, says nothing, or holds what was recalled.
-    pub fn add(&mut self, segment: &Segment) -> Result<bool> {
-        let id = segment.id;
-        if segment.content.trim().is_empty()
-            || is_recalled(&segment.content)
-            || self.places.contains_key(&id)
-            || self.waiting.contains(&id)
-        {
-            return Ok(false);
-        }
-        let mut line = serde_json::to_vec(segment)
-            .map_err(|e| self.file.failed("cannot write a segment", e.into()))?;
-        line.push(b'\n');
-        self.waiting.insert(id);
-        self.pending.push((id, line));
-        Ok(true)
+    /// How often the file was written anew: as far as this process has read it, and by now.
+    pub(crate) fn generations(&self) -> (u64, u64) {
+        (self.mark.generation(), self.file.generation())
     }
 
     /// How many segments wait for a commit.
@@ -185,6 +179,12 @@ impl Segments {
         // Another process may have been faster.
         let places = &self.places;
         self.pending.retain(|(id, _)| !places.contains_key(id));
+        // Or have forgotten it.
+        self.forgotten.refresh()?;
+        let Self { forgotten, pending, changes, .. } = self;
+        changes
+            .removed
+            .extend(pending.extract_if(.., |(id, _)| forgotten.contains(*id)).map(|(id, _)| id));
         let lines: Vec<u8> = self.pending.iter().flat_map(|(_, line)| line).copied().collect();
         if !lines.is_empty() {
             let (start, file) = self.file.append(&lock, self.mark.read_to, b"", &lines)?;
@@ -216,7 +216,8 @@ impl Segments {
     }
 
     /// Segments with their texts, in the order of `ids`; None for those that are not there. If the
-    /// file changed underneath, it is read anew.
+    /// file changed underneath, it is read anew. A line that is no segment after all counts as
+    /// unreadable from then on.
     ///
     /// # Errors
     ///
@@ -229,6 +230,19 @@ impl Segments {
         if ids.iter().zip(&found).any(missed) {
             self.scan_anew()?;
             found = self.read_all(ids)?;
+            // Their lines look like segments and are none. Else the whole file would be scanned whenever
+            // somebody asks for one. What was said may stand in a later line.
+            let places = &self.places;
+            let left = ids
+                .iter()
+                .zip(&found)
+                .filter(|(id, segment)| segment.is_none() && places.contains_key(id));
+            let spoiled = self.spoiled.len();
+            self.spoiled.extend(left.map(|(id, _)| *id));
+            if self.spoiled.len() > spoiled {
+                self.scan_anew()?;
+                found = self.read_all(ids)?;
+            }
         }
         Ok(found)
     }
@@ -253,8 +267,9 @@ impl Segments {
         }
     }
 
-    /// Removes segments from memory and from the disk, and says how many were there. Lines that were
-    /// torn or could not be read go with them: they may hold a part of what is to be forgotten.
+    /// Removes segments from memory and from the disk, and says how many were there. They are not taken
+    /// in again: their ids are kept. Lines that were torn or could not be read go with them: they may
+    /// hold a part of what is to be forgotten.
     ///
     /// # Errors
     ///
@@ -262,10 +277,12 @@ impl Segments {
     pub fn forget(&mut self, ids: &HashSet<SegmentId>) -> Result<usize> {
         self.pending.retain(|(id, _)| !ids.contains(id));
         self.waiting.retain(|id| !ids.contains(id));
-        if self.file.open()?.is_none() {
+        if ids.is_empty() && self.file.open()?.is_none() {
             return Ok(0);
         }
         let lock = self.begin()?;
+        // First: a run that is killed has nothing erased that could come back.
+        self.forgotten.add(&lock, ids)?;
         let there: Vec<_> = ids.iter().filter(|id| self.places.contains_key(id)).copied().collect();
         if there.is_empty() && self.dead == 0 && self.unreadable.is_empty() {
             // Every line of it is of a segment that stays.

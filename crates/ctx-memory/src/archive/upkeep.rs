@@ -41,11 +41,12 @@ impl Segments {
         Ok(lock)
     }
 
-    /// Lets go of what is too old or too much. The lines stay until the file is written anew.
+    /// Lets go of what is too old or too much: what came first, and of what came at once, what was said
+    /// first. The lines stay until the file is written anew.
     pub(super) fn evict(&mut self, now: Timestamp) {
         let days = i64::from(self.limits.eviction_days);
         let oldest = Timestamp(now.0.saturating_sub(days.saturating_mul(DAY)));
-        while let Some(Reverse((since, place))) = self.ages.peek().copied() {
+        while let Some(Reverse((since, _, place))) = self.ages.peek().copied() {
             let too_old = days > 0 && since < oldest;
             if !too_old && self.places.len() <= self.limits.max_segments {
                 break;
@@ -90,7 +91,7 @@ impl Segments {
             // There are no more rows than there were, and those had places.
             let place = u32::try_from(place).unwrap_or(u32::MAX);
             self.places.insert(row.id, place);
-            self.ages.push(Reverse((row.since, place)));
+            self.ages.push(Reverse((row.since, row.timestamp, place)));
         }
         self.dead = 0;
         self.unreadable.clear();

@@ -6,6 +6,7 @@ mod text;
 mod transformer;
 
 pub use hash::HashEmbedder;
+pub(crate) use text::LONGEST;
 pub use text::embedded_text;
 #[cfg(feature = "transformer")]
 pub use transformer::TransformerEmbedder;

@@ -1,7 +1,12 @@
 //! What of a segment is embedded.
 
+use ctx_core::Chars;
+
 use crate::Segment;
 use crate::search::head;
+
+/// No more of a text is given to a model: it would read no more, or refuse it.
+pub(crate) const LONGEST: Chars = Chars(16 * 1_024);
 
 /// Turns before it are embedded with a segment while they have at most so many bytes together. A model
 /// reads the first 256 tokens or so: of a short turn there must be some left, and what is long is clear

@@ -9,11 +9,12 @@ use candle_core::{DType, Device, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models::bert::{BertModel, Config};
 use ctx_core::text::head;
-use ctx_core::{Chars, Embedder, Error, ErrorKind, Result};
+use ctx_core::{Embedder, Error, ErrorKind, Result};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use tokenizers::{Tokenizer, TruncationParams};
 
+use super::LONGEST;
 use crate::apart::apart;
 
 /// So many tokens of a text are read where the folder does not say it.
@@ -21,9 +22,6 @@ const MAX_TOKENS: usize = 256;
 
 /// A model that reads less is none: two of them say where the text begins and ends.
 const FEWEST_TOKENS: usize = 8;
-
-/// No more of a text is cut into tokens: what comes later would be dropped anyway.
-const MAX_CHARS: Chars = Chars(16 * 1_024);
 
 /// So many texts go through the model at once.
 const BATCH: usize = 16;
@@ -82,7 +80,8 @@ impl TransformerEmbedder {
         if most < FEWEST_TOKENS {
             return Err(config.bad("no room for a text: see max_position_embeddings"));
         }
-        let mut tokenizer = Tokenizer::from_bytes(words.read()?).map_err(|e| words.bad(e))?;
+        let vocabulary = words.read()?;
+        let mut tokenizer = Tokenizer::from_bytes(&vocabulary).map_err(|e| words.bad(e))?;
         tokenizer.with_padding(None);
         tokenizer
             .with_truncation(Some(TruncationParams {
@@ -91,7 +90,7 @@ impl TransformerEmbedder {
             }))
             .map_err(|e| words.bad(e))?;
         let bytes = weights.read()?;
-        let name = format!("transformer:{}", fingerprint(&bytes));
+        let name = format!("transformer:{}", fingerprint(&bytes, &vocabulary, most));
         let vars = VarBuilder::from_buffered_safetensors(bytes, DType::F32, &Device::Cpu);
         let vars = vars.map_err(|e| weights.bad(e))?;
         let model = BertModel::load(vars, &parsed).map_err(|e| weights.bad(e))?;
@@ -103,7 +102,7 @@ impl TransformerEmbedder {
 
 impl Bert {
     fn tokens(&self, text: &str) -> Result<Vec<u32>> {
-        let encoded = self.tokenizer.encode_fast(head(text, MAX_CHARS), true);
+        let encoded = self.tokenizer.encode_fast(head(text, LONGEST), true);
         Ok(encoded.map_err(|e| self.failed(e))?.get_ids().to_vec())
     }
 
@@ -198,14 +197,17 @@ impl File<'_> {
     }
 }
 
-/// Tells one set of weights from another by their size, beginning and end: all of it would take a
-/// quarter of a second at each start.
-fn fingerprint(weights: &[u8]) -> String {
+/// Tells one model from another: by its words, by how many tokens it reads, and of its weights by their
+/// size, beginning and end, as all of them would take a quarter of a second at each start.
+fn fingerprint(weights: &[u8], words: &[u8], most: usize) -> String {
     const ENDS: usize = 1 << 20;
     let mut hash = Sha256::new();
-    hash.update((weights.len() as u64).to_le_bytes());
+    for number in [weights.len(), words.len(), most] {
+        hash.update((number as u64).to_le_bytes());
+    }
     hash.update(&weights[..weights.len().min(ENDS)]);
     hash.update(&weights[weights.len().saturating_sub(ENDS)..]);
+    hash.update(words);
     hash.finalize()[..6].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -226,6 +228,18 @@ mod tests {
         "hidden_dropout_prob": 0.0, "max_position_embeddings": 8, "type_vocab_size": 2,
         "initializer_range": 0.1, "layer_norm_eps": 1e-12, "pad_token_id": 0,
         "position_embedding_type": "absolute", "use_cache": false, "model_type": "bert"}"#;
+
+    #[test]
+    fn a_model_is_another_with_other_weights_other_words_or_another_length() {
+        let name = fingerprint(b"weights", b"words", 256);
+        assert_eq!(name, fingerprint(b"weights", b"words", 256));
+        let others = [(&b"weight"[..], &b"swords"[..], 256), (b"weights", b"word", 256)];
+        for (weights, words, most) in
+            others.into_iter().chain([(&b"weights"[..], &b"words"[..], 128)])
+        {
+            assert_ne!(name, fingerprint(weights, words, most));
+        }
+    }
 
     #[test]
     fn a_folder_without_a_model_is_an_error_that_names_the_file() {

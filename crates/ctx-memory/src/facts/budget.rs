@@ -61,6 +61,14 @@ impl Budget {
         self.spent.calls < cap.calls_per_day && total <= cap.usd_per_day
     }
 
+    /// Puts what a call did cost in the place of what was expected of it.
+    pub fn correct(&mut self, expected: f64, paid: f64) {
+        let usd = self.spent.usd + paid.max(0.0) - expected.max(0.0);
+        if usd.is_finite() {
+            self.spent.usd = usd.max(0.0);
+        }
+    }
+
     /// Notes what was spent.
     pub fn add(&mut self, spent: Spent) {
         self.spent.calls = self.spent.calls.saturating_add(spent.calls);
@@ -85,5 +93,9 @@ mod tests {
         assert!(budget.at(Timestamp(6 * DAY)).allows(&cap, 0.2));
         budget.add(Spent { calls: 1, usd: f64::NAN });
         assert!(!budget.allows(&cap, 0.0), "calls are counted without a price");
+        budget.correct(0.5, 0.1);
+        assert!((budget.spent.usd - 0.5).abs() < 1e-9 && budget.spent.calls == 2);
+        budget.correct(9.0, f64::NAN);
+        assert_eq!(budget.spent.usd, 0.0, "it is never less than nothing");
     }
 }

@@ -46,7 +46,7 @@ pub(super) struct KnowledgeFile {
 
 /// The right to write; there is no file to lock where nothing is kept.
 #[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "held, not used")] Option<FileLock>);
+pub(crate) struct Lock(#[expect(dead_code, reason = "held, not used")] Option<FileLock>);
 
 impl KnowledgeFile {
     pub(super) fn new(path: PathBuf) -> Self {

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
 
 use super::{Fact, FactId, FactStore};
+use crate::text::without_case;
 
 /// What is to be forgotten.
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +113,7 @@ impl<'a> Wanted<'a> {
                     wanted.sessions.insert(session);
                     wanted.names.push(format!("\"{session}\""));
                 }
-                Erase::Matching(text) => wanted.texts.push(folded(text)),
+                Erase::Matching(text) => wanted.texts.push(without_case(text)),
             }
         }
         wanted.texts.retain(|text| !text.is_empty());
@@ -125,7 +126,7 @@ impl<'a> Wanted<'a> {
             fact.source_entry_ids.iter().any(|id| ids.clone().any(|ids| ids.contains(id)))
         };
         let holds = || {
-            let told = [&fact.content, &fact.context].map(|told| folded(told));
+            let told = [&fact.content, &fact.context].map(|told| without_case(told));
             self.texts.iter().any(|text| told.iter().any(|told| told.contains(text.as_str())))
         };
         self.sessions.contains(fact.session_id.as_str())
@@ -138,8 +139,4 @@ impl<'a> Wanted<'a> {
     fn keeps(&self, line: &str) -> bool {
         self.texts.is_empty() && !self.names.iter().any(|name| line.contains(name.as_str()))
     }
-}
-
-fn folded(text: &str) -> String {
-    text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -28,7 +28,7 @@ pub use fact::{CONTENT_MAX, CONTEXT_MAX, Candidate, Fact, FactId, FactKind, SOUR
 pub use forget::Erase;
 pub use model::ModelExtractor;
 pub use proposal::{PROPOSALS_MAX, Proposal, Refusal, RefusalReason, SUPERSEDED_MAX, Wish};
-pub(crate) use purse::Purse;
+pub(crate) use purse::{Purse, Spending};
 pub use search::{FactHit, FactQuery, threshold};
 pub use store::{FactStore, Learned, Scope};
 pub use update::{Update, decide};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use ctx_core::Result;
 use serde::Serialize;
@@ -149,8 +149,30 @@ impl FactStore {
     ///
     /// Where the file cannot be locked, read or written; nothing has changed then.
     pub fn learn(&mut self, candidates: impl IntoIterator<Item = Candidate>) -> Result<Learned> {
+        let lock = self.file.lock()?;
+        self.learn_under(&lock, candidates)
+    }
+
+    /// Waits for other processes that write, while everybody else may ask: a store that many share is
+    /// not to be locked for that long. For [`learn_under`](Self::learn_under) and
+    /// [`accept_under`](Self::accept_under).
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be locked.
+    pub(crate) fn pen_of(shared: &Mutex<Self>) -> Result<Lock> {
+        let path = shared.lock().unwrap_or_else(PoisonError::into_inner).path().to_owned();
+        KnowledgeFile::new(path).lock()
+    }
+
+    /// As [`learn`](Self::learn), by who may write.
+    pub(crate) fn learn_under(
+        &mut self,
+        lock: &Lock,
+        candidates: impl IntoIterator<Item = Candidate>,
+    ) -> Result<Learned> {
         let mut learned = Learned::default();
-        self.change(|store, lines| {
+        self.change(lock, |store, lines| {
             for candidate in candidates {
                 let Some(candidate) = candidate.bounded() else {
                     learned.empty += 1;
@@ -170,8 +192,18 @@ impl FactStore {
     ///
     /// Those of [`learn`](Self::learn).
     pub fn accept(&mut self, proposals: Vec<Proposal>) -> Result<(Learned, Vec<Refusal>)> {
+        let lock = self.file.lock()?;
+        self.accept_under(&lock, proposals)
+    }
+
+    /// As [`accept`](Self::accept), by who may write.
+    pub(crate) fn accept_under(
+        &mut self,
+        lock: &Lock,
+        proposals: Vec<Proposal>,
+    ) -> Result<(Learned, Vec<Refusal>)> {
         let (mut learned, mut refused) = (Learned::default(), Vec::new());
-        self.change(|store, lines| {
+        self.change(lock, |store, lines| {
             for (at, proposal) in proposals.into_iter().enumerate() {
                 let seen = proposal.candidate.clone().and_then(Candidate::bounded);
                 let decided = seen.as_ref().map(|candidate| store.decided(candidate));
@@ -204,21 +236,20 @@ impl FactStore {
 
     /// Makes changes in memory, then on the disk; where the disk refuses, memory is read from it
     /// again.
-    fn change(&mut self, make: impl FnOnce(&mut Self, &mut Vec<Fact>)) -> Result<()> {
-        let lock = self.file.lock()?;
+    fn change(&mut self, lock: &Lock, make: impl FnOnce(&mut Self, &mut Vec<Fact>)) -> Result<()> {
         self.refresh()?;
         let mut lines = Vec::new();
         make(self, &mut lines);
         if lines.is_empty() {
             return Ok(());
         }
-        if let Err(e) = self.file.append(&lock, &lines) {
+        if let Err(e) = self.file.append(lock, &lines) {
             self.clear();
             self.file = KnowledgeFile::new(self.file.path().to_owned());
             self.refresh()?;
             return Err(e);
         }
-        self.tidy(&lock);
+        self.tidy(lock);
         Ok(())
     }
 

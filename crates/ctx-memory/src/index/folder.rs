@@ -1,6 +1,5 @@
 //! The folder with the index.
 
-use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +9,7 @@ use tantivy::indexer::IndexWriterOptions;
 use tantivy::{Index, IndexReader, IndexWriter, ReloadPolicy, TantivyDocument};
 
 use super::document::{Fields, Piece};
-use super::{Snapshot, failed};
+use super::{Snapshot, failed, place};
 use crate::disk;
 
 /// Goes up when the terms of a text become others. It is written with each commit.
@@ -77,24 +76,14 @@ impl DiskIndex {
         Ok(Self { folder: folder.to_owned(), index, fields })
     }
 
-    /// Deletes whatever is in `folder` and opens an empty index there.
+    /// Deletes the index in `folder` and opens an empty one there.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] where the folder cannot be deleted or made.
+    /// [`ErrorKind::Io`] where the index cannot be deleted or made.
     pub(crate) fn create(folder: &Path) -> Result<Self> {
-        Self::delete(folder)?;
+        place::clear(folder)?;
         Self::open(folder)
-    }
-
-    /// Deletes an index. One that is not there is no error.
-    pub(crate) fn delete(folder: &Path) -> Result<()> {
-        match fs::remove_dir_all(folder) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(in_folder(refused(error), folder))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Whether its folder still holds it.
@@ -188,10 +177,6 @@ pub(crate) enum Batch {
 
 fn corrupt(what: &'static str) -> Error {
     Error::new(ErrorKind::Corrupt, format!("the lexical index is damaged: {what}"))
-}
-
-fn refused(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, "the lexical index cannot be made").source(error)
 }
 
 fn in_folder(error: Error, folder: &Path) -> Error {

@@ -9,6 +9,7 @@
 
 mod document;
 mod folder;
+pub(crate) mod place;
 mod snapshot;
 #[cfg(test)]
 mod tests;

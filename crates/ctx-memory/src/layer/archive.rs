@@ -1,12 +1,10 @@
 //! What leaves the window goes to the archive.
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ctx_core::{
-    ContextView, Entry, EntryId, Layer, MemoryStore, Node, NodeState, Prepared, Result, TurnContext,
-};
+use ctx_core::{ContextView, Layer, MemoryStore, Prepared, Result, TurnContext};
 
+use super::leaving::Leaving;
 use super::said::Warnings;
 use super::views::Views;
 
@@ -29,17 +27,8 @@ pub struct Archive {
 
 #[derive(Default)]
 struct State {
-    views: Views<Seen>,
+    views: Views<Leaving>,
     warnings: Warnings,
-}
-
-/// What was archived of a view.
-#[derive(Default)]
-struct Seen {
-    /// How many of those left out in the past.
-    left_out: usize,
-    /// Those that are shortened, and those left out since.
-    entries: HashSet<EntryId>,
 }
 
 impl Archive {
@@ -53,20 +42,6 @@ impl Archive {
     }
 }
 
-impl Seen {
-    fn take(&mut self, node: &Node) -> Option<Arc<Entry>> {
-        let leaves = match node.state() {
-            NodeState::Dropped => true,
-            NodeState::Replaced => node.tokens() < node.source_tokens(),
-            NodeState::Kept | NodeState::Inserted => false,
-        };
-        // What a layer added is in no transcript, whatever became of it since.
-        let is_recorded = node.source_tokens() > ctx_core::Tokens::ZERO;
-        (leaves && is_recorded && self.entries.insert(node.entry().id().clone()))
-            .then(|| node.entry().clone())
-    }
-}
-
 impl Layer for Archive {
     fn id(&self) -> &'static str {
         Self::ID
@@ -74,17 +49,15 @@ impl Layer for Archive {
 
     fn apply(&self, view: &mut ContextView, _: Option<Prepared>, _: &TurnContext) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = state.views.of(view);
-        let since = seen.left_out.min(view.left_out().len());
-        let past = &view.left_out()[since..];
-        let leaving: Vec<_> =
-            past.iter().chain(view.nodes()).filter_map(|n| seen.take(n)).collect();
-        seen.left_out = view.left_out().len();
-        if leaving.is_empty() {
+        let State { views, warnings } = &mut *state;
+        let leaving = views.of(view);
+        let entries = leaving.since(view);
+        if entries.is_empty() {
             return Ok(());
         }
-        if let Err(error) = self.memory.archive(&leaving) {
-            state.warnings.push(format!("what left the window was not archived: {error}"));
+        if let Err(error) = self.memory.archive(&entries) {
+            leaving.again();
+            warnings.push(format!("what left the window was not archived: {error}"));
         }
         Ok(())
     }

@@ -8,7 +8,8 @@ use ctx_core::{
 };
 
 use super::said::Warnings;
-use super::trim::{self, Trimmed};
+use super::shown::{Anchor, Shown, ShownBlock};
+use super::trim::Trimmed;
 use super::views::Views;
 use crate::recall::{Block, build, query_of};
 use crate::{Config, Placement};
@@ -28,7 +29,7 @@ const READ_A_TURN: usize = 16;
 /// It runs behind pruning and before compaction: small cuts before large ones, and one that keeps
 /// what is relevant before one that keeps what is new. The limit is window minus reserve minus
 /// `hardCapTokens`, so that the block always has room. What was trimmed stays trimmed. A query of
-/// less than three characters trims and recalls nothing. A memory that fails costs the block, and a
+/// less than three letters, or two characters of Chinese, trims and recalls nothing. A memory that fails costs the block, and a
 /// warning, never the request.
 ///
 /// # Default
@@ -46,26 +47,9 @@ struct State {
     warnings: Warnings,
 }
 
-/// What a view holds of memory.
-#[derive(Default)]
-struct Shown {
-    /// The user message that memory was last asked for.
-    asked: Option<EntryId>,
-    blocks: Vec<ShownBlock>,
-    trim: trim::Index,
-}
-
-struct ShownBlock {
-    id: EntryId,
-    text: String,
-    tokens: Tokens,
-    /// The entries whose words it holds.
-    entries: Vec<EntryId>,
-}
-
 /// What `prepare` hands to `apply`.
 struct Asked {
-    newest: EntryId,
+    newest: Anchor,
     recollection: Recollection,
 }
 
@@ -86,15 +70,20 @@ impl Layer for Recall {
     }
 
     fn prepare(&self, view: &ContextView, turn: &TurnContext) -> Option<Pending> {
-        let newest = view.node(newest_user(view)?).entry().id().clone();
+        let newest = Anchor::of(view.node(newest_user(view)?).entry());
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let shown = state.views.of(view);
+        let shown = state.views.of_or(view, |older| Shown::after(older, view));
+        shown.let_go_of_what_left(view);
         if shown.asked.as_ref() == Some(&newest) {
             return None;
         }
         let query = query(view);
+        // What a block says that leaves in this turn is not seen any more: it may come back.
+        let used = view.used() + shown.unplaced();
+        let leave = self.makes_way(view, shown) || used > self.limit(view);
+        let staying = if leave { &[][..] } else { &shown.blocks };
         let live = view.nodes().iter().filter(|node| node.is_live());
-        let of_blocks = shown.blocks.iter().flat_map(|block| block.entries.iter().cloned());
+        let of_blocks = staying.iter().flat_map(|block| block.entries.iter().cloned());
         let visible = live.map(|node| node.entry().id().clone()).chain(of_blocks).collect();
         let (memory, settings) = (self.memory.clone(), &self.config.recall);
         let request = RecallRequest {
@@ -125,7 +114,12 @@ impl Layer for Recall {
     ) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { views, warnings } = &mut *state;
-        let shown = views.of(view);
+        let shown = views.of_or(view, |older| Shown::after(older, view));
+        let before = |view: &ContextView, anchor: &Anchor| match self.config.recall.placement {
+            Placement::BeforeNewest => anchor.position(view),
+            Placement::AfterSummary => Some(self.place(view)),
+        };
+        shown.restore(view, before)?;
         let asked = prepared.and_then(|prepared| prepared.downcast::<Asked>().ok());
         self.make_room(view, shown)?;
         let Some(asked) = asked else { return Ok(()) };
@@ -133,7 +127,7 @@ impl Layer for Recall {
         for warning in &recollection.warnings {
             warnings.push(warning.clone());
         }
-        self.show(view, shown, &recollection, turn)?;
+        self.show(view, shown, &recollection, (&newest, turn))?;
         shown.asked = Some(newest);
         Ok(())
     }
@@ -157,9 +151,10 @@ impl Recall {
             let fills_up = view.used() > limit.scale(0.5);
             return if fills_up { shown.trim.learn(view, READ_A_TURN) } else { Ok(()) };
         }
-        let current = newest_user(view).map(|at| view.node(at).entry().id().clone());
+        let current = newest_user(view).map(|at| Anchor::of(view.node(at).entry()));
         // The block of the message that is being worked on stays: the model relies on it.
-        let kept = usize::from(shown.asked.is_some() && shown.asked == current);
+        let is_current = |block: &ShownBlock| Some(&block.of) == current.as_ref();
+        let kept = usize::from(shown.blocks.last().is_some_and(is_current));
         let past = shown.blocks.len().saturating_sub(kept);
         take_out(view, shown.blocks.drain(..past), "recalled for an earlier message");
         if view.used() <= limit {
@@ -174,30 +169,39 @@ impl Recall {
         Ok(())
     }
 
-    /// Puts the block of a recollection into the request, in the place of those that have to go.
+    /// Whether earlier blocks leave as soon as there is another one.
+    fn makes_way(&self, view: &ContextView, shown: &Shown) -> bool {
+        let largest = self.config.hard_cap(view.ledger().window()).get();
+        self.config.recall.placement == Placement::AfterSummary
+            || shown.tokens().get() > largest * u64::from(BLOCKS_KEPT - 1)
+    }
+
+    /// Puts the block of a recollection into the request, in the place of those that have to go. Where
+    /// nothing was recalled, or it does not fit, things stay as they are.
     fn show(
         &self,
         view: &mut ContextView,
         shown: &mut Shown,
         found: &Recollection,
-        turn: &TurnContext,
+        (newest, turn): (&Anchor, &TurnContext),
     ) -> Result<()> {
         let largest = self.config.hard_cap(view.ledger().window());
         let counter = *view.ledger().counter();
         let block = build(&found.facts, &found.passages, largest, &counter);
-        let one_at_a_time = self.config.recall.placement == Placement::AfterSummary;
-        let same = |block: &Block| shown.blocks.last().is_some_and(|last| last.text == block.text);
-        if one_at_a_time && block.as_ref().is_some_and(same) {
-            return Ok(());
-        }
-        let all = shown.blocks.iter().map(|block| block.tokens).sum::<Tokens>()
-            + block.as_ref().map_or(Tokens::ZERO, |block| block.tokens);
-        if one_at_a_time || all.get() > largest.get() * u64::from(BLOCKS_KEPT) {
-            take_out(view, shown.blocks.drain(..), "recalled for an earlier message");
-        }
         let Some(block) = block else { return Ok(()) };
-        if view.used() + block.tokens > view.ledger().limit() {
+        let leave = self.makes_way(view, shown);
+        let one_at_a_time = self.config.recall.placement == Placement::AfterSummary;
+        let same = |last: &&mut ShownBlock| one_at_a_time && last.text == block.text;
+        if let Some(last) = shown.blocks.last_mut().filter(same) {
+            last.of = newest.clone();
             return Ok(());
+        }
+        let freed = if leave { shown.tokens() } else { Tokens::ZERO };
+        if view.used() - freed + block.tokens > view.ledger().limit() {
+            return Ok(());
+        }
+        if leave {
+            take_out(view, shown.blocks.drain(..), "recalled for an earlier message");
         }
         let entries = block.passages.iter().filter_map(|&at| found.passages[at].entry.clone());
         let entries = entries.collect();
@@ -206,7 +210,8 @@ impl Recall {
         let entry = Entry::held(id.clone(), Message::text(Role::User, block.text.clone()));
         let at = self.place(view);
         view.insert(at, Arc::new(entry), Self::ID, reason)?;
-        shown.blocks.push(ShownBlock { id, text: block.text, tokens: block.tokens, entries });
+        let (text, tokens, of) = (block.text, block.tokens, newest.clone());
+        shown.blocks.push(ShownBlock { id, of, text, tokens, entries, stands: true });
         Ok(())
     }
 

@@ -12,10 +12,20 @@ pub(crate) struct Views<T>(Vec<(ViewId, T)>);
 impl<T: Default> Views<T> {
     /// The state of a view.
     pub(crate) fn of(&mut self, view: &ContextView) -> &mut T {
+        self.of_or(view, |_| T::default())
+    }
+
+    /// The same; that of a view never seen is made from those of the others, given in the order in
+    /// which they were last shown.
+    pub(crate) fn of_or(
+        &mut self,
+        view: &ContextView,
+        make: impl FnOnce(&[(ViewId, T)]) -> T,
+    ) -> &mut T {
         let known = self.0.iter().position(|(id, _)| id == view.id());
         let entry = match known {
             Some(at) => self.0.remove(at),
-            None => (view.id().clone(), T::default()),
+            None => (view.id().clone(), make(&self.0)),
         };
         if self.0.len() >= REMEMBERED {
             self.0.remove(0);

@@ -7,6 +7,9 @@
 //! CRC-32 of all before | CRC-32 of this    little endian
 //! ```
 //!
+//! A file of the last line alone, with an expansion of 0, says that a graph over so many vectors finds too
+//! little. Whoever writes to it holds its lock.
+//!
 //! The file is derived. One that is torn, damaged, of other vectors or of another embedder is no graph,
 //! and another is made. usearch trusts what it reads, so the sums are compared before it reads it.
 
@@ -24,6 +27,9 @@ const MAGIC: &[u8; 8] = b"ctxgraph";
 const VERSION: u32 = 1;
 const FOOTER: usize = 48;
 const UUID: usize = 16;
+
+/// In the place of an expansion: a graph over so many vectors finds too little, and there is none.
+const WEAK: u64 = 0;
 
 /// What is known of a file before it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +92,31 @@ impl Graph {
             let _ = std::fs::remove_file(&temporary);
         }
         put
+    }
+
+    /// Writes to `path` that a graph over `rows` finds too little, so that nobody builds it again with
+    /// every start.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be written.
+    pub(crate) fn save_weak(path: &Path, owner: &str, rows: &Rows) -> Result<()> {
+        let footer = Footer {
+            dimensions: rows.dimensions() as u32,
+            vectors: rows.len() as u64,
+            expansion: WEAK,
+            owner: fingerprint(owner),
+            sum: crc32fast::hash(&[]),
+        };
+        disk::replace(path, |out| out.write_all(&footer.bytes()))
+    }
+
+    /// Over how many vectors a graph found too little, if that is what `path` says.
+    pub(crate) fn weak(path: &Path, owner: &str, dimensions: usize) -> Option<usize> {
+        let bytes = (std::fs::metadata(path).ok()?.len() == FOOTER as u64).then_some(path)?;
+        let footer = Footer::read(std::fs::read(bytes).ok()?.as_slice().try_into().ok()?)?;
+        let fits = footer.dimensions as usize == dimensions && footer.owner == fingerprint(owner);
+        usize::try_from(footer.vectors).ok().filter(|_| fits && footer.expansion == WEAK)
     }
 
     fn write(
@@ -288,6 +319,19 @@ mod tests {
         assert!(Graph::load(&path, "model", &all, few).unwrap().is_none());
         let mixed = |id: SegmentId| slot(id).map(|slot| 299 - slot);
         assert!(Graph::load(&path, "model", &all, mixed).unwrap().is_none());
+    }
+
+    #[test]
+    fn that_a_graph_finds_too_little_is_kept_and_is_no_graph() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = kept(&folder);
+        assert_eq!(Graph::weak(&path, "model", 2), None);
+        Graph::save_weak(&path, "model", &rows(300, 0.0)).unwrap();
+        assert!(Graph::load(&path, "model", &rows(300, 0.0), slot).unwrap().is_none());
+        assert_eq!(Graph::weak(&path, "model", 2), Some(300));
+        assert_eq!((Graph::weak(&path, "other", 2), Graph::weak(&path, "model", 3)), (None, None));
+        std::fs::write(&path, [7; FOOTER]).unwrap();
+        assert_eq!(Graph::weak(&path, "model", 2), None);
     }
 
     #[test]

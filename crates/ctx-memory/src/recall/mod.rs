@@ -6,5 +6,5 @@ mod query;
 
 pub use block::{Block, RECALLED_TAG, build, is_recalled};
 pub(crate) use escape::{escaped, escaped_with};
-pub use query::{MIN_QUERY_CHARS, query_of};
+pub use query::{is_query, query_of};
 pub(crate) use query::{said, without_prefixes};

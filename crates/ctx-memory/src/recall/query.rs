@@ -1,9 +1,16 @@
 //! What to search for.
 
 use super::is_recalled;
+use crate::text::weight;
 
-/// Queries of fewer characters search for nothing: "y" and "ok" fit everything.
-pub const MIN_QUERY_CHARS: usize = 3;
+/// Queries that say less, by [`weight`], search for nothing: "y" and "ok" fit everything.
+const MIN_WEIGHT: usize = 3;
+
+/// Whether a query says enough to search for: three letters, or two characters of Chinese.
+#[must_use]
+pub fn is_query(text: &str) -> bool {
+    weight(text) >= MIN_WEIGHT
+}
 
 /// The user messages that make a query.
 const MESSAGES: usize = 3;
@@ -28,7 +35,7 @@ pub fn query_of<'a>(user_messages: impl DoubleEndedIterator<Item = &'a str>) -> 
     }
     parts.reverse();
     let query = parts.join("\n");
-    (query.chars().count() >= MIN_QUERY_CHARS).then_some(query)
+    is_query(&query).then_some(query)
 }
 
 /// The message without system prefixes, and not longer than a query needs.
@@ -97,9 +104,10 @@ mod tests {
 
     #[test]
     fn too_little_is_no_query() {
-        for messages in [&[][..], &["y"], &["ok"], &["  "], &["好"]] {
+        for messages in [&[][..], &["y"], &["ok"], &["  "], &["好"], &["👍"], &["👍🏽"]] {
             assert_eq!(query(messages), None, "{messages:?}");
         }
+        assert_eq!(query(&["幂等"]).as_deref(), Some("幂等"));
         assert_eq!(query(&["which database?", "y"]).unwrap(), "which database?\ny");
     }
 

@@ -200,6 +200,13 @@ fn ends_in_digits(found: &str) -> bool {
 
 fn is_placeholder(found: &str, words: &Words) -> bool {
     let lower = found.to_ascii_lowercase();
+    let counts = |word: &String| {
+        lower.contains(word.as_str())
+            && split(&lower.replace(word.as_str(), " ")).iter().all(|rest| words.says_nothing(rest))
+    };
+    if words.counting.iter().any(counts) {
+        return true;
+    }
     // Long ones may hold any short word by chance.
     let Some(word) = words.placeholder.iter().find(|word| lower.contains(word.as_str())) else {
         return false;

@@ -64,6 +64,7 @@ pub(super) struct Words {
     after: Vec<String>,
     pub(super) plain: std::collections::HashSet<String>,
     pub(super) placeholder: Vec<String>,
+    pub(super) counting: Vec<String>,
     digest: Vec<String>,
     harmless: Vec<String>,
     telling: Vec<String>,
@@ -93,6 +94,14 @@ impl Words {
             nth if nth < self.digest.len() + self.harmless.len() => Told::Harmless,
             _ => Told::Secret,
         }
+    }
+
+    /// Whether a word beside a placeholder leaves it one.
+    pub(super) fn says_nothing(&self, word: &str) -> bool {
+        word.len() <= 2
+            || word.bytes().all(|b| b.is_ascii_hexdigit())
+            || self.plain.contains(word)
+            || is(&self.after, word)
     }
 
     /// The words of a name without those that change nothing.

@@ -9,12 +9,12 @@ use super::Redacted;
 pub(super) const MARKER: &str = "[redacted:";
 
 /// The nearest place at or before `at` where a character begins.
-pub(super) fn floor(text: &str, at: usize) -> usize {
+pub(crate) fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
 }
 
 /// The nearest place at or after `at` where a character begins.
-pub(super) fn ceil(text: &str, at: usize) -> usize {
+pub(crate) fn ceil(text: &str, at: usize) -> usize {
     (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 

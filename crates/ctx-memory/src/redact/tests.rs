@@ -30,6 +30,17 @@ fn markers_say_what_was_there() {
             "postgres://shop:s3cr3tpw@db/shop".to_owned(),
             "postgres://shop:[redacted:url-password]@db/shop",
         ),
+        ("postgres://u:p@ss:w0rdAt@h/db".to_owned(), "postgres://u:[redacted:url-password]@h/db"),
+        (
+            "postgres://u:pw@s.s:9@h.example.com:5432/db".to_owned(),
+            "postgres://u:[redacted:url-password]@h.example.com:5432/db",
+        ),
+        ("API_KEY=Unq_1234567890abcdef".to_owned(), "API_KEY=[redacted:secret]"),
+        ("API_KEY='Quot_1234567890abcdef'".to_owned(), "API_KEY='[redacted:secret]'"),
+        (
+            "we use this export DB_PASS=ExportedPw_7766, always".to_owned(),
+            "we use this export DB_PASS=[redacted:password], always",
+        ),
         ("密码：hunter2!".to_owned(), "密码：[redacted:password]"),
         ("nothing here".to_owned(), "nothing here"),
     ] {

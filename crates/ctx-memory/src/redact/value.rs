@@ -93,6 +93,7 @@ pub(super) fn read(text: &str, name: &Name) -> Option<Value> {
     at.blanks();
     let form = match form {
         Form::Bare if begins_line(before) => Form::Line,
+        Form::Bare if exports(before, text.as_bytes().get(name.end..at.at)) => Form::Flag,
         Form::Bare if is_field(before, text.as_bytes().get(name.end..at.at)) => Form::Field,
         form => form,
     };
@@ -173,6 +174,11 @@ fn is_field(before: &[u8], separator: Option<&[u8]>) -> bool {
             }
             _ => false,
         }
+}
+
+/// `export NAME=value`, wherever in a line it stands: no variable is named there.
+fn exports(before: &[u8], separator: Option<&[u8]>) -> bool {
+    separator == Some(b"=") && before.ends_with(b"export ")
 }
 
 /// `ENV NAME value`.

@@ -7,8 +7,9 @@ use foldhash::{HashMap, HashSet, HashSetExt};
 use super::SearchIndex;
 use super::head::lexical_head;
 use super::index::Stored;
-use super::query::terms_of;
+use super::query::telling_terms_of;
 use crate::lexical::{Corpus, Delta, Postings, pieces, rarity};
+use crate::redact::floor;
 use crate::text::Terms;
 use crate::{Segment, SegmentId};
 
@@ -91,6 +92,11 @@ impl SearchIndex {
         self.turns.neighbours_of(row)
     }
 
+    /// The rows of a session.
+    pub(crate) fn rows_of(&self, session: &str) -> impl Iterator<Item = u32> {
+        self.turns.rows_of(session)
+    }
+
     pub(super) fn sources(&self) -> Vec<&dyn Postings> {
         let stored = self.stored.iter().map(|stored| -> &dyn Postings { &**stored });
         let frozen = self.frozen.iter().map(|delta| -> &dyn Postings { delta });
@@ -98,14 +104,15 @@ impl SearchIndex {
     }
 
     /// What a passage would need to hold to be about a query.
-    pub(crate) fn needs(&self, query: &str) -> Vec<Need> {
+    pub(crate) fn needs(&self, query: &str) -> Needs {
         let sources = self.sources();
         let all = sources.iter().fold(Corpus::default(), |sum, source| sum.and(source.corpus()));
         let need = |term: crate::lexical::QueryTerm| {
             let found = sources.iter().map(|source| source.frequency(&term.text)).sum();
             Need { rarity: rarity(all.pieces, found), term: term.text }
         };
-        terms_of(query).into_iter().map(need).collect()
+        let terms = telling_terms_of(query).into_iter().map(need).collect();
+        Needs { terms, least: LEAST * rarity(all.pieces, 0) }
     }
 }
 
@@ -114,6 +121,17 @@ impl std::fmt::Debug for SearchIndex {
         f.debug_struct("SearchIndex").field("rows", &self.len()).finish_non_exhaustive()
     }
 }
+
+/// What a passage would need to hold.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Needs {
+    pub(crate) terms: Vec<Need>,
+    /// As how long a query counts at least: one common word is not enough.
+    least: f32,
+}
+
+/// A query is never shorter than this share of a word that nobody ever said.
+const LEAST: f32 = 0.5;
 
 /// A term of a query, and how rare it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,26 +145,30 @@ const ENOUGH_AT: f32 = 0.8;
 const ENOUGH: f32 = 0.7;
 
 /// How well a text fits a query, 0 to 1, whatever else there is: how rare the terms are that the best
-/// of its pieces shares with it, against the length of the query as a vector of rarities. So a long
-/// query need not be shared as a whole, and a common word alone never fits. [`ENOUGH`] is where
-/// queries about an archive and queries about something else part (docs/memory.md).
-pub(crate) fn fit(needs: &[Need], segment: &Segment) -> f32 {
-    let length = needs.iter().map(|need| need.rarity * need.rarity).sum::<f32>().sqrt();
+/// of its pieces shares with it (`held`, by [`best_piece`]), against the length of the query as a
+/// vector of rarities. So a long query need not be shared as a whole, and a common word alone never
+/// fits. [`ENOUGH`] is where queries about an archive and queries about something else part
+/// (docs/memory.md).
+pub(crate) fn fit(needs: &Needs, held: f32) -> f32 {
+    let length = needs.terms.iter().map(|need| need.rarity * need.rarity).sum::<f32>().sqrt();
     if length <= 0.0 {
         return 0.0;
     }
-    let (best, _) = best_piece(needs, segment);
-    1.0 - (1.0 - ENOUGH).powf(best / length / ENOUGH_AT)
+    let length = length.max(needs.least);
+    1.0 - (1.0 - ENOUGH).powf(held / length / ENOUGH_AT)
 }
 
-/// How much of what is needed the best piece of a segment holds, and where that piece is.
-pub(crate) fn best_piece(needs: &[Need], segment: &Segment) -> (f32, Range<usize>) {
+/// How much of what is needed the best piece of a segment holds, and where that piece is. Only the
+/// first `most` bytes of the segment are looked at.
+pub(crate) fn best_piece(needs: &[Need], segment: &Segment, most: usize) -> (f32, Range<usize>) {
+    let most = floor(&segment.content, most);
+    let content = segment.content.get(..most).unwrap_or_default();
     let places: HashMap<&str, usize> = needs.iter().map(|n| n.term.as_str()).zip(0..).collect();
     let (head, mut scanner) = (lexical_head(segment), Terms::default());
     let (mut best, mut best_at) = (-1f32, 0..0);
     let mut found: HashSet<usize> = HashSet::new();
     let mut start = 0;
-    for piece in pieces(&segment.content) {
+    for piece in pieces(content) {
         found.clear();
         for part in [&head, piece] {
             scanner.each(part, |term| found.extend(places.get(term.text)));
@@ -242,11 +264,22 @@ mod tests {
         }
         let zebra = segment(201, "the zebra logo is purple");
         index.add(&zebra);
-        let fits = |query: &str| fit(&index.needs(query), &zebra);
+        let fits = |query: &str| {
+            let needs = index.needs(query);
+            fit(&needs, best_piece(&needs.terms, &zebra, 100).0)
+        };
         assert!(fits("what colour is the zebra logo?") > 0.7);
         assert!(fits("zebra") > 0.7);
         let code = segment(0, "we write the code and test the code");
-        assert!(fit(&index.needs("write a poem about the sea"), &code) < 0.3);
+        let needs = index.needs("write a poem about the sea");
+        assert!(fit(&needs, best_piece(&needs.terms, &code, 100).0) < 0.3);
+        for common in ["code", "do the test", "what is it?", "and then"] {
+            let needs = index.needs(common);
+            assert!(fit(&needs, best_piece(&needs.terms, &code, 100).0) < 0.3, "{common}");
+        }
+        let late = segment(0, &format!("{} zebra", "x".repeat(2_000)));
+        let held = |most| best_piece(&index.needs("zebra").terms, &late, most).0;
+        assert!(held(1_900) <= 0.0 && held(3_000) > 0.0, "no more is read than is to be");
         assert_eq!(fits(""), 0.0);
     }
 }

@@ -9,6 +9,17 @@ const MOST_TERMS: usize = 256;
 /// The terms of a question, each once. Words that say nothing are left out where anything else is
 /// there: they cost most to look up and change no ranking (docs/memory.md).
 pub(crate) fn terms_of(question: &str) -> Vec<QueryTerm> {
+    let (terms, empty) = parted(question);
+    if terms.is_empty() { empty } else { terms }
+}
+
+/// The terms of a question that say what it is about. "What is it?" has none.
+pub(crate) fn telling_terms_of(question: &str) -> Vec<QueryTerm> {
+    parted(question).0
+}
+
+/// The terms that say something, and those that do not.
+fn parted(question: &str) -> (Vec<QueryTerm>, Vec<QueryTerm>) {
     let mut terms: Vec<QueryTerm> = Vec::new();
     let mut empty: Vec<QueryTerm> = Vec::new();
     Terms::default().each(question, |term| {
@@ -19,7 +30,7 @@ pub(crate) fn terms_of(question: &str) -> Vec<QueryTerm> {
             list.push(QueryTerm { text: term.text.to_owned(), weight: 1.0 });
         }
     });
-    if terms.is_empty() { empty } else { terms }
+    (terms, empty)
 }
 
 #[cfg(test)]
@@ -35,6 +46,7 @@ mod tests {
         assert_eq!(words("When did Caroline adopt the dog?"), ["carolin", "adopt", "dog"]);
         assert_eq!(words("Who are you?"), ["who", "are", "you"]);
         assert_eq!(words("?!"), [""; 0]);
+        assert_eq!(telling_terms_of("Who are you?"), []);
     }
 
     #[test]

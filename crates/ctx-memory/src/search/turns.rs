@@ -70,6 +70,13 @@ impl Turns {
         [of(&self.before), of(&self.after)]
     }
 
+    /// The rows of a session, the last first.
+    pub(crate) fn rows_of(&self, session: &str) -> impl Iterator<Item = u32> {
+        let last = self.session(session).and_then(|session| self.last_of.get(session as usize));
+        let last = last.copied().filter(|row| *row != NONE);
+        std::iter::successors(last, |row| self.neighbours_of(*row)[0])
+    }
+
     /// The session of each row, by number, from 0 to [`Self::session_count`].
     pub(crate) fn sessions(&self) -> &[u32] {
         &self.sessions

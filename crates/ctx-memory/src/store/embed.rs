@@ -1,17 +1,34 @@
 //! Vectors by a model, made when there is time.
 
+use std::collections::HashSet;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use ctx_core::{Error, ErrorKind, Result};
+use ctx_core::text::head;
+use ctx_core::{Chars, Error, ErrorKind, Result};
 use futures_util::future::{Either, select};
 
 use super::{Memory, VectorModel, Vectors};
+use crate::apart::apart;
+use crate::embed::LONGEST;
 use crate::near::Rows;
 use crate::{Segment, SegmentId, embedded_text};
 
-/// So many texts are embedded at once.
+/// So many texts are embedded at once, and so many bytes: a slow server has [`VectorModel::batch_deadline`]
+/// for them.
 const BATCH: usize = 32;
+const BATCH_BYTES: usize = 64 << 10;
+
+/// A text that is refused at this length is not refused for it.
+const SHORTEST: u32 = 512;
+
+/// A model that refuses so many texts one after the other, each by itself, refuses all.
+const IN_A_ROW: usize = 3;
+
+/// Said once, of whatever many messages.
+const WITHOUT_DIRECTION: &str = "the model makes vectors of nothing but zeros: such messages are found \
+                                 by their words alone; check that `embeddingSource` names a model for \
+                                 embeddings";
 
 /// A model that failed is not asked again for so long.
 const REST: Duration = Duration::from_secs(60);
@@ -33,27 +50,65 @@ impl Memory {
     /// many. Nothing waits for it: until then, segments are found by their words. What a batch made
     /// is kept, whatever becomes of the next one. A model that failed is left alone for a minute.
     ///
+    /// Of a long message its beginning is embedded. One that the model refuses even so is embedded shorter
+    /// and shorter, and in the end passed over: it holds up no other.
+    ///
     /// # Errors
     ///
     /// Where the model fails, or the archive cannot be read.
     pub async fn embed(&self) -> Result<usize> {
         let Some(model) = self.model().filter(|model| !self.rests(model)) else { return Ok(0) };
-        self.inner.ensure_open()?;
-        let (mut made, mut next) = (0, 0);
+        let mut pace = Pace { next: 0, texts: BATCH, longest: self.inner.unembedded().longest };
+        let (mut made, mut refused) = (0, Vec::new());
         loop {
-            let (ids, after) = self.without_vector(next);
-            if ids.is_empty() {
-                self.inner.flush_vectors();
+            let (batch, texts) = self.apart(move |memory| memory.next_batch(pace)).await??;
+            let Some(&(first, id)) = batch.first() else {
+                self.apart(|memory| memory.inner.flush_vectors()).await?;
+                self.inner.unembedded().pass_over(&mut refused);
                 self.nudge();
                 return Ok(made);
+            };
+            let error = match vectors_of(model, &texts, model.batch_deadline).await {
+                Ok(vectors) => {
+                    self.unless_it_rests(model, Ok(()))?;
+                    self.inner.unembedded().succeeded(pace.longest, &mut refused);
+                    pace.next = batch.last().map_or(first, |(row, _)| *row).saturating_add(1);
+                    pace.texts = (pace.texts * 2).min(BATCH);
+                    let dimensions = model.embedder.dimensions();
+                    let keep = move |memory: &Self| memory.keep(&batch, &vectors, dimensions);
+                    made += self.apart(keep).await?;
+                    continue;
+                }
+                Err(error) => error,
+            };
+            let length = texts.first().map_or(0, |text| text.encode_utf16().count() as u32);
+            if !may_be_the_texts(&error) {
+                return self.unless_it_rests(model, Err(error));
+            } else if batch.len() > 1 {
+                pace.texts = 1;
+            } else if length > SHORTEST && error.kind() != ErrorKind::Timeout {
+                pace.longest = (length / 2).max(SHORTEST);
+            } else {
+                refused.push(id);
+                let is_for_now = error.is_retryable() || error.kind() == ErrorKind::Timeout;
+                if is_for_now || refused.len() == IN_A_ROW {
+                    self.inner.unembedded().later.extend(refused);
+                    return self.unless_it_rests(model, Err(error));
+                }
+                self.inner.warn(format!("a message is found by its words alone: {error}"));
+                pace.next = first.saturating_add(1);
+                pace.longest = self.inner.unembedded().longest;
             }
-            next = after;
-            let texts = self.texts(&ids)?;
-            let vectors = vectors_of(model, &texts, model.batch_deadline).await;
-            let vectors = self.unless_it_rests(model, vectors)?;
-            made += self.keep(&ids, &vectors, model.embedder.dimensions());
-            self.inner.flush_vectors();
         }
+    }
+
+    /// What waits for a disk, on a thread of its own.
+    async fn apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T> {
+        let memory = self.clone();
+        apart("ctx-memory-embed", move || work(&memory)).await
     }
 
     /// Whether the model failed not long ago: no turn waits for it again so soon.
@@ -76,58 +131,133 @@ impl Memory {
         }
     }
 
-    /// Segments of the rows from `next` on that have no vector, and where to go on.
-    fn without_vector(&self, next: u32) -> (Vec<SegmentId>, u32) {
-        let live = self.inner.live();
-        let all = live.index.ids().len() as u32;
-        let mut ids = Vec::with_capacity(BATCH);
-        for row in next..all {
-            if ids.len() == BATCH {
-                return (ids, row);
+    /// The next segments that have no vector, by their rows, and what of each is embedded.
+    fn next_batch(&self, pace: Pace) -> Result<(Batch, Vec<String>)> {
+        self.inner.ensure_open()?;
+        let mut batch = self.without_vector(pace);
+        let (mut texts, mut bytes) = (Vec::with_capacity(batch.len()), 0);
+        for (_, id) in &batch {
+            let mut text = self.text(*id)?;
+            let length = head(&text, Chars(pace.longest)).len();
+            text.truncate(length);
+            bytes += length;
+            if bytes > BATCH_BYTES && !texts.is_empty() {
+                break;
             }
+            texts.push(text);
+        }
+        batch.truncate(texts.len());
+        Ok((batch, texts))
+    }
+
+    fn without_vector(&self, pace: Pace) -> Batch {
+        let unembedded = self.inner.unembedded();
+        let live = self.inner.live();
+        let wants = |row: u32| {
+            let id = live.id(row).filter(|id| live.row(*id) == Some(row))?;
             let has = live.vectors.as_ref().is_some_and(|vectors| vectors.has(row));
-            ids.extend(live.id(row).filter(|id| !has && live.row(*id) == Some(row)));
-        }
-        (ids, all)
+            (!has && unembedded.is_wanted(id)).then_some((row, id))
+        };
+        (pace.next..live.index.len() as u32).filter_map(wants).take(pace.texts).collect()
     }
 
-    /// What of each segment is embedded.
-    fn texts(&self, ids: &[SegmentId]) -> Result<Vec<String>> {
+    /// What of a segment is embedded, with the turns before it.
+    fn text(&self, id: SegmentId) -> Result<String> {
         let before = self.inner.settings.search.embed_context;
-        let mut texts = Vec::with_capacity(ids.len());
-        for id in ids {
-            let turns = {
-                let live = self.inner.live();
-                let mut turns = vec![*id];
-                let mut row = live.row(*id);
-                for _ in 0..before {
-                    row = row.and_then(|row| live.index.neighbours_of(row)[0]);
-                    turns.extend(row.and_then(|row| live.id(row)));
-                }
-                turns.reverse();
-                turns
-            };
-            let turns: Vec<Segment> = self.get(&turns)?.into_iter().flatten().collect();
-            texts.push(embedded_text(&turns, before));
-        }
-        Ok(texts)
+        let turns = {
+            let live = self.inner.live();
+            let mut turns = vec![id];
+            let mut row = live.row(id);
+            for _ in 0..before {
+                row = row.and_then(|row| live.index.neighbours_of(row)[0]);
+                turns.extend(row.and_then(|row| live.id(row)));
+            }
+            turns.reverse();
+            turns
+        };
+        let turns: Vec<Segment> = self.get(&turns)?.into_iter().flatten().collect();
+        Ok(embedded_text(&turns, before))
     }
 
-    /// Gives segments their vectors, and says how many took one.
-    fn keep(&self, ids: &[SegmentId], vectors: &[Vec<f32>], dimensions: usize) -> usize {
-        let mut kept = Vec::new();
+    /// Gives segments their vectors, and says how many took one. A vector without a direction is none,
+    /// and is not asked for again.
+    fn keep(&self, batch: &Batch, vectors: &[Vec<f32>], dimensions: usize) -> usize {
+        let (mut kept, mut never) = (Vec::new(), Vec::new());
         {
             let mut live = self.inner.live_mut();
-            for (id, vector) in ids.iter().zip(vectors) {
+            for ((_, id), vector) in batch.iter().zip(vectors) {
                 let Some(row) = live.row(*id) else { continue };
-                if live.vectors.get_or_insert_with(|| Rows::new(dimensions)).add(row, vector) {
+                let rows = live.vectors.get_or_insert_with(|| Rows::new(dimensions));
+                if rows.add(row, vector) {
                     kept.push((*id, vector));
+                } else if !rows.has(row) {
+                    never.push(*id);
                 }
             }
         }
         kept.iter().for_each(|(id, vector)| self.inner.keep_vector(*id, vector));
+        self.inner.flush_vectors();
+        if !never.is_empty() {
+            self.inner.warn(WITHOUT_DIRECTION.into());
+        }
+        self.inner.unembedded().never.extend(never);
         kept.len()
     }
+}
+
+/// Segments, by their rows.
+type Batch = Vec<(u32, SegmentId)>;
+
+/// How the segments without a vector are gone through.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// The row to go on with.
+    next: u32,
+    /// So many texts at once.
+    texts: usize,
+    /// No more of a text than this, in UTF-16 units.
+    longest: u32,
+}
+
+/// What a model makes no vectors of, and how much of a text it takes.
+#[derive(Debug)]
+pub(super) struct Unembedded {
+    /// Refused, or made into what is no vector: not asked for again by this process.
+    never: HashSet<SegmentId>,
+    /// Failed, perhaps for another reason: asked for again once all others have theirs.
+    later: HashSet<SegmentId>,
+    longest: u32,
+}
+
+impl Unembedded {
+    fn is_wanted(&self, id: SegmentId) -> bool {
+        !self.never.contains(&id) && !self.later.contains(&id)
+    }
+
+    /// Takes note that the model works: what it refused before was refused for what it is.
+    fn succeeded(&mut self, longest: u32, refused: &mut Vec<SegmentId>) {
+        self.longest = longest;
+        self.never.extend(refused.drain(..));
+    }
+
+    /// Takes note that there is nothing left but what failed.
+    fn pass_over(&mut self, refused: &mut Vec<SegmentId>) {
+        self.never.extend(refused.drain(..));
+        self.later.clear();
+    }
+}
+
+impl Default for Unembedded {
+    fn default() -> Self {
+        Self { never: HashSet::new(), later: HashSet::new(), longest: LONGEST.0 }
+    }
+}
+
+/// Whether another batch may fare better. A key that is refused, or a limit of so many requests, has
+/// nothing to do with what was sent.
+fn may_be_the_texts(error: &Error) -> bool {
+    use ErrorKind::{Corrupt, Overflow, Timeout, Upstream};
+    matches!(error.kind(), Corrupt | Overflow | Timeout | Upstream) && error.wait().is_none()
 }
 
 /// The vectors of texts, if they are there in time, and as many, as long and as sound as they should

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::Segment;
+use crate::redact::{ceil, floor};
 use crate::search::{Need, best_piece};
 
 /// Shorter messages are shown as they are.
@@ -16,18 +17,64 @@ const MARGIN_CHARS: usize = 600;
 
 const OMITTED: &str = "[...]";
 
+/// No more of one message is searched for the place that fits.
+const SEARCHED: usize = 1 << 20;
+
+/// Nor of all messages of a question. The best come first.
+const SEARCHED_IN_ALL: usize = 8 << 20;
+
+/// No more of a message is shown: whoever cuts it to a budget has room for less.
+const SHOWN: usize = 256 << 10;
+
+/// Where a message fits best, and how much of what is needed stands there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place {
+    pub(super) held: f32,
+    at: Range<usize>,
+}
+
+/// Looks for the places that fit, in as much as a turn has time for.
+pub(super) struct Reading<'a> {
+    needs: &'a [Need],
+    left: usize,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(needs: &'a [Need]) -> Self {
+        Self { needs, left: SEARCHED_IN_ALL }
+    }
+
+    /// Where a message fits best.
+    pub(super) fn place(&mut self, segment: &Segment) -> Place {
+        let most = segment.content.len().min(SEARCHED).min(self.left);
+        self.left -= most;
+        let (held, at) = best_piece(self.needs, segment, most);
+        Place { held, at }
+    }
+}
+
 /// A message, or of a long one what fits best. Whoever cuts it to a budget would keep its ends, and
 /// what was asked for may stand anywhere.
-pub(super) fn excerpt(segment: &Segment, needs: &[Need]) -> String {
-    let content = &segment.content;
+pub(super) fn excerpt(content: &str, place: impl FnOnce() -> Place) -> String {
     if content.char_indices().nth(WHOLE_CHARS).is_none() {
-        return content.clone();
+        return content.to_owned();
     }
-    let (held, best) = best_piece(needs, segment);
-    match held > 0.0 {
-        true => around(content, &best),
-        false => content.clone(),
+    let place = place();
+    match place.held > 0.0 {
+        true => around(content, &place.at),
+        false => ends(content),
     }
+}
+
+/// A message, or of a very long one both its ends.
+pub(super) fn ends(content: &str) -> String {
+    if content.len() <= SHOWN {
+        return content.to_owned();
+    }
+    let head = floor(content, SHOWN / 2);
+    let tail = ceil(content, content.len() - SHOWN / 2);
+    let parts = (content.get(..head).unwrap_or_default(), content.get(tail..).unwrap_or_default());
+    format!("{}\n{OMITTED}\n{}", parts.0, parts.1)
 }
 
 fn around(content: &str, best: &Range<usize>) -> String {
@@ -68,5 +115,14 @@ mod tests {
         let end = around(&content, &(content.len() - 2..content.len()));
         assert!(end.ends_with('ö') && end.matches(OMITTED).count() == 1, "{end}");
         assert_eq!(around("short", &(0..5)), "short");
+    }
+
+    #[test]
+    fn of_a_very_long_message_that_fits_nowhere_both_ends_are_shown() {
+        let content = format!("begin {} end", "ä".repeat(1 << 20));
+        let text = excerpt(&content, Place::default);
+        assert!(text.starts_with("begin ä") && text.ends_with("ä end") && text.len() < SHOWN + 9);
+        assert_eq!(ends(&content), text);
+        assert_eq!(ends("short"), "short");
     }
 }

@@ -9,6 +9,7 @@ use ctx_core::Result;
 
 use super::{Inner, Memory};
 use crate::SegmentId;
+use crate::disk;
 use crate::vectors::{Embedding, VectorFile};
 
 impl Memory {
@@ -22,13 +23,19 @@ impl Memory {
     ///
     /// Where a file cannot be written. What was removed by then is gone.
     pub fn forget(&self, ids: &HashSet<SegmentId>) -> Result<usize> {
+        if self.inner.settings.read_only {
+            return Err(super::read_only());
+        }
         self.inner.ensure_open()?;
         let gone = {
             self.inner.is_wanted_elsewhere.store(true, Ordering::Relaxed);
             let mut indexer = self.inner.indexer();
             self.inner.is_wanted_elsewhere.store(false, Ordering::Relaxed);
             let mut source = self.inner.opened()?;
+            // Vectors of what others archived meanwhile are to stay.
+            self.inner.catch_up(&mut source)?;
             if ids.is_empty() && !indexer.tells_of_what_is_gone(&self.inner) {
+                self.inner.forget_vectors(ids)?;
                 return source.forget(ids);
             }
             // The source goes last: what is left of it after a crash says what is to be forgotten.
@@ -39,8 +46,11 @@ impl Memory {
             let gone = source.forget(ids);
             // Another process may have written an index of the old source meanwhile.
             indexer.delete()?;
+            self.inner.delete_graph()?;
             let live = self.inner.load(&mut source, &mut indexer)?;
             self.inner.swap(live);
+            // A model may have made the vector of one of them meanwhile.
+            self.inner.forget_vectors(&HashSet::new())?;
             gone?
         };
         self.nudge();
@@ -49,19 +59,28 @@ impl Memory {
 }
 
 impl Inner {
+    /// Takes vectors out of the file: those of the segments that are named, and of any that are there no
+    /// more. Where none is named, a file that is not used as things are set stays as it is.
     fn forget_vectors(&self, ids: &HashSet<SegmentId>) -> Result<()> {
+        let stays = |id: SegmentId| !ids.contains(&id) && self.live().row(id).is_some();
+        let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         if ids.is_empty() {
-            return Ok(());
+            return match file.as_mut().filter(|file| !file.ids().iter().all(|id| stays(*id))) {
+                Some(file) => {
+                    self.delete_graph()?;
+                    file.retain(stays)
+                }
+                None => Ok(()),
+            };
         }
         self.delete_graph()?;
-        let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.folder.as_ref().map(|folder| folder.join("vectors.bin"));
         let made_by = path.as_deref().filter(|path| path.exists()).and_then(Embedding::beside);
         match (file.as_mut(), path) {
             (Some(file), _) if made_by.as_ref().is_none_or(|by| by == file.embedding()) => {
-                file.retain(|id| !ids.contains(&id))
+                file.retain(stays)
             }
-            (_, Some(path)) => forget_in(&path, made_by, ids),
+            (_, Some(path)) => forget_in(&path, made_by, stays),
             (_, None) => Ok(()),
         }
     }
@@ -69,17 +88,16 @@ impl Inner {
 
 /// Takes vectors out of a file that is not used as things are set. Those that stay cost a model's
 /// time to make again; only of a file that nobody can read they go as well.
-fn forget_in(path: &Path, made_by: Option<Embedding>, ids: &HashSet<SegmentId>) -> Result<()> {
+fn forget_in(
+    path: &Path,
+    made_by: Option<Embedding>,
+    stays: impl Fn(SegmentId) -> bool,
+) -> Result<()> {
     if let Some(made_by) = made_by
         && let Ok(mut file) = VectorFile::open(path, made_by)
         && file.take_faults().is_empty()
     {
-        return file.retain(|id| !ids.contains(&id));
+        return file.retain(stays);
     }
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(crate::disk::io_error("cannot remove the vectors", path, e))
-        }
-        _ => Ok(()),
-    }
+    disk::remove(path, "cannot remove the vectors")
 }

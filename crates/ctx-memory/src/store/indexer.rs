@@ -10,8 +10,7 @@ use super::Inner;
 use super::live::Live;
 use super::load::Shared;
 use crate::SegmentId;
-use crate::index::{Batch, DiskIndex, Piece, Written, key_of};
-use crate::near::{Built, Graph};
+use crate::index::{Batch, DiskIndex, Piece, Written, key_of, place};
 use crate::search::lexical_head;
 use crate::text::Terms;
 
@@ -31,9 +30,9 @@ pub(super) struct Indexer {
     known: usize,
     numbering: u64,
     /// How many vectors there were when a graph over them found too little.
-    weak: usize,
+    pub(super) weak: usize,
     /// The numbering for which the graph on disk was looked at.
-    looked_at: Option<u64>,
+    pub(super) looked_at: Option<u64>,
 }
 
 /// How much is to be written.
@@ -75,15 +74,27 @@ impl Indexer {
         let folder = self.folder.clone()?;
         self.number(live);
         self.stored = None;
-        if self.disk.is_none() && !folder.exists() {
+        if !self.has_place(inner) {
+            self.disk = None;
+            return None;
+        }
+        let read_only = inner.settings.read_only;
+        let there = if read_only { folder.join("meta.json") } else { folder.clone() };
+        if self.disk.is_none() && !there.exists() {
             // The first batch makes it.
             return None;
         }
         let mut opened = self.snapshot(&folder);
-        if let Err(error) = &opened {
+        if let Err(error) = &opened
+            && read_only
+        {
+            inner.warn(format!("the lexical index is not used: {error}"));
+            self.disk = None;
+            opened = Ok(None);
+        } else if let Err(error) = &opened {
             inner.warn(format!("the lexical index is made anew: {error}"));
             self.disk = None;
-            if let Err(error) = DiskIndex::delete(&folder) {
+            if let Err(error) = place::clear(&folder) {
                 inner.warn(format!("there is no lexical index: {error}"));
             }
             opened = Ok(None);
@@ -117,15 +128,35 @@ impl Indexer {
     /// Deletes the index, with what its terms tell.
     pub(super) fn delete(&mut self) -> Result<()> {
         (self.disk, self.stored) = (None, None);
-        self.folder.as_deref().map_or(Ok(()), DiskIndex::delete)
+        self.folder.as_deref().map_or(Ok(()), place::clear)
+    }
+
+    /// Whether an index can be where it belongs. What else is there is told of, and stays; words are
+    /// kept in memory then.
+    pub(super) fn has_place(&self, inner: &Inner) -> bool {
+        let Some(folder) = &self.folder else { return false };
+        let Err(error) = place::check(folder) else { return true };
+        let hint = error.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
+        inner.warn(format!("the lexical index is kept in memory: {error}{hint}"));
+        false
+    }
+
+    /// Makes what is missing: the index of words, hash vectors, a graph over vectors.
+    pub(super) fn run(&mut self, inner: &Inner, much: Much) -> Result<()> {
+        let is_written = self.folder.is_some() && !inner.settings.read_only;
+        let written = match is_written && self.has_place(inner) {
+            true => self.write_words(inner, much),
+            false => Ok(()),
+        };
+        // Vectors do not wait for an index that cannot be written.
+        inner.hash_missing()?;
+        written?;
+        self.build_graph(inner)
     }
 
     /// Writes everything that is not in the index. One that is gone or damaged is made anew; one
     /// that cannot be written is done without, and told of.
-    pub(super) fn run(&mut self, inner: &Inner, much: Much) -> Result<()> {
-        if self.folder.is_none() {
-            return self.build_graph(inner);
-        }
+    fn write_words(&mut self, inner: &Inner, much: Much) -> Result<()> {
         let damaged = self.stored.as_ref().is_some_and(|stored| stored.is_damaged());
         let gone = self.disk.is_some() && !self.is_there();
         if damaged || gone {
@@ -134,8 +165,12 @@ impl Indexer {
             return self.rebuild(inner);
         }
         if self.is_stale(inner) {
-            self.rebuild(inner)?;
+            // What is not known here may have been added by another process.
             self.reload(inner)?;
+            if self.is_stale(inner) {
+                self.rebuild(inner)?;
+                self.reload(inner)?;
+            }
         }
         // Else each message that is added meanwhile would be a commit of its own.
         while (much == Much::All || inner.has_batch())
@@ -157,7 +192,7 @@ impl Indexer {
                 }
             }
         }
-        self.build_graph(inner)
+        Ok(())
     }
 
     fn is_there(&self) -> bool {
@@ -181,8 +216,9 @@ impl Indexer {
     }
 
     /// Everything in memory anew, from the archive and the index as they are.
-    fn reload(&mut self, inner: &Inner) -> Result<()> {
+    pub(super) fn reload(&mut self, inner: &Inner) -> Result<()> {
         let mut source = inner.opened()?;
+        inner.catch_up(&mut source)?;
         let live = inner.load(&mut source, self)?;
         inner.swap(live);
         Ok(())
@@ -251,7 +287,11 @@ impl Indexer {
 
     /// Makes the index anew. What there is of it is searched until the new one is there.
     pub(super) fn rebuild(&mut self, inner: &Inner) -> Result<()> {
-        let Some(folder) = self.folder.clone() else { return self.reload(inner) };
+        let folder = self.folder.clone().filter(|_| !inner.settings.read_only);
+        let Some(folder) = folder else { return self.reload(inner) };
+        place::check(&folder)?;
+        // The index is that of other processes too: what they archived belongs in it.
+        inner.catch_up(&mut *inner.opened()?)?;
         // Rows without their words count as missing, not as written.
         let work = {
             let mut live = inner.live_mut();
@@ -275,57 +315,5 @@ impl Indexer {
                 Err(error)
             }
         }
-    }
-
-    /// Gets a graph over the vectors, where there are many: the one on disk, or another.
-    fn build_graph(&mut self, inner: &Inner) -> Result<()> {
-        let wanted = || {
-            let live = inner.live();
-            let vectors = live.vectors.as_ref().filter(|_| live.wants_graph());
-            vectors.map(|vectors| (vectors.clone(), live.numbering))
-        };
-        let Some((vectors, numbering)) = wanted() else { return Ok(()) };
-        let kept = inner.graph_file();
-        if self.looked_at != Some(numbering) {
-            self.looked_at = Some(numbering);
-            if let Some((path, owner)) = &kept {
-                let slot_of = |id| inner.live().row(id).and_then(|row| vectors.slot(row));
-                match Graph::load(path, owner, &vectors, slot_of) {
-                    Ok(Some(graph)) => inner.use_graph(graph, numbering),
-                    Ok(None) => {}
-                    Err(error) => inner.warn(format!("the graph is made anew: {error}")),
-                }
-            }
-        }
-        let Some((vectors, numbering)) = wanted() else { return Ok(()) };
-        if vectors.len() <= self.weak * 2 {
-            return Ok(());
-        }
-        match Graph::build(&vectors, &inner.is_wanted_elsewhere)? {
-            Built::Good(graph) => {
-                // Kept first: who stops now need not make it again.
-                if let Some((path, owner)) = &kept {
-                    let id_of = |slot| inner.live().id(vectors.row(slot)?);
-                    let saved = graph.save(path, owner, vectors.dimensions(), id_of);
-                    if inner.live().numbering != numbering {
-                        inner.delete_graph()?;
-                    } else if let Err(error) = saved {
-                        inner.warn(format!("the graph is made anew with the next start: {error}"));
-                    }
-                }
-                inner.use_graph(graph, numbering);
-            }
-            Built::Weak(found) => {
-                self.weak = vectors.len();
-                let found = found * 100.0;
-                inner.warn(format!(
-                    "a query is compared with all {} vectors: a graph finds only {found:.0} % of \
-                     what is nearest",
-                    vectors.len()
-                ));
-            }
-            Built::Stopped => {}
-        }
-        Ok(())
     }
 }

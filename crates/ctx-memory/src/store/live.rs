@@ -30,6 +30,8 @@ pub(super) struct Live {
     /// Rows whose words are in no index yet, though they are on disk.
     pub(super) wordless: Vec<u32>,
     pub(super) vectors: Option<Rows>,
+    /// Rows that are to get a vector of hashed words.
+    pub(super) vectorless: Vec<u32>,
     pub(super) graph: Option<Arc<Graph>>,
     /// Whether vectors are hashes of words.
     pub(super) hashed: bool,
@@ -120,7 +122,13 @@ impl Live {
             return self.index.search(query, None);
         }
         let fill = |lexical: &Scores, cosines: &mut Scores| {
-            self.fill(vectors, &direction, lexical, cosines);
+            match query.session {
+                // All of it: among candidates of a large store, one session may have none.
+                Some(session) if !self.hashed => {
+                    vectors.some(self.index.rows_of(session), &direction, cosines);
+                }
+                _ => self.fill(vectors, &direction, lexical, cosines),
+            }
         };
         self.index.search_with(query, Some((weight, &fill)))
     }
@@ -142,6 +150,13 @@ impl Live {
         let (rows, scores): (Vec<u32>, Vec<f32>) = lexical.iter().unzip();
         let best = top(&scores, by_words, 0.0).into_iter().map(|at| rows[at as usize]);
         vectors.some(near.chain(best).chain(sampled), query, cosines);
+    }
+
+    /// Whether there are vectors of segments that are gone.
+    pub(super) fn has_dead_vectors(&self) -> bool {
+        let Some(vectors) = &self.vectors else { return false };
+        let is_live = |row: u32| self.id(row).is_some_and(|id| self.row(id) == Some(row));
+        (0..vectors.len()).filter_map(|slot| vectors.row(slot)).any(|row| !is_live(row))
     }
 
     /// Whether there are so many vectors that a graph is worth while, and none covers most of them.

@@ -1,22 +1,21 @@
 //! From the files to what is searched.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use ctx_core::Result;
 
+use super::Inner;
 use super::indexer::Indexer;
 use super::live::Live;
 use super::source::Source;
-use super::{Inner, Vectors};
+use super::vectors::hashed;
 use crate::archive::{Changes, Segments};
-use crate::near::{Graph, Rows};
+use crate::near::Rows;
 use crate::search::Said;
-use crate::vectors::{Embedding, VectorFile};
-use crate::{HashEmbedder, Segment, SegmentId, embedded_text};
+use crate::{Segment, SegmentId};
 
 /// So many segments that are not in the index are read when a store is opened. More than these are
 /// found as the index is made.
@@ -35,14 +34,8 @@ impl Inner {
         if let Some(folder) = &self.folder {
             let path = folder.join("segments.jsonl");
             let segments = Segments::open(path, self.settings.limits, self.settings.now())?;
-            let damage = segments.damage();
-            if damage.unreadable > 0 {
-                let lines = damage.unreadable;
-                self.warn(format!(
-                    "{lines} lines of the archive cannot be read: they are left out"
-                ));
-            }
             *source = Source::Disk(Box::new(segments));
+            self.warn_of_damage(&source, 0);
             self.open_vectors(folder);
         }
         let live = self.load(&mut source, &mut indexer)?;
@@ -55,9 +48,14 @@ impl Inner {
     pub(super) fn load(&self, source: &mut Source, indexer: &mut Indexer) -> Result<Live> {
         let (numbering, pending) = {
             let live = self.live();
-            (live.numbering + 1, live.pending.clone())
+            // In the order in which they came, which says what was said next to what.
+            let mut pending: Vec<_> = live.pending.values().cloned().collect();
+            pending.sort_by_key(|segment| live.row(segment.id));
+            (live.numbering + 1, pending)
         };
+        let damaged = source.unreadable();
         let mut live = Live::new(&self.settings, numbering);
+        live.exact_up_to = self.live().exact_up_to;
         source.each_row(|id, session, time, said| {
             let row = live.index.add_row(id, session, time, said);
             live.add(id, row);
@@ -76,8 +74,9 @@ impl Inner {
         if let Some(stored) = stored {
             live.index.publish(stored, 0);
         }
-        // Without files, there is no index to be made later.
-        if missing.len() <= READ_AT_ONCE || self.folder.is_none() {
+        // Without files that can be written, there is no index to be made later.
+        let is_written = self.folder.is_some() && !self.settings.read_only;
+        if missing.len() <= READ_AT_ONCE || !is_written || !indexer.has_place(self) {
             for rows in missing.chunks(256) {
                 let ids: Vec<_> = rows.iter().filter_map(|row| live.id(*row)).collect();
                 for (row, segment) in rows.iter().zip(source.get(&ids)?) {
@@ -90,23 +89,43 @@ impl Inner {
             live.wordless = missing;
             self.was_wordless.store(true, Ordering::Release);
         }
-        self.load_vectors(&mut live);
-        let ids = live.index.ids().to_vec();
-        live.locate(ids, |id| source.place(id));
-        for (id, segment) in pending {
-            if live.row(id).is_none() {
+        for segment in pending {
+            if live.row(segment.id).is_none() {
                 let row = live.index.add(&segment);
-                live.add(id, row);
-                live.pending.insert(id, segment);
+                live.add(segment.id, row);
+                live.pending.insert(segment.id, segment);
             }
+        }
+        self.load_vectors(&mut live, source)?;
+        let ids = live.index.ids().to_vec();
+        live.locate(ids.iter().copied(), |id| source.place(id));
+        if self.warn_of_damage(source, damaged) {
+            // Some were no segments after all.
+            let is_there =
+                |id: &SegmentId| source.place(*id).is_some() || live.pending.contains_key(id);
+            let gone: Vec<_> = ids.into_iter().filter(|id| !is_there(id)).collect();
+            gone.into_iter().for_each(|id| live.remove(id));
         }
         Ok(live)
     }
 
+    /// Tells of lines that cannot be read, if there are more than the `known` ones.
+    pub(super) fn warn_of_damage(&self, source: &Source, known: usize) -> bool {
+        let more = source.unreadable().saturating_sub(known);
+        if more > 0 {
+            let archive = self.folder.as_ref().map(|folder| folder.join("segments.jsonl"));
+            let lines = if more == 1 { "line" } else { "lines" };
+            self.warn(format!(
+                "{more} {lines} of the archive ({}) cannot be read and are not searched",
+                archive.unwrap_or_default().display()
+            ));
+        }
+        more > 0
+    }
+
     /// Makes a segment that was added be found.
     pub(super) fn show(&self, segment: &Segment, is_pending: bool) {
-        let hash = (self.settings.weight() > 0.0 && matches!(self.settings.vectors, Vectors::Hash))
-            .then(|| HashEmbedder.vector(&embedded_text(std::slice::from_ref(segment), 0)));
+        let hash = self.settings.hashes().then(|| hashed(segment));
         // Split here, so that no search waits for a long text.
         let long = segment.content.len() > LONG;
         let said = Said::of(segment);
@@ -133,6 +152,12 @@ impl Inner {
         }
     }
 
+    /// Takes over what other processes made of the source.
+    pub(super) fn catch_up(&self, source: &mut Source) -> Result<()> {
+        let changes = source.refresh()?;
+        self.follow(source, &changes)
+    }
+
     /// Takes over what became of the source.
     pub(super) fn follow(&self, source: &mut Source, changes: &Changes) -> Result<()> {
         let unknown: Vec<SegmentId> = {
@@ -153,97 +178,6 @@ impl Inner {
         }
         self.live_mut().locate(changes.added.iter().copied(), |id| source.place(id));
         Ok(())
-    }
-
-    fn open_vectors(&self, folder: &std::path::Path) {
-        let embedding = match &self.settings.vectors {
-            _ if self.settings.weight() <= 0.0 => return,
-            Vectors::None => return,
-            Vectors::Hash => Embedding::new("hash", HashEmbedder.vector("").len()),
-            Vectors::Model(model) => {
-                Embedding::new(model.embedder.name(), model.embedder.dimensions())
-            }
-        };
-        match VectorFile::open(folder.join("vectors.bin"), embedding) {
-            Ok(mut file) => {
-                file.take_faults().iter().for_each(|fault| self.warn(fault.to_string()));
-                *self.vectors.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
-            }
-            Err(error) => self.warn(format!("words alone decide what is recalled: {error}")),
-        }
-    }
-
-    fn load_vectors(&self, live: &mut Live) {
-        let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = file.as_mut() {
-            if let Err(error) = file.take_back() {
-                self.warn(format!("vectors cannot be read: {error}"));
-            }
-            let mut rows = Rows::new(file.embedding().dimensions);
-            for (id, vector) in file.iter() {
-                if let Some(row) = live.row(id) {
-                    rows.add(row, vector);
-                }
-            }
-            file.let_go();
-            live.vectors = Some(rows);
-        } else {
-            // Rows may be numbered anew, vectors that no file has go with them.
-            live.vectors = self.live().vectors.as_ref().map(|old| Rows::new(old.dimensions()));
-        }
-    }
-
-    /// Keeps a vector for the next start.
-    pub(super) fn keep_vector(&self, id: SegmentId, vector: &[f32]) {
-        let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Err(error)) = file.as_mut().map(|file| file.add(id, vector)) {
-            self.warn(format!("a vector is not kept: {error}"));
-        }
-    }
-
-    pub(super) fn flush_vectors(&self) {
-        let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(file) = file.as_mut() else { return };
-        match file.commit() {
-            Ok(()) => file.let_go(),
-            Err(error) => self.warn(format!("vectors are not kept: {error}")),
-        }
-    }
-
-    /// Where the graph over the vectors is kept, and what made these.
-    pub(super) fn graph_file(&self) -> Option<(PathBuf, String)> {
-        let file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
-        let owner = file.as_ref()?.embedding().name.clone();
-        Some((self.folder.as_ref()?.join(GRAPH), owner))
-    }
-
-    /// Takes away the graph on disk: it tells of vectors that are gone.
-    pub(super) fn delete_graph(&self) -> Result<()> {
-        let Some(path) = self.folder.as_ref().map(|folder| folder.join(GRAPH)) else {
-            return Ok(());
-        };
-        delete(&crate::disk::temporary(&path))?;
-        delete(&path)
-    }
-
-    /// Has a graph lead to vectors, if they are still where it says.
-    pub(super) fn use_graph(&self, graph: Graph, numbering: u64) {
-        let mut live = self.live_mut();
-        if live.numbering == numbering {
-            live.graph = Some(Arc::new(graph));
-        }
-    }
-}
-
-/// The graph over the vectors, beside them.
-pub(super) const GRAPH: &str = "vectors.graph";
-
-fn delete(path: &Path) -> Result<()> {
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(crate::disk::io_error("cannot remove the vectors", path, e))
-        }
-        _ => Ok(()),
     }
 }
 

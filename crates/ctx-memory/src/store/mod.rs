@@ -12,33 +12,39 @@
 //!
 //! Locks are taken in this order: indexer, source, live.
 
+mod archiving;
 mod embed;
 mod excerpt;
 mod forget;
+mod graph;
 mod indexer;
 mod live;
 mod load;
 mod read;
+mod recalling;
 mod session;
 mod settings;
 mod source;
 mod stats;
 mod study;
+mod take;
 #[cfg(test)]
 mod tests;
+mod vectors;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use ctx_core::Result;
+use ctx_core::{Error, ErrorKind, Result};
 
 pub(crate) use embed::vectors_of;
 pub use session::SessionMemory;
 pub use settings::{Settings, VectorModel, Vectors};
 pub use stats::Stats;
 
+use self::embed::Unembedded;
 use self::indexer::{Indexer, Much};
 use self::live::Live;
 use self::source::{Held, Source};
@@ -80,6 +86,8 @@ struct Inner {
     is_indexing: AtomicBool,
     /// Until when a model that failed is left alone, by its clock.
     rests_until: Mutex<Option<Duration>>,
+    /// What a model makes no vectors of.
+    unembedded: Mutex<Unembedded>,
     /// Whether words of older messages were nowhere when they were read, and nobody asked since.
     was_wordless: AtomicBool,
     was_searched: AtomicBool,
@@ -114,6 +122,7 @@ impl Memory {
             is_open: AtomicBool::new(false),
             is_indexing: AtomicBool::new(false),
             rests_until: Mutex::default(),
+            unembedded: Mutex::default(),
             was_wordless: AtomicBool::new(false),
             was_searched: AtomicBool::new(false),
             is_wanted_elsewhere: AtomicBool::new(false),
@@ -134,37 +143,23 @@ impl Memory {
         &self.inner.settings
     }
 
-    /// Takes segments in, and says how many are new. They are found at once; they are on disk once
-    /// [`flush`](Self::flush) returned.
-    ///
-    /// # Errors
-    ///
-    /// Where the archive cannot be read.
-    pub fn add(&self, segments: &[Segment]) -> Result<usize> {
-        let mut added = 0;
-        {
-            let mut source = self.inner.opened()?;
-            for segment in segments {
-                if source.add(segment)? {
-                    self.inner.show(segment, true);
-                    added += 1;
-                }
-            }
-        }
-        self.nudge();
-        Ok(added)
-    }
-
     /// Returns when everything that was taken in is on disk.
     ///
     /// # Errors
     ///
-    /// Where it cannot be written. It stays in memory, is found, and the next call tries again.
+    /// Where it cannot be written, or may not. It stays in memory, is found, and the next call tries
+    /// again.
     pub fn flush(&self) -> Result<()> {
         {
             let mut source = self.inner.opened()?;
+            if self.inner.settings.read_only {
+                let pending = self.inner.live().pending.len();
+                return if pending == 0 { Ok(()) } else { Err(read_only()) };
+            }
             let changes = source.commit(self.inner.settings.now())?;
             self.inner.follow(&mut source, &changes)?;
+            // Here, so that nobody adds one meanwhile whose segment is not known.
+            self.inner.thin_vectors();
         }
         self.inner.flush_vectors();
         self.nudge();
@@ -186,8 +181,7 @@ impl Memory {
         }
         let settings = &self.inner.settings;
         let weight = settings.weight();
-        let hash = matches!(settings.vectors, Vectors::Hash) && weight > 0.0;
-        let made = hash.then(|| HashEmbedder.vector(query.text));
+        let made = settings.hashes().then(|| HashEmbedder.vector(query.text));
         let vector = made.as_deref().or(vector);
         let lambda = settings.search.mmr_lambda;
         if lambda >= 1.0 {
@@ -233,15 +227,17 @@ impl Memory {
         Ok(changes.removed.len())
     }
 
-    /// Makes everything that is derived from the archive anew, except vectors of a model, and
-    /// returns when it is there.
+    /// Makes the index of words anew, and the hash vectors that are missing, and returns when they are
+    /// there.
     ///
     /// # Errors
     ///
     /// Where the archive cannot be read, or the index not be written.
     pub fn rebuild(&self) -> Result<()> {
         self.inner.ensure_open()?;
-        self.inner.indexer().rebuild(&self.inner)
+        let mut indexer = self.inner.indexer();
+        indexer.rebuild(&self.inner)?;
+        self.inner.hash_missing()
     }
 
     /// Writes what is new to the index now, and returns when that is done. There is no need to: it
@@ -294,8 +290,11 @@ impl Memory {
         let worker = self.clone();
         let started =
             std::thread::Builder::new().name("ctx-memory-index".into()).spawn(move || {
-                let done = worker.inner.indexer().run(&worker.inner, Much::Batches);
-                worker.inner.is_indexing.store(false, Ordering::Release);
+                let done = {
+                    // Whatever becomes of it: after a panic the next one is to begin.
+                    let _over = Over(&worker.inner.is_indexing);
+                    worker.inner.indexer().run(&worker.inner, Much::Batches)
+                };
                 if let Err(error) = done {
                     worker.inner.warn(format!("the lexical index was not written: {error}"));
                 }
@@ -319,6 +318,10 @@ impl Inner {
         self.indexer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn unembedded(&self) -> MutexGuard<'_, Unembedded> {
+        self.unembedded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Opens the memory, the first time.
     fn ensure_open(&self) -> Result<()> {
         match self.is_open.load(Ordering::Acquire) {
@@ -338,13 +341,17 @@ impl Inner {
     }
 
     fn wants_indexing(&self) -> bool {
-        self.has_batch() || self.live().wants_graph()
+        self.has_batch() || {
+            let live = self.live();
+            !live.vectorless.is_empty() || live.wants_graph()
+        }
     }
 
     /// Whether there is enough to be written for a commit to be worth while.
     fn has_batch(&self) -> bool {
         let live = self.live();
-        self.folder.is_some() && (live.index.fresh() >= BATCH || !live.wordless.is_empty())
+        let is_writable = self.folder.is_some() && !self.settings.read_only;
+        is_writable && (live.index.fresh() >= BATCH || !live.wordless.is_empty())
     }
 
     /// Puts another state of things in the place of the present one.
@@ -352,4 +359,19 @@ impl Inner {
         let old = std::mem::replace(&mut *self.live_mut(), live);
         drop(old);
     }
+}
+
+/// Says that something is over when it is dropped.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// What a memory that writes nothing says of what would.
+fn read_only() -> Error {
+    Error::new(ErrorKind::InvalidInput, "the memory is opened to be read alone")
+        .hint("open it without `read_only`; what was taken in is in memory")
 }

@@ -67,12 +67,20 @@ impl Inner {
         }
         let mut source = self.opened()?;
         let wanted: Vec<_> = missing.iter().map(|at| ids[*at]).collect();
-        for (at, segment) in missing.into_iter().zip(source.get(&wanted)?) {
-            found[at] = segment;
+        let damaged = source.unreadable();
+        for (at, segment) in missing.iter().zip(source.get(&wanted)?) {
+            found[*at] = segment;
         }
-        if self.folder.is_some() {
+        self.warn_of_damage(&source, damaged);
+        let mut live = self.live_mut();
+        for id in missing.iter().filter(|at| found[**at].is_none()).map(|at| ids[*at]) {
+            // Gone, or no segment after all. One that was just added may have no place yet.
+            if !live.pending.contains_key(&id) {
+                live.remove(id);
+            }
+        }
+        if self.folder.is_some() && missing.iter().any(|at| found[*at].is_some()) {
             // The file was written anew: all of them are elsewhere.
-            let mut live = self.live_mut();
             let all = live.index.ids().to_vec();
             live.locate(all, |id| source.place(id));
         }

@@ -53,6 +53,9 @@ pub struct Settings {
     pub limits: Limits,
     /// What makes vectors. Where they count nothing by `search`, none are made.
     pub vectors: Vectors,
+    /// Whether nothing is written: no file is made, changed or deleted, not even one that is damaged.
+    /// What is taken in stays in memory.
+    pub read_only: bool,
     /// What time it is, for eviction.
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
@@ -82,6 +85,11 @@ impl Settings {
         }
     }
 
+    /// Whether hashes of words are the vectors, and count.
+    pub(super) fn hashes(&self) -> bool {
+        matches!(self.vectors, Vectors::Hash) && self.weight() > 0.0
+    }
+
     pub(super) fn now(&self) -> Timestamp {
         (self.clock)()
     }
@@ -93,6 +101,7 @@ impl Default for Settings {
             search: SearchSettings::default(),
             limits: Limits::default(),
             vectors: Vectors::Hash,
+            read_only: false,
             clock: Arc::new(|| {
                 let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
                 let since = since.map_or(0, |since| since.as_millis());
@@ -113,6 +122,7 @@ impl std::fmt::Debug for Settings {
             .field("search", &self.search)
             .field("limits", &self.limits)
             .field("vectors", &vectors)
+            .field("read_only", &self.read_only)
             .finish_non_exhaustive()
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use ctx_core::{Result, Role, Timestamp};
 use foldhash::{HashMap, HashMapExt};
 
-use crate::archive::{Changes, Segments};
+use crate::archive::{Changes, Segments, Taken};
 use crate::recall::is_recalled;
 use crate::search::Said;
 use crate::{Segment, SegmentId};
@@ -28,6 +28,7 @@ pub(super) struct Held {
     oldest: usize,
     most: usize,
     changes: Changes,
+    forgotten: HashSet<SegmentId>,
 }
 
 impl Held {
@@ -35,16 +36,21 @@ impl Held {
         Self { most, places: HashMap::new(), ..Self::default() }
     }
 
-    fn add(&mut self, segment: &Segment) -> bool {
+    fn take_in(&mut self, segment: &Segment) -> Taken {
         let id = segment.id;
-        let says = !segment.content.trim().is_empty() && !is_recalled(&segment.content);
-        if !says || self.places.contains_key(&id) {
-            return false;
+        if segment.content.trim().is_empty() || is_recalled(&segment.content) {
+            return Taken::Nothing;
+        }
+        if self.places.contains_key(&id) {
+            return Taken::Known;
+        }
+        if self.forgotten.contains(&id) {
+            return Taken::Forgotten;
         }
         self.places.insert(id, self.segments.len());
         self.segments.push(Some(segment.clone()));
         self.changes.added.push(id);
-        true
+        Taken::New
     }
 
     fn evict(&mut self) {
@@ -63,6 +69,7 @@ impl Held {
 
     fn forget(&mut self, ids: &HashSet<SegmentId>) -> usize {
         let mut gone = 0;
+        self.forgotten.extend(ids);
         for id in ids {
             if let Some(place) = self.places.remove(id) {
                 self.segments[place] = None;
@@ -75,11 +82,18 @@ impl Held {
 }
 
 impl Source {
-    /// Takes a segment in. False if it is there, says nothing, or holds what was recalled.
-    pub(super) fn add(&mut self, segment: &Segment) -> Result<bool> {
+    /// Takes a segment in, and says what became of it.
+    pub(super) fn take_in(&mut self, segment: &Segment) -> Result<Taken> {
         match self {
-            Self::Disk(segments) => segments.add(segment),
-            Self::Held(held) => Ok(held.add(segment)),
+            Self::Disk(segments) => segments.take_in(segment),
+            Self::Held(held) => Ok(held.take_in(segment)),
+        }
+    }
+
+    pub(super) fn is_forgotten(&self, id: SegmentId) -> bool {
+        match self {
+            Self::Disk(segments) => segments.is_forgotten(id),
+            Self::Held(held) => held.forgotten.contains(&id),
         }
     }
 
@@ -91,6 +105,30 @@ impl Source {
                 held.evict();
                 Ok(std::mem::take(&mut held.changes))
             }
+        }
+    }
+
+    /// What others made of it meanwhile. Nothing is written.
+    pub(super) fn refresh(&mut self) -> Result<Changes> {
+        match self {
+            Self::Disk(segments) => segments.refresh(),
+            Self::Held(held) => Ok(std::mem::take(&mut held.changes)),
+        }
+    }
+
+    /// How often the archive was written anew: as far as this process has read it, and by now.
+    pub(super) fn generations(&self) -> (u64, u64) {
+        match self {
+            Self::Disk(segments) => segments.generations(),
+            Self::Held(_) => (0, 0),
+        }
+    }
+
+    /// Lines that could not be read.
+    pub(super) fn unreadable(&self) -> usize {
+        match self {
+            Self::Disk(segments) => segments.damage().unreadable,
+            Self::Held(_) => 0,
         }
     }
 

@@ -55,7 +55,7 @@ impl Memory {
             archive_bytes: size("segments.jsonl"),
             index_bytes: size("lexical"),
             vector_bytes: size("vectors.bin"),
-            graph_bytes: size(super::load::GRAPH),
+            graph_bytes: size(super::graph::GRAPH),
         })
     }
 }

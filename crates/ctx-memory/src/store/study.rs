@@ -2,13 +2,15 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ctx_core::{Result, Role, SummaryModels, Timestamp};
 
 use crate::Segment;
+use crate::apart::apart;
 use crate::facts::{
-    Cap, Extractor, Fact, FactQuery, FactStore, ModelExtractor, Purse, SOURCES_MAX, Said, Spent,
+    Cap, Extractor, Fact, FactQuery, FactStore, ModelExtractor, Purse, SOURCES_MAX, Said, Spending,
     is_injected,
 };
 
@@ -21,12 +23,15 @@ const KNOWN: usize = 40;
 /// So much of what was said is compared with what is known.
 const COMPARED: ctx_core::Chars = ctx_core::Chars(4_000);
 
+/// A call has so long: less than any host waits for all of it.
+const DEADLINE: Duration = Duration::from_secs(90);
+
 /// Models that look for facts, and what they may cost.
 #[derive(Debug)]
 pub(super) struct Study {
     models: SummaryModels,
     cap: Cap,
-    purse: Purse,
+    purse: Arc<Purse>,
     waiting: Mutex<VecDeque<Segment>>,
 }
 
@@ -34,7 +39,7 @@ impl Study {
     /// `purse` is the file where all processes keep what was spent.
     pub(super) fn new(models: SummaryModels, cap: Cap, purse: Option<PathBuf>) -> Self {
         let purse = purse.map_or_else(|| Purse::Held(Mutex::default()), Purse::File);
-        Self { models, cap, purse, waiting: Mutex::default() }
+        Self { models, cap, purse: Arc::new(purse), waiting: Mutex::default() }
     }
 
     fn waiting(&self) -> MutexGuard<'_, VecDeque<Segment>> {
@@ -53,74 +58,72 @@ impl Study {
     }
 
     /// Looks for facts in what waits, as far as the budget goes, and gives what a person should be
-    /// told. Who drops it loses what one call looks at.
+    /// told. While somebody else looks, what waits waits on. Who drops it loses what one call looks at;
+    /// that it was paid for is known.
     pub(super) async fn run(
         &self,
-        facts: &Mutex<FactStore>,
+        facts: &Arc<Mutex<FactStore>>,
         session: Option<&str>,
         now: Timestamp,
     ) -> Vec<String> {
         let mut told = Vec::new();
-        loop {
+        while !self.waiting().is_empty() {
+            let spending = match self.purse.open(now) {
+                Ok(Some(spending)) => spending,
+                Ok(None) => return told,
+                Err(error) => {
+                    told.push(format!("facts were not learned: {error}"));
+                    return told;
+                }
+            };
+            if !spending.budget().allows(&self.cap, 0.0) {
+                told.push(
+                    "the day's budget for finding facts is spent (memoryContext.knowledgeBudget): \
+                     rules find them"
+                        .into(),
+                );
+                self.waiting().clear();
+                return told;
+            }
             let next: Vec<Segment> = {
                 let mut waiting = self.waiting();
                 let most = waiting.len().min(SOURCES_MAX);
                 waiting.drain(..most).collect()
             };
-            if next.is_empty() {
+            if let Err(error) = self.look(&next, spending, (facts, session), &mut told).await {
+                told.push(format!("facts were not learned: {error}"));
                 return told;
             }
-            match self.look(&next, facts, session, now, &mut told).await {
-                Ok(true) => {}
-                // Another process is at it, or the day's budget is spent: rules have looked.
-                Ok(false) => {
-                    self.waiting().clear();
-                    return told;
-                }
-                Err(error) => {
-                    told.push(format!("facts were not learned: {error}"));
-                    return told;
-                }
-            }
         }
+        told
     }
 
-    /// Shows some messages to a model, and learns what it says of them. False where none may be
-    /// asked now.
+    /// Shows some messages to a model, and learns what it says of them.
     async fn look(
         &self,
         segments: &[Segment],
-        facts: &Mutex<FactStore>,
-        session: Option<&str>,
-        now: Timestamp,
+        spending: Spending,
+        (facts, session): (&Arc<Mutex<FactStore>>, Option<&str>),
         told: &mut Vec<String>,
-    ) -> Result<bool> {
-        let Some(mut spending) = self.purse.open(now)? else { return Ok(false) };
-        let budget = spending.budget();
-        if !budget.allows(&self.cap, 0.0) {
-            told.push(
-                "the day's budget for finding facts is spent (memoryContext.knowledgeBudget): \
-                 rules find them"
-                    .into(),
-            );
-            return Ok(false);
-        }
-        // A process that is killed while it waits has paid for a call all the same.
-        spending.note(Spent { calls: 1, usd: 0.0 })?;
+    ) -> Result<()> {
         let ids: Vec<String> = segments.iter().map(|segment| segment.id.to_string()).collect();
         let said: Vec<Said<'_>> =
             segments.iter().zip(&ids).map(|(segment, id)| Said::of(segment, id)).collect();
-        let known = known(facts, &said, session);
-        let extractor = ModelExtractor::new(self.models.clone(), budget, self.cap);
+        let known = known(facts.clone(), &said, session).await?;
+        let budget = spending.budget();
+        let extractor = ModelExtractor::new(self.models.clone(), budget, self.cap)
+            .with_deadline(DEADLINE)
+            .with_accounts(Arc::new(Mutex::new(spending)));
         let found = extractor.extract(&said, &known).await?;
-        let Spent { calls, usd } = found.spent;
-        spending.note(Spent { calls: calls.saturating_sub(1), usd })?;
-        let refused = {
-            let mut facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
-            let (_, refused) = facts.accept(found.proposals)?;
-            facts.learn(found.candidates)?;
-            refused
+        let (store, proposals, candidates) = (facts.clone(), found.proposals, found.candidates);
+        let learn = move || -> Result<_> {
+            let pen = FactStore::pen_of(&store)?;
+            let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
+            let (_, refused) = store.accept_under(&pen, proposals)?;
+            store.learn_under(&pen, candidates)?;
+            Ok(refused)
         };
+        let refused = apart("ctx-memory-facts", learn).await??;
         for warning in found.warnings {
             if !told.contains(&warning) {
                 told.push(warning);
@@ -133,19 +136,27 @@ impl Study {
                 refused.len()
             ));
         }
-        Ok(true)
+        Ok(())
     }
 }
 
 /// The facts that are most like what was said.
-fn known(facts: &Mutex<FactStore>, said: &[Said<'_>], session: Option<&str>) -> Vec<Fact> {
+async fn known(
+    facts: Arc<Mutex<FactStore>>,
+    said: &[Said<'_>],
+    session: Option<&str>,
+) -> Result<Vec<Fact>> {
     let mut text = String::new();
     for one in said {
         text.push_str(ctx_core::text::head(one.text, COMPARED));
         text.push('\n');
     }
-    let text = ctx_core::text::head(&text, COMPARED);
-    let query = FactQuery { session, limit: KNOWN, ..FactQuery::new(text) };
-    let facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
-    facts.search(&query).into_iter().map(|hit| hit.fact.clone()).collect()
+    let session = session.map(str::to_owned);
+    let search = move || {
+        let text = ctx_core::text::head(&text, COMPARED);
+        let query = FactQuery { session: session.as_deref(), limit: KNOWN, ..FactQuery::new(text) };
+        let facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
+        facts.search(&query).into_iter().map(|hit| hit.fact.clone()).collect()
+    };
+    apart("ctx-memory-facts", search).await
 }

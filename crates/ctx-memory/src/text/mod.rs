@@ -12,7 +12,9 @@
 mod fold;
 mod scan;
 mod stop;
+mod weight;
 mod word;
 
 pub use scan::{LONGEST_TERM, Term, TermKind, Terms};
 pub use stop::is_stop_word;
+pub use weight::{is_emoji, weight, without_case};

@@ -8,35 +8,39 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Result};
 use foldhash::fast::RandomState;
 
-use super::layout::{BadHeader, HEADER, header, read_header, read_row, row, write_row};
+use super::layout::{BadHeader, HEADER, read_header, read_row, row};
 use super::{Embedding, VectorFault};
 use crate::SegmentId;
-use crate::disk::{self, FileLock};
-
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::disk;
 
 /// The vectors of one agent's segments.
 #[derive(Debug)]
 pub struct VectorFile {
-    path: PathBuf,
-    embedding: Embedding,
-    ids: Vec<SegmentId>,
+    pub(super) path: PathBuf,
+    pub(super) embedding: Embedding,
+    pub(super) ids: Vec<SegmentId>,
     /// Those of the rows from `held_from` on; the others are on disk alone.
-    values: Vec<f32>,
-    held_from: usize,
-    places: HashMap<SegmentId, u32, RandomState>,
+    pub(super) values: Vec<f32>,
+    pub(super) held_from: usize,
+    is_let_go: bool,
+    pub(super) places: HashMap<SegmentId, u32, RandomState>,
     faults: Vec<VectorFault>,
     /// Rows from here on are not in the file yet.
-    written: usize,
+    pub(super) written: usize,
     /// Bytes in the file as this process left it. None: it is to be written anew.
-    length: Option<u64>,
+    pub(super) length: Option<u64>,
+}
+
+/// Vectors that are in memory alone.
+pub(super) struct Unwritten {
+    ids: Vec<SegmentId>,
+    values: Vec<f32>,
 }
 
 impl VectorFile {
@@ -53,6 +57,7 @@ impl VectorFile {
             ids: Vec::new(),
             values: Vec::new(),
             held_from: 0,
+            is_let_go: false,
             places: HashMap::default(),
             faults: Vec::new(),
             written: 0,
@@ -94,6 +99,12 @@ impl VectorFile {
         self.ids.is_empty()
     }
 
+    /// Whose they are, in the order of the file.
+    #[must_use]
+    pub fn ids(&self) -> &[SegmentId] {
+        &self.ids
+    }
+
     /// Whether a segment has a vector.
     #[must_use]
     pub fn contains(&self, id: SegmentId) -> bool {
@@ -120,34 +131,45 @@ impl VectorFile {
         if self.length.is_some() && self.written == self.ids.len() {
             self.values = Vec::new();
             self.held_from = self.ids.len();
+            self.is_let_go = true;
         }
     }
 
-    /// Holds all vectors again. Those that are no longer in the file are gone.
+    /// Holds all vectors again, those that others added as well. Those that are no longer in the file are
+    /// gone.
     ///
     /// # Errors
     ///
     /// If the file is there and cannot be read.
     pub fn take_back(&mut self) -> Result<()> {
-        if self.held_from == 0 {
-            return Ok(());
-        }
+        if self.is_let_go { self.read_anew() } else { Ok(()) }
+    }
+
+    /// Takes the file for what is there, and keeps what is not in it yet.
+    pub(super) fn read_anew(&mut self) -> Result<()> {
         let there = Self::open(&self.path, self.embedding.clone())?;
-        let (ids, values) = (std::mem::take(&mut self.ids), std::mem::take(&mut self.values));
-        let (old, new) = ids.split_at(std::mem::take(&mut self.held_from).min(ids.len()));
-        self.places.clear();
-        for id in old {
-            if let Some(vector) = there.get(*id) {
-                self.place(*id, vector);
-            }
-        }
-        if self.ids.len() < old.len() {
-            (self.length, self.written) = (None, 0);
-        }
-        for (id, vector) in new.iter().zip(values.chunks_exact(self.embedding.dimensions.max(1))) {
-            self.place(*id, vector);
-        }
+        let new = self.unwritten();
+        let faults = std::mem::take(&mut self.faults);
+        *self = Self { faults, ..there };
+        self.place_all(&new);
         Ok(())
+    }
+
+    /// Takes out what is not in the file yet.
+    pub(super) fn unwritten(&mut self) -> Unwritten {
+        let ids = self.ids.split_off(self.written.min(self.ids.len()));
+        for id in &ids {
+            self.places.remove(id);
+        }
+        let held = (self.ids.len() - self.held_from) * self.embedding.dimensions;
+        let values = self.values.split_off(held.min(self.values.len()));
+        Unwritten { ids, values }
+    }
+
+    /// Puts it behind what is there.
+    pub(super) fn place_all(&mut self, new: &Unwritten) {
+        let vectors = new.values.chunks_exact(self.embedding.dimensions.max(1));
+        new.ids.iter().zip(vectors).for_each(|(id, vector)| self.place(*id, vector));
     }
 
     /// What was wrong with the file, told once.
@@ -182,130 +204,13 @@ impl VectorFile {
         Ok(true)
     }
 
-    /// Writes what was added. A file that is not sound, or that another process changed meanwhile,
-    /// is written anew.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be written; what was added stays in memory and is written next time.
-    pub fn commit(&mut self) -> Result<()> {
-        if self.written == self.ids.len() && self.length.is_some() {
-            return Ok(());
-        }
-        let lock = self.lock()?;
-        let there = std::fs::metadata(&self.path).ok().map(|m| m.len());
-        match self.length {
-            Some(length) if there == Some(length) => self.append(&lock, length),
-            // Another process added rows of its own: they are kept.
-            Some(_) => {
-                self.take_back()?;
-                self.merge()?;
-                self.write_anew(&lock)
-            }
-            None => {
-                self.take_back()?;
-                self.write_anew(&lock)
-            }
-        }
-    }
-
-    /// Keeps the vectors of those segments alone, in memory and on the disk.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be written.
-    pub fn retain(&mut self, mut keep: impl FnMut(SegmentId) -> bool) -> Result<()> {
-        self.take_back()?;
-        let dimensions = self.embedding.dimensions;
-        let (ids, values) = (std::mem::take(&mut self.ids), std::mem::take(&mut self.values));
-        self.places.clear();
-        for (id, vector) in ids.iter().zip(values.chunks_exact(dimensions.max(1))) {
-            if keep(*id) {
-                self.place(*id, vector);
-            }
-        }
-        if self.ids.len() == ids.len() && self.length.is_some() {
-            return self.commit();
-        }
-        self.length = None;
-        self.written = 0;
-        let lock = self.lock()?;
-        self.write_anew(&lock)
-    }
-
-    fn lock(&self) -> Result<FileLock> {
-        disk::create_private_dir(disk::parent(&self.path))?;
-        FileLock::within(&self.path, PATIENCE)
-    }
-
-    fn place(&mut self, id: SegmentId, vector: &[f32]) {
+    pub(super) fn place(&mut self, id: SegmentId, vector: &[f32]) {
         let Ok(place) = u32::try_from(self.ids.len()) else { return };
         if let Entry::Vacant(vacant) = self.places.entry(id) {
             vacant.insert(place);
             self.ids.push(id);
             self.values.extend_from_slice(vector);
         }
-    }
-
-    /// Takes the rows of the file that are new to this process.
-    fn merge(&mut self) -> Result<()> {
-        let other = Self::open(&self.path, self.embedding.clone())?;
-        for (id, vector) in other.iter() {
-            self.place(id, vector);
-        }
-        Ok(())
-    }
-
-    /// The rows first, then the count that tells of them: whoever reads in between, or after a crash
-    /// there, sees the rows before.
-    fn append(&mut self, _lock: &FileLock, length: u64) -> Result<()> {
-        let mut bytes = Vec::new();
-        for (id, vector) in self.iter().skip(self.written - self.held_from) {
-            write_row(&mut bytes, id, vector);
-        }
-        let count = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
-        let head = header(self.embedding.dimensions, count);
-        let write = || {
-            let mut file = File::options().write(true).open(&self.path)?;
-            file.seek(SeekFrom::Start(length))?;
-            file.write_all(&bytes)?;
-            file.seek(SeekFrom::Start(0))?;
-            file.write_all(&head)
-        };
-        if let Err(e) = write() {
-            self.length = None;
-            return Err(disk::io_error("cannot write the vectors", &self.path, e));
-        }
-        self.length = Some(length + bytes.len() as u64);
-        self.written = self.ids.len();
-        Ok(())
-    }
-
-    fn write_anew(&mut self, _lock: &FileLock) -> Result<()> {
-        // First who made them: a crash in between leaves vectors that are taken for foreign at
-        // worst, and never for those of another.
-        let count = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
-        if Embedding::beside(&self.path).as_ref() != Some(&self.embedding) {
-            match std::fs::remove_file(&self.path) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                    return Err(disk::io_error("cannot replace the vectors", &self.path, e));
-                }
-                _ => self.embedding.write_beside(&self.path)?,
-            }
-        }
-        disk::replace(&self.path, |out| {
-            out.write_all(&header(self.embedding.dimensions, count))?;
-            let mut bytes = Vec::new();
-            for (id, vector) in self.iter() {
-                bytes.clear();
-                write_row(&mut bytes, id, vector);
-                out.write_all(&bytes)?;
-            }
-            Ok(())
-        })?;
-        self.length = Some((HEADER + self.ids.len() * row(self.embedding.dimensions)) as u64);
-        self.written = self.ids.len();
-        Ok(())
     }
 
     fn load(&mut self, file: File, length: u64) -> Result<()> {

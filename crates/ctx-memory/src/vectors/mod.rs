@@ -4,6 +4,7 @@ mod fault;
 mod file;
 mod layout;
 mod owner;
+mod write;
 
 pub use fault::VectorFault;
 pub use file::VectorFile;

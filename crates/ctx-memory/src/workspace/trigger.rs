@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::Deserialize;
 
-use crate::recall::{MIN_QUERY_CHARS, said, without_prefixes};
+use crate::recall::{is_query, said, without_prefixes};
 
 /// Why a message asks for the workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub fn question_of(message: &str) -> Option<&str> {
     let message = said(message);
     let command = TRIGGERS.as_ref().and_then(|triggers| triggers.command(message));
     let question = command.map_or(message, |(_, rest)| rest).trim();
-    (question.chars().count() >= MIN_QUERY_CHARS).then_some(question)
+    is_query(question).then_some(question)
 }
 
 /// The patterns, made of the data. A test holds that there are some.

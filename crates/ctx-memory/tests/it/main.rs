@@ -1,5 +1,6 @@
 //! The layers, over views as a host makes them.
 
+mod blocks;
 mod layers;
 mod support;
 mod workspace;

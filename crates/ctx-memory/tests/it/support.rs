@@ -16,6 +16,8 @@ pub(crate) struct Told {
     pub(crate) asked: Mutex<Vec<RecallRequest>>,
     pub(crate) archived: Mutex<Vec<String>>,
     pub(crate) fails: bool,
+    /// Whether it keeps to itself what the model sees.
+    pub(crate) is_considerate: bool,
 }
 
 impl Told {
@@ -42,6 +44,13 @@ impl Told {
         Arc::new(Self { answer: Mutex::new(answer), ..Self::default() })
     }
 
+    /// The same, but what the model sees is not brought back.
+    pub(crate) fn unseen(passages: &[&str]) -> Arc<Self> {
+        let told = Self::with(passages, &[]);
+        let answer = Mutex::new(told.answer.lock().expect("no test panicked before").clone());
+        Arc::new(Self { answer, is_considerate: true, ..Self::default() })
+    }
+
     pub(crate) fn queries(&self) -> Vec<String> {
         self.asked
             .lock()
@@ -66,10 +75,16 @@ impl MemoryStore for Told {
     }
 
     async fn recall(&self, request: RecallRequest) -> Result<Recollection> {
+        let mut answer = self.answer.lock().expect("no test panicked before").clone();
+        if self.is_considerate {
+            let is_seen =
+                |p: &Passage| p.entry.as_ref().is_some_and(|id| request.visible.contains(id));
+            answer.passages.retain(|passage| !is_seen(passage));
+        }
         self.asked.lock().expect("no test panicked before").push(request);
         match self.fails {
             true => Err(Error::new(ErrorKind::Io, "the index is gone")),
-            false => Ok(self.answer.lock().expect("no test panicked before").clone()),
+            false => Ok(answer),
         }
     }
 

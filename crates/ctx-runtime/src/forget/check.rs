@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ctx_core::{ContentHash, Error, ErrorKind, Result};
+use ctx_memory::text::{is_emoji, weight};
 
 use super::{Forget, ForgottenMessage};
 
-/// Shorter texts are in everything.
+/// Shorter texts are in everything, but for pictures.
 const SHORTEST: usize = 3;
 
 /// So many places are named, where a name means several.
@@ -16,7 +17,7 @@ const NAMED: usize = 4;
 /// Refuses what says nothing.
 pub(super) fn asked(what: &Forget) -> Result<()> {
     let nothing = what.entries.is_empty() && what.session.is_none() && what.matching.is_none();
-    let is_short = |text: &String| text.trim().chars().count() < SHORTEST;
+    let is_short = |text: &String| weight(text) < SHORTEST && !text.chars().any(is_emoji);
     if nothing {
         return Err(Error::new(ErrorKind::InvalidInput, "it is not said what to forget")
             .hint("give --entry, --session or --matching"));
@@ -24,7 +25,10 @@ pub(super) fn asked(what: &Forget) -> Result<()> {
     if what.matching.as_ref().is_some_and(is_short) {
         return Err(Error::new(ErrorKind::InvalidInput, "the text to forget is too short")
             .with("fewest characters", SHORTEST)
-            .hint("every message holds a text as short as that: give more of it"));
+            .hint(
+                "every message holds a text as short as that: give more of it (of Chinese, two \
+                 characters will do)",
+            ));
     }
     let is_empty = |text: &String| text.trim().is_empty();
     if what.entries.iter().chain(&what.session).any(is_empty) {
@@ -64,26 +68,16 @@ pub(super) fn archived(unknown: &[String], found: &[(String, ForgottenMessage)])
             sessions.insert(session.as_str());
             entries.insert(&*message.entry);
         }
-        let list =
-            |names: BTreeSet<&str>| names.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
         if sessions.len() > 1 {
             return Err(Error::new(
                 ErrorKind::InvalidInput,
                 "several sessions of the archive have an entry of that id",
             )
             .with("entry", id)
-            .with("sessions", list(sessions))
+            .with("sessions", list(&sessions))
             .hint("say which one with --session"));
         }
-        if entries.len() > 1 && !entries.contains(id.as_str()) {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                "several entries of the archive begin with that id",
-            )
-            .with("entry", id)
-            .with("entries", list(entries))
-            .hint("give more of the id"));
-        }
+        begun(id, entries.iter().copied())?;
         if sessions.is_empty() {
             return Err(Error::new(ErrorKind::NotFound, "no session has a message of that id")
                 .with("entry", id)
@@ -94,6 +88,30 @@ pub(super) fn archived(unknown: &[String], found: &[(String, ForgottenMessage)])
         }
     }
     Ok(())
+}
+
+/// Refuses the beginning of the ids of several entries that no transcript has any more. A whole id is
+/// meant before the beginning of others.
+pub(super) fn begun<'a>(id: &str, found: impl Iterator<Item = &'a str>) -> Result<()> {
+    let entries: BTreeSet<&str> = found.collect();
+    if entries.len() < 2 || entries.contains(id) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::InvalidInput, "several entries begin with that id")
+        .with("entry", id)
+        .with("entries", list(&entries))
+        .hint("give more of the id"))
+}
+
+/// Refuses a session that nobody knows.
+pub(super) fn unknown_session(named: &str) -> Error {
+    Error::new(ErrorKind::NotFound, "there is no session of that name")
+        .with("session", named)
+        .hint("`ctx sessions` lists their keys; the path of a transcript will do as well")
+}
+
+fn list(names: &BTreeSet<&str>) -> String {
+    names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ")
 }
 
 fn paths<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> String {

@@ -1,6 +1,6 @@
 //! What goes from the memory of an agent.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,8 +12,12 @@ use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
 use super::plan::{Plan, begins};
+use super::results::{Fate, Traces, names_in};
 use super::{Forget, ForgottenMessage, InAgent, StillHeld, values};
 use crate::memory::FACTS;
+
+const SAID_AGAIN: &str =
+    "another message of it says the same and stays, and so does its segment in the archive";
 
 /// The memory of an agent, opened.
 #[derive(Clone)]
@@ -39,6 +43,12 @@ pub(super) struct InMemory<'r> {
     results: Vec<String>,
     blobs: FileBlobs,
     values: Vec<PathBuf>,
+    /// The segments that were made of messages of transcripts that go.
+    made_of: HashSet<SegmentId>,
+    /// Transcripts that say the same elsewhere, for which a segment stays.
+    said_again: Vec<StillHeld>,
+    /// What cannot be read, and so cannot be forgotten.
+    unread: Vec<StillHeld>,
 }
 
 impl<'r> InMemory<'r> {
@@ -46,9 +56,15 @@ impl<'r> InMemory<'r> {
         let mut sessions: BTreeSet<String> = BTreeSet::new();
         let mut entries: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let mut made_of: HashSet<SegmentId> = HashSet::new();
+        let mut again: HashMap<SegmentId, StillHeld> = HashMap::new();
         for session in &plan.sessions {
-            if plan.shared.contains(&session.in_memory) {
+            // An archive has one segment for all that say the same, under the entry of the first.
+            if !session.all || plan.shared.contains(&session.in_memory) {
                 made_of.extend(session.segments()?);
+            }
+            for (segment, entry) in session.said_again()? {
+                let why = format!("{SAID_AGAIN} (message {entry})");
+                again.insert(segment, StillHeld { path: session.path.clone(), why });
             }
             for name in session.names.iter().filter(|name| !plan.shared.contains(*name)) {
                 if session.all {
@@ -72,6 +88,7 @@ impl<'r> InMemory<'r> {
             let id = segment.entry_id.as_deref();
             id.is_some_and(|id| plan.unknown.iter().any(|unknown| id.starts_with(unknown.as_str())))
         };
+        let mut said_again = Vec::new();
         let wanted = |segment: &Segment| {
             let session = segment.session_id.as_str();
             let in_scope = || scope.as_ref().is_none_or(|scope| scope.contains(session));
@@ -80,10 +97,13 @@ impl<'r> InMemory<'r> {
                 let id = segment.entry_id.as_ref();
                 id.is_some_and(|id| entries.get(session).is_some_and(|ids| ids.contains(id)))
             };
-            sessions.contains(session)
-                || made_of.contains(&segment.id)
-                || is_named()
-                || in_scope() && (holds() || is_unknown(segment))
+            if sessions.contains(session) || in_scope() && (holds() || is_unknown(segment)) {
+                return true;
+            }
+            let goes = made_of.contains(&segment.id) || is_named();
+            let stays = again.get(&segment.id).filter(|_| goes);
+            said_again.extend(stays.cloned());
+            goes && stays.is_none()
         };
         let mut segments = of.memory.select(wanted)?;
         // A whole id is meant before the beginning of others.
@@ -104,20 +124,80 @@ impl<'r> InMemory<'r> {
         // Facts are looked through by themselves for a text, where it goes wherever it was said.
         let matching = what.matching.clone().filter(|_| scope.is_none());
         let blobs = FileBlobs::at(home.tool_results_dir(&of.agent));
-        let values = values::to_go(home, what, &of.agent, plan)?;
-        let (folder, results) = (home.memory_dir(&of.agent), Vec::new());
-        Ok(Self { of, folder, segments, sessions, entries, matching, results, blobs, values })
+        let folder = home.memory_dir(&of.agent);
+        let mut unread = Vec::new();
+        if of.facts.is_none() {
+            let why = "the facts cannot be read: whether one of them tells it is not known";
+            unread.push(StillHeld { path: folder.join(FACTS), why: why.to_owned() });
+        }
+        let (results, values) = (Vec::new(), Vec::new());
+        Ok(Self {
+            of,
+            folder,
+            segments,
+            sessions,
+            entries,
+            matching,
+            results,
+            blobs,
+            values,
+            made_of,
+            said_again,
+            unread,
+        })
     }
 
     /// What goes that no transcript has any more.
     pub(super) fn only_archived(&self, plan: &Plan) -> impl Iterator<Item = &Segment> {
         let is_known = |segment: &Segment| {
+            if self.made_of.contains(&segment.id) {
+                return true;
+            }
             let Some(id) = segment.entry_id.as_deref().map(EntryId::from) else { return false };
-            plan.sessions.iter().any(|of| {
-                of.names.contains(&segment.session_id) && (of.all || of.entries.contains(&id))
-            })
+            let mut sessions = plan.sessions.iter();
+            sessions.any(|of| of.names.contains(&segment.session_id) && of.loses(&id))
         };
         self.segments.iter().filter(move |segment| !is_known(segment))
+    }
+
+    /// Learns of the files that those tell of. Of the messages of the archive, too, it is the first to
+    /// name a file that it is of, and that one may stay.
+    pub(super) fn trace(&self, plan: &Plan, traces: &mut Traces) -> Result<()> {
+        let gone: Vec<&Segment> = self.only_archived(plan).collect();
+        let names: HashSet<String> = gone.iter().flat_map(|of| names_in(&of.content)).collect();
+        let sessions: HashSet<&str> = gone.iter().map(|of| of.session_id.as_str()).collect();
+        let ids: HashSet<SegmentId> = self.segments.iter().map(|segment| segment.id).collect();
+        let speaks = |segment: &Segment| {
+            sessions.contains(segment.session_id.as_str())
+                && !ids.contains(&segment.id)
+                && names_in(&segment.content).any(|name| names.contains(&name))
+        };
+        let kept = if names.is_empty() { Vec::new() } else { self.of.memory.select(speaks)? };
+        let mut told: Vec<(&Segment, Fate)> = gone.iter().map(|of| (*of, Fate::Goes)).collect();
+        told.extend(kept.iter().map(|of| (of, Fate::Stays)));
+        told.sort_by(|(a, _), (b, _)| {
+            (&a.session_id, a.timestamp).cmp(&(&b.session_id, b.timestamp))
+        });
+        for of_session in told.chunk_by(|(a, _), (b, _)| a.session_id == b.session_id) {
+            let mut traces = traces.in_session();
+            of_session.iter().for_each(|(segment, fate)| traces.archived(segment, *fate));
+        }
+        Ok(())
+    }
+
+    /// Whether anything in this memory is of a session.
+    pub(super) fn knows(&self, session: &str) -> Result<bool> {
+        let of_session =
+            |store: MutexGuard<'_, FactStore>| store.facts().any(|fact| fact.session_id == session);
+        if self.facts().is_some_and(of_session) {
+            return Ok(true);
+        }
+        let mut is_known = false;
+        self.of.memory.select(|segment| {
+            is_known |= segment.session_id == session;
+            false
+        })?;
+        Ok(is_known)
     }
 
     /// The messages of entries that only the archive has, with their sessions.
@@ -127,17 +207,31 @@ impl<'r> InMemory<'r> {
             id.is_some_and(|id| unknown.iter().any(|unknown| id.starts_with(unknown.as_str())))
         };
         let found = self.segments.iter().filter(of_entry);
-        let message = |segment: &Segment| ForgottenMessage {
-            entry: EntryId::from(segment.entry_id.as_deref().unwrap_or_default()),
-            path: None,
-            role: segment.role.clone(),
-            begins: Some(begins(&segment.content)),
-        };
         found.map(|segment| (segment.session_id.clone(), message(segment))).collect()
     }
 
-    /// Finds the files of tool results that go, once all is known of those that do.
-    pub(super) fn find_results(&mut self, what: &Forget, plan: &Plan) -> Result<()> {
+    /// The messages that only the archive has, as they stand there.
+    pub(super) fn messages(
+        &self,
+        plan: &Plan,
+    ) -> impl Iterator<Item = (SegmentId, ForgottenMessage)> {
+        self.only_archived(plan).map(|segment| (segment.id, message(segment)))
+    }
+
+    /// Transcripts that say the same elsewhere, for which a segment stays.
+    pub(super) fn said_again(&self) -> &[StillHeld] {
+        &self.said_again
+    }
+
+    /// Finds the files of tool results and of engines that go, once all is known of the messages that
+    /// do.
+    pub(super) fn find_derived(&mut self, home: &Home, what: &Forget, plan: &Plan) -> Result<()> {
+        let whole = what.session.as_deref().filter(|_| what.is_whole());
+        let sessions = self.only_archived(plan).map(|segment| segment.session_id.as_str());
+        let sessions: BTreeSet<&str> = sessions.chain(whole).collect();
+        let (values, unread) = values::to_go(home, what, &self.of.agent, plan, &sessions)?;
+        self.values = values;
+        self.unread.extend(unread);
         let needle = plan.needle.as_ref().filter(|_| what.session.is_none());
         self.results = plan.traces.in_blobs(&self.blobs, needle)?;
         Ok(())
@@ -155,11 +249,9 @@ impl<'r> InMemory<'r> {
         }
     }
 
-    /// Facts that cannot be read, and so cannot be forgotten.
-    pub(super) fn unread(&self) -> Option<StillHeld> {
-        let why = "the facts cannot be read: whether one of them tells it is not known".to_owned();
-        let path = self.folder.join(FACTS);
-        self.of.facts.is_none().then_some(StillHeld { path, why })
+    /// What cannot be read, and so cannot be forgotten.
+    pub(super) fn unread(&self) -> &[StillHeld] {
+        &self.unread
     }
 
     /// Lets it go: what was drawn from the archive first, the archive itself last. Even where nothing
@@ -179,9 +271,21 @@ impl<'r> InMemory<'r> {
         }
         let vectors = self.of.memory.stats()?.vectors;
         let ids: HashSet<SegmentId> = self.segments.iter().map(|segment| segment.id).collect();
-        gone.segments = self.of.memory.forget(&ids)?;
+        gone.segments = self.of.memory.forget(&ids)? + self.forget_since()?;
         gone.vectors = vectors.saturating_sub(self.of.memory.stats()?.vectors);
         Ok(gone)
+    }
+
+    /// A session goes as a whole, and so does what was archived of it since it was found.
+    fn forget_since(&self) -> Result<usize> {
+        if self.sessions.is_empty() {
+            return Ok(0);
+        }
+        let since = self.of.memory.select(|segment| self.sessions.contains(&segment.session_id))?;
+        if since.is_empty() {
+            return Ok(0);
+        }
+        self.of.memory.forget(&since.iter().map(|segment| segment.id).collect())
     }
 
     fn facts(&self) -> Option<MutexGuard<'_, FactStore>> {
@@ -193,5 +297,15 @@ impl<'r> InMemory<'r> {
         let sessions = self.sessions.iter().map(|session| Erase::Session(session));
         let entries = self.entries.iter().map(|(session, ids)| Erase::Entries { session, ids });
         sessions.chain(entries).chain(self.matching.as_deref().map(Erase::Matching)).collect()
+    }
+}
+
+fn message(segment: &Segment) -> ForgottenMessage {
+    let id = segment.entry_id.clone().unwrap_or_else(|| segment.id.to_string());
+    ForgottenMessage {
+        entry: EntryId::from(id.as_str()),
+        path: None,
+        role: segment.role.clone(),
+        begins: Some(begins(&segment.content)),
     }
 }

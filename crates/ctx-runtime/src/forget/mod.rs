@@ -9,6 +9,7 @@
 //! new, and the next one finds what is left and ends it.
 
 mod check;
+mod lost;
 mod memories;
 mod opened;
 mod places;

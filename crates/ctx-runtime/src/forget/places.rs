@@ -13,6 +13,8 @@ use ctx_session::retire::retired_at;
 use ctx_session::store::SessionStore;
 use serde::Deserialize;
 
+use super::lost::LostOverlay;
+
 /// The first line of an overlay is no longer than a path and a little more.
 const HEADER_BYTES: u64 = 64 * 1024;
 
@@ -29,15 +31,9 @@ pub(super) struct Place {
 pub(super) struct Places {
     pub(super) transcripts: Vec<Place>,
     pub(super) lost_overlays: Vec<LostOverlay>,
+    /// Why a store of sessions tells no keys: whoever names one should know.
+    pub(super) damaged: Option<Error>,
     pub(super) warnings: Vec<String>,
-}
-
-/// An overlay whose transcript is not there any more, or is another now.
-#[derive(Clone, Debug)]
-pub(super) struct LostOverlay {
-    pub(super) path: PathBuf,
-    /// Where its transcript was, if it says so.
-    pub(super) source: Option<PathBuf>,
 }
 
 impl Places {
@@ -55,10 +51,10 @@ impl Places {
             }
             found.add(file, []);
         }
-        let Found { transcripts, lost_overlays, warnings } = found;
+        let Found { transcripts, lost_overlays, damaged, warnings } = found;
         let place = |(path, names)| Place { path, names };
         let transcripts = transcripts.into_iter().map(place).collect();
-        Ok(Self { transcripts, lost_overlays, warnings })
+        Ok(Self { transcripts, lost_overlays, damaged, warnings })
     }
 }
 
@@ -66,6 +62,7 @@ impl Places {
 struct Found {
     transcripts: BTreeMap<PathBuf, BTreeSet<String>>,
     lost_overlays: Vec<LostOverlay>,
+    damaged: Option<Error>,
     warnings: Vec<String>,
 }
 
@@ -90,6 +87,7 @@ impl Found {
             Ok(stored) => stored,
             Err(error) => {
                 self.warnings.push(format!("the sessions of agent {agent} have no keys: {error}"));
+                self.damaged = Some(error);
                 return Ok(());
             }
         };

@@ -13,8 +13,9 @@ use ctx_memory::archive::{SegmentMaker, text_of};
 use ctx_session::erase::forms_kept;
 use ctx_session::paths::Home;
 
+use super::lost::LostOverlay;
 use super::opened::Opened;
-use super::places::{LostOverlay, Place, Places};
+use super::places::{Place, Places};
 use super::results::{Fate, Traces};
 use super::words::{Needle, OnlyThere};
 use super::{Forget, ForgottenMessage, StillHeld, check};
@@ -34,7 +35,9 @@ pub(super) struct Session {
     /// The name under which it stands in memory.
     pub(super) in_memory: String,
     /// What goes, as it is written.
-    gone: Vec<Arc<Entry>>,
+    gone: HashMap<EntryId, Arc<Entry>>,
+    /// What stays and says the same as something that goes.
+    said_again: Vec<Arc<Entry>>,
     /// Whether the file itself holds what is looked for.
     pub(super) holds: bool,
 }
@@ -48,6 +51,12 @@ pub(super) struct Plan {
     pub(super) unknown: Vec<String>,
     pub(super) traces: Traces,
     pub(super) lost_overlays: Vec<LostOverlay>,
+    /// Whether a session was named and found.
+    pub(super) is_found: bool,
+    /// Why keys of sessions may not be known.
+    pub(super) damaged: Option<Error>,
+    /// Transcripts of which nothing goes.
+    untouched: Vec<PathBuf>,
     /// The names in memory that several transcripts have.
     pub(super) shared: BTreeSet<String>,
     /// What cannot be looked into, and may hold it.
@@ -57,11 +66,11 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn of(home: &Home, what: &Forget, places: Places) -> Result<Self> {
-        let Places { transcripts, lost_overlays, warnings } = places;
+        let Places { transcripts, lost_overlays, damaged, warnings } = places;
         let needle = what.matching.as_deref().map(Needle::new);
-        let mut plan = Self { needle, lost_overlays, warnings, ..Self::default() };
+        let mut plan = Self { needle, lost_overlays, damaged, warnings, ..Self::default() };
         let mut named: BTreeMap<&str, Vec<(PathBuf, ContentHash)>> = BTreeMap::new();
-        let (mut meant, mut untouched) = (BTreeSet::new(), Vec::new());
+        let mut meant = BTreeSet::new();
         let mut in_memory: HashSet<String> = HashSet::new();
         for place in transcripts {
             let opened = match Opened::of(home, &place) {
@@ -75,7 +84,7 @@ impl Plan {
                 plan.shared.insert(opened.in_memory.clone());
             }
             if what.session.as_ref().is_some_and(|session| !opened.names.contains(session)) {
-                untouched.push(opened.path);
+                plan.untouched.push(opened.path);
                 continue;
             }
             meant.insert(opened.path.clone());
@@ -87,25 +96,32 @@ impl Plan {
                 entries.insert(entry.id().clone());
             }
             if entries.is_empty() && !what.is_whole() {
-                untouched.push(opened.path.clone());
+                plan.untouched.push(opened.path.clone());
             }
             plan.take(home, what, &opened, entries, holds)?;
         }
         check::session(what.session.as_deref(), &meant)?;
+        plan.is_found |= !meant.is_empty();
         for id in &what.entries {
             match named.get(id.as_str()) {
                 Some(found) => check::entry(id, found)?,
                 None => plan.unknown.push(id.clone()),
             }
         }
-        if !plan.traces.is_empty() || !plan.unknown.is_empty() {
-            for path in untouched {
-                // What cannot be read keeps nothing.
-                let forms = forms_kept(home, &path).unwrap_or_default();
-                forms.iter().for_each(|form| plan.traces.stays_elsewhere(form));
-            }
-        }
         Ok(plan)
+    }
+
+    /// Learns of the files that the forms in other sessions speak of, where any file may go.
+    pub(super) fn trace_elsewhere(&mut self, home: &Home) {
+        let Self { untouched, traces, .. } = self;
+        if traces.is_empty() {
+            return;
+        }
+        for path in untouched {
+            // What cannot be read keeps nothing.
+            let forms = forms_kept(home, path).unwrap_or_default();
+            forms.iter().for_each(|form| traces.stays_elsewhere(form));
+        }
     }
 
     /// Takes note of a transcript that cannot be looked into. Where another session is meant, it only
@@ -119,6 +135,8 @@ impl Plan {
             self.warnings.push(format!("{} is not looked into: {error}", path.display()));
             return;
         }
+        // It may be the one that is meant.
+        self.is_found |= what.session.is_some();
         self.unread(path, error);
     }
 
@@ -152,7 +170,8 @@ impl Plan {
             only: OnlyThere::default(),
             messages: Vec::new(),
             in_memory: opened.in_memory.clone(),
-            gone: Vec::new(),
+            gone: HashMap::new(),
+            said_again: Vec::new(),
             holds: holds || all,
         };
         if all || !session.entries.is_empty() {
@@ -169,6 +188,7 @@ impl Plan {
         for form in &forms {
             of_entry.entry(&form.key.entry).or_default().push(form);
         }
+        let mut said = HashSet::new();
         let mut traces = self.traces.in_session();
         for entry in opened.messages.values() {
             let (id, message) = (entry.id(), entry.message()?);
@@ -186,12 +206,18 @@ impl Plan {
                 begins: Some(begins(&text)),
             });
             session.only.goes(&text);
-            session.gone.push(entry.clone());
+            said.insert((message.role.clone(), text));
+            session.gone.insert(id.clone(), entry.clone());
         }
         if !session.all {
             let stays = |entry: &&Arc<Entry>| !session.entries.contains(entry.id());
             for entry in opened.messages.values().filter(stays) {
-                session.only.stays(&text_of(&*entry.message()?).unwrap_or_default());
+                let message = entry.message()?;
+                let text = text_of(&message).unwrap_or_default();
+                session.only.stays(&text);
+                if said.contains(&(message.role.clone(), text)) {
+                    session.said_again.push(entry.clone());
+                }
             }
         }
         for id in session.entries.iter().filter(|id| !opened.messages.contains_key(*id)) {
@@ -207,18 +233,42 @@ impl Plan {
 }
 
 impl Session {
+    /// Whether no message of it goes.
+    pub(super) fn is_spared(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Whether a message of it goes that its files have.
+    pub(super) fn loses(&self, id: &EntryId) -> bool {
+        self.gone.contains_key(id)
+    }
+
     /// The segments that were made of what goes, with secrets taken out and without. Where several
     /// sessions have one name in memory, ids of entries do not tell which of them said a thing.
     pub(super) fn segments(&self) -> Result<HashSet<SegmentId>> {
+        let segments = self.segments_of(self.gone.values())?;
+        Ok(segments.into_iter().map(|(segment, _)| segment).collect())
+    }
+
+    /// The segments that are of a message that stays as well, each with one such.
+    pub(super) fn said_again(&self) -> Result<HashMap<SegmentId, EntryId>> {
+        Ok(self.segments_of(&self.said_again)?.into_iter().collect())
+    }
+
+    fn segments_of<'e>(
+        &self,
+        entries: impl IntoIterator<Item = &'e Arc<Entry>>,
+    ) -> Result<Vec<(SegmentId, EntryId)>> {
         let maker = || SegmentMaker::new("", &*self.in_memory, Counter::default());
         let makers = [true, false].map(|redacts| maker().with_redaction(redacts));
-        let mut ids = HashSet::new();
-        for entry in &self.gone {
+        let mut segments = Vec::new();
+        for entry in entries {
             for maker in &makers {
-                ids.extend(maker.of_entry(entry, Timestamp(0))?.map(|segment| segment.id));
+                let made = maker.of_entry(entry, Timestamp(0))?;
+                segments.extend(made.map(|segment| (segment.id, entry.id().clone())));
             }
         }
-        Ok(ids)
+        Ok(segments)
     }
 }
 

@@ -24,13 +24,16 @@ pub struct Forgotten {
     pub still_held: Vec<StillHeld>,
     /// What did not work.
     pub warnings: Vec<String>,
+    /// Where else it may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// One message.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ForgottenMessage {
-    /// Its entry.
+    /// Its entry; in the archive, the segment where that is of no entry.
     pub entry: EntryId,
     /// The transcript; absent where only the archive has it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,6 +82,7 @@ impl Forgotten {
             agents: Vec::new(),
             still_held: Vec::new(),
             warnings,
+            hint: None,
         }
     }
 

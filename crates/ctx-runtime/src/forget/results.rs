@@ -3,9 +3,13 @@
 use std::collections::HashSet;
 
 use ctx_core::{ContentHash, Message, Projected, Projection, Role};
+use ctx_memory::{Redactor, Segment};
 use ctx_session::blobs::FileBlobs;
 
 use super::words::Needle;
+
+/// What the archive says of a result that is an error.
+const FAILED: &str = "error:\n";
 
 /// What messages tell of files that were made of tool results.
 ///
@@ -21,6 +25,8 @@ pub(super) struct Traces {
     elsewhere: HashSet<String>,
     /// The results themselves: a file may hold one whose message does not say so.
     results: HashSet<ContentHash>,
+    /// Those that only the archive has still, maybe without the secrets that the file holds.
+    archived: HashSet<ContentHash>,
 }
 
 /// What the messages of one session tell, in their order.
@@ -43,7 +49,7 @@ impl Traces {
 
     /// Whether nothing tells of any file.
     pub(super) fn is_empty(&self) -> bool {
-        self.gone.is_empty() && self.results.is_empty()
+        self.gone.is_empty() && self.results.is_empty() && self.archived.is_empty()
     }
 
     /// Learns of a form in a session that stays.
@@ -53,33 +59,33 @@ impl Traces {
         }
     }
 
-    /// Learns what only the archive has still of a message that goes.
-    pub(super) fn of_archived(&mut self, role: &Role, text: &str) {
-        let kept = &self.kept;
-        self.gone.extend(names_in(text).filter(|name| !kept.contains(name)));
-        if *role == Role::ToolResult {
-            self.results.insert(hash(text));
-        }
-    }
-
     /// The names of the files that are to go.
     pub(super) fn in_blobs(
         &self,
         blobs: &FileBlobs,
         needle: Option<&Needle>,
     ) -> ctx_core::Result<Vec<String>> {
-        let looks_inside = needle.is_some() || !self.results.is_empty();
+        let looks_inside =
+            needle.is_some() || !self.results.is_empty() || !self.archived.is_empty();
         let goes = |name: &String| {
             let stays = self.elsewhere.contains(name);
             self.gone.contains(name) && !stays
                 || looks_inside
                     && blobs.get(name).is_ok_and(|text| {
                         let is_spoken_of = stays || self.kept.contains(name);
-                        !is_spoken_of && self.results.contains(&hash(&text))
+                        !is_spoken_of && self.is_result(&text)
                             || needle.is_some_and(|needle| needle.is_in(&text))
                     })
         };
         Ok(blobs.names()?.into_iter().filter(goes).collect())
+    }
+
+    /// Whether a file holds the result of a message that goes.
+    fn is_result(&self, text: &str) -> bool {
+        let of_archived = |text: &str| self.archived.contains(&hash(text));
+        self.results.contains(&hash(text))
+            || !self.archived.is_empty()
+                && (of_archived(text) || of_archived(&Redactor::builtin().redact(text).text))
     }
 }
 
@@ -97,6 +103,23 @@ impl InSession<'_> {
         for text in forms.iter().flat_map(|form| texts_of(form)) {
             self.mentioned(&text, fate);
         }
+    }
+
+    /// Learns of a form whose message is not there any more.
+    pub(super) fn form(&mut self, form: &Projection, fate: Fate) {
+        texts_of(form).iter().for_each(|text| self.mentioned(text, fate));
+    }
+
+    /// Learns of a message as the archive has it. What messages tell that are still there counts more.
+    pub(super) fn archived(&mut self, segment: &Segment, fate: Fate) {
+        let text = segment.content.as_str();
+        if fate == Fate::Goes && segment.role == Role::ToolResult {
+            let result = text.strip_prefix(FAILED).unwrap_or(text);
+            self.traces.archived.extend([hash(text), hash(result)]);
+        }
+        let known = names_in(text).filter(|name| self.traces.kept.contains(name));
+        self.named.extend(known.collect::<Vec<_>>());
+        self.mentioned(text, fate);
     }
 
     fn mentioned(&mut self, text: &str, fate: Fate) {
@@ -120,7 +143,8 @@ fn texts_of(form: &Projection) -> Vec<String> {
     texts
 }
 
-fn names_in(text: &str) -> impl Iterator<Item = String> {
+/// The names of files that a text speaks of.
+pub(super) fn names_in(text: &str) -> impl Iterator<Item = String> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let words = text.split(move |c: char| !is_name(c));
     words.filter_map(|word| word.trim_end_matches('.').strip_suffix(".txt").map(str::to_owned))

@@ -1,20 +1,21 @@
 //! The order of it all.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::PathBuf;
 
-use ctx_core::{EntryId, Error, ErrorKind, Result, Timestamp};
+use ctx_core::{EntryId, Result, Timestamp};
+use ctx_memory::SegmentId;
 use ctx_session::erase::{Erased, Erasing, erase_beside, erase_from_overlay, erase_from_session};
 use ctx_session::key::FileId;
 use ctx_session::overlay::Overlay;
 use ctx_session::paths::Home;
 
+use super::lost::Lost;
 use super::memories::InMemory;
-use super::places::{LostOverlay, Places};
+use super::places::Places;
 use super::plan::{Plan, Session};
 use super::sweep::{Seen, look};
 use super::{Forget, Forgotten, ForgottenMessage, Remembered, StillHeld, check};
-use crate::memory_session;
 
 const THEIRS: &str = "a file of another program is not written; ctx reads it there no more";
 
@@ -24,8 +25,9 @@ pub struct Forgetting<'m> {
     what: Forget,
     plan: Plan,
     memories: Vec<InMemory<'m>>,
-    /// Messages that only the archive has, with their sessions.
-    archived: Vec<(String, ForgottenMessage)>,
+    lost: Vec<Lost>,
+    /// Whether the session that was named is known to anybody.
+    is_known: bool,
 }
 
 impl<'m> Forgetting<'m> {
@@ -34,8 +36,8 @@ impl<'m> Forgetting<'m> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] where it is not clear what is meant, [`ErrorKind::NotFound`] where
-    /// nobody knows it, [`ErrorKind::Io`] where something cannot be read.
+    /// `ErrorKind::InvalidInput` where it is not clear what is meant, `ErrorKind::NotFound` where
+    /// nobody knows it, `ErrorKind::Io` where something cannot be read.
     pub fn plan(home: &Home, what: Forget, memories: &'m [Remembered]) -> Result<Self> {
         check::asked(&what)?;
         if !what.dry_run {
@@ -47,28 +49,40 @@ impl<'m> Forgetting<'m> {
         let mut plan = Plan::of(home, &what, places)?;
         let found = memories.iter().map(|memory| InMemory::of(home, &what, &plan, memory));
         let mut memories = found.collect::<Result<Vec<_>>>()?;
+        let is_known = is_known(&what, &plan, &memories)?;
+        // The name may be one of the keys that cannot be read.
+        if let Some(error) = plan.damaged.take().filter(|_| !is_known) {
+            return Err(error);
+        }
         let archived: Vec<_> =
             memories.iter().flat_map(|memory| memory.named(&plan.unknown)).collect();
-        let is_lost = plan.lost_overlays.iter().any(|lost| is_named(&what, lost));
-        if !is_lost {
-            check::archived(&plan.unknown, &archived)?;
-        }
+        let gone = memories.iter().flat_map(|memory| memory.only_archived(&plan));
+        let gone: Vec<(String, EntryId)> = gone
+            .filter_map(|of| Some((of.session_id.clone(), of.entry_id.as_deref()?.into())))
+            .collect();
+        let lost = plan.lost_overlays.iter().map(|overlay| Lost::of(&what, overlay, &gone));
+        let lost = lost.collect::<Result<Vec<_>>>()?;
+        let is_lost = |id: &&String| lost.iter().any(|lost| lost.knows(id));
+        let unknown: Vec<String> = plan.unknown.iter().filter(|id| !is_lost(id)).cloned().collect();
+        check::archived(&unknown, &archived)?;
         let mut traces = std::mem::take(&mut plan.traces);
-        for segment in memories.iter().flat_map(|memory| memory.only_archived(&plan)) {
-            traces.of_archived(&segment.role, &segment.content);
+        lost.iter().for_each(|lost| lost.trace(&mut traces));
+        for memory in &memories {
+            memory.trace(&plan, &mut traces)?;
         }
         plan.traces = traces;
+        plan.trace_elsewhere(home);
         for memory in &mut memories {
-            memory.find_results(&what, &plan)?;
+            memory.find_derived(home, &what, &plan)?;
         }
-        Ok(Self { home: home.clone(), what, plan, memories, archived })
+        Ok(Self { home: home.clone(), what, plan, memories, lost, is_known })
     }
 
     /// What would be forgotten. Nothing is written.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] where no session has that name.
+    /// `ErrorKind::NotFound` where no session has that name.
     pub fn report(&self) -> Result<Forgotten> {
         let mut report = self.begin(true);
         report.agents = self.memories.iter().map(InMemory::count).collect();
@@ -82,8 +96,8 @@ impl<'m> Forgetting<'m> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] where no session has that name; [`ErrorKind::Locked`] and
-    /// [`ErrorKind::Io`] where a memory cannot be written: then no transcript was touched, and the
+    /// `ErrorKind::NotFound` where no session has that name; `ErrorKind::Locked` and
+    /// `ErrorKind::Io` where a memory cannot be written: then no transcript was touched, and the
     /// same call does it another time.
     pub fn carry_out(self, now: Timestamp) -> Result<Forgotten> {
         let mut report = self.begin(false);
@@ -101,19 +115,45 @@ impl<'m> Forgetting<'m> {
         let mut report = Forgotten::new(dry_run, self.plan.warnings.clone());
         let of_sessions = self.plan.sessions.iter().flat_map(|session| &session.messages);
         report.messages = of_sessions.cloned().collect();
-        report.messages.extend(self.archived.iter().map(|(_, message)| message.clone()));
-        let unread = self.memories.iter().filter_map(InMemory::unread);
-        for held in self.plan.unread.iter().cloned().chain(unread) {
-            report.not_reached(held);
+        let mut archived: HashMap<SegmentId, ForgottenMessage> = HashMap::new();
+        let of_archives = self.memories.iter().flat_map(|memory| memory.messages(&self.plan));
+        for (segment, message) in of_archives {
+            // Two agents may have archived the same.
+            if archived.insert(segment, message.clone()).is_none() {
+                report.messages.push(message);
+            }
+        }
+        report.hint = self.hint(archived.len());
+        report.still_held.extend(self.memories.iter().flat_map(InMemory::said_again).cloned());
+        let unread = self.memories.iter().flat_map(InMemory::unread);
+        for held in self.plan.unread.iter().chain(unread) {
+            report.not_reached(held.clone());
         }
         report
+    }
+
+    /// Where else it may be: nobody notes which files were archived.
+    fn hint(&self, archived: usize) -> Option<String> {
+        const NAMED: &str = "a transcript outside of the home is looked into where it is named: \
+                             `ctx memory forget FILE ...`";
+        match archived {
+            0 if self.what.files.is_empty()
+                && self.plan.sessions.iter().all(Session::is_spared) =>
+            {
+                Some(format!("no transcript in the home says it; {NAMED}"))
+            }
+            0 => None,
+            1 => Some(format!("1 message is in no transcript of the home; {NAMED}")),
+            n => Some(format!("{n} messages are in no transcript of the home; {NAMED}")),
+        }
     }
 
     /// Erases from transcripts, and from what stands beside those that are there and those that are
     /// not. One that could not be reached is named, and does not keep the others from being done.
     fn transcripts(&self, now: Timestamp, report: &mut Forgotten) {
-        for lost in &self.plan.lost_overlays {
-            report.take(self.lost(lost, report.dry_run), lost.path.clone());
+        for lost in &self.lost {
+            let done = lost.erase(&self.what, &self.plan, report.dry_run);
+            report.take(done, lost.path.clone());
         }
         for session in &self.plan.sessions {
             let done = self.in_session(session, now, report.dry_run);
@@ -126,36 +166,11 @@ impl<'m> Forgetting<'m> {
     }
 
     fn check_found(&self, report: &Forgotten) -> Result<()> {
-        if !self.what.is_whole() || !report.is_nothing() || !self.plan.sessions.is_empty() {
-            return Ok(());
+        let named = self.what.session.as_deref();
+        match named.filter(|_| !self.is_known && report.is_nothing()) {
+            Some(named) => Err(check::unknown_session(named)),
+            None => Ok(()),
         }
-        Err(Error::new(ErrorKind::NotFound, "there is no session of that name")
-            .with("session", self.what.session.as_deref().unwrap_or_default())
-            .hint("`ctx sessions` lists their keys; the path of a transcript will do as well"))
-    }
-
-    /// Erases from an overlay whose transcript is not there any more.
-    fn lost(&self, lost: &LostOverlay, dry_run: bool) -> Result<Vec<Erased>> {
-        let Self { what, plan, .. } = self;
-        let is_named = is_named(what, lost);
-        let mut entries: HashSet<EntryId> = HashSet::new();
-        if is_named {
-            entries.extend(what.entries.iter().map(|id| EntryId::from(id.as_str())));
-        }
-        let in_memory = lost.source.as_deref().map(|source| memory_session(None, source));
-        let archived = self.archived.iter();
-        let of_it = archived.filter(|(session, _)| Some(session) == in_memory.as_ref());
-        entries.extend(of_it.map(|(_, message)| message.entry.clone()));
-        let all = is_named && what.is_whole();
-        let holds = |text: &str| plan.needle.as_ref().is_some_and(|needle| needle.is_in(text));
-        if !all
-            && entries.is_empty()
-            && (plan.needle.is_none() || what.session.is_some() && !is_named)
-        {
-            return Ok(Vec::new());
-        }
-        let erasing = Erasing { entries: &entries, all, derived: &holds, holds: &holds };
-        Ok(erase_from_overlay(&lost.path, &erasing, dry_run)?.into_iter().collect())
     }
 
     /// Erases what is to go from a transcript and what stands beside it: that first, as the transcript
@@ -198,10 +213,18 @@ impl<'m> Forgetting<'m> {
     }
 }
 
-/// Whether an overlay is of the session that was named by its path.
-fn is_named(what: &Forget, lost: &LostOverlay) -> bool {
-    let source = lost.source.as_ref().map(|source| source.to_string_lossy());
-    source.is_some() && source.as_deref() == what.session.as_deref()
+/// Whether anybody knows the session that was named, if one was.
+fn is_known(what: &Forget, plan: &Plan, memories: &[InMemory<'_>]) -> Result<bool> {
+    let Some(named) = what.session.as_deref() else { return Ok(true) };
+    if plan.is_found || plan.lost_overlays.iter().any(|lost| lost.is_named(what)) {
+        return Ok(true);
+    }
+    for memory in memories {
+        if memory.knows(named)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl Forgotten {

@@ -7,10 +7,10 @@ use ctx_core::{Error, ErrorKind, Result};
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
-use super::Forget;
 use super::places::listed;
 use super::plan::Plan;
 use super::words::unescaped;
+use super::{Forget, StillHeld};
 
 /// A value in a file: a line with its key, and the rest.
 struct Value {
@@ -22,14 +22,16 @@ struct Value {
 
 /// The files that go. Where an engine keeps anything of a session that was drawn from what is to be
 /// forgotten, all that it keeps of that session goes: it begins anew, as with a session that it does
-/// not know, where a part of it would be damage.
+/// not know, where a part of it would be damage. So it is with sessions of which messages go that no
+/// transcript has: what was drawn from those alone nobody can tell. Beside them stand those that cannot be read.
 pub(super) fn to_go(
     home: &Home,
     what: &Forget,
     agent: &FileId,
     plan: &Plan,
-) -> Result<Vec<PathBuf>> {
-    let values = values_in(&home.store_dir(agent))?;
+    without_transcript: &BTreeSet<&str>,
+) -> Result<(Vec<PathBuf>, Vec<StillHeld>)> {
+    let (values, unread) = values_in(&home.store_dir(agent))?;
     let holds = |value: &Value| plan.needle.as_ref().is_some_and(|n| n.is_in_file(&value.text));
     let mut gone: BTreeSet<PathBuf> = BTreeSet::new();
     for session in &plan.sessions {
@@ -43,11 +45,13 @@ pub(super) fn to_go(
         let of_folders = of_session.iter().filter(|v| folders.contains(v.folder.as_path()));
         gone.extend(of_folders.map(|value| value.path.clone()));
     }
+    let has_none = |value: &&Value| without_transcript.iter().any(|name| is_of(&value.key, name));
+    gone.extend(values.iter().filter(has_none).map(|value| value.path.clone()));
     // A session that is named bounds what a text is looked for in.
     if what.session.is_none() {
         gone.extend(values.iter().filter(|value| holds(value)).map(|value| value.path.clone()));
     }
-    Ok(gone.into_iter().collect())
+    Ok((gone.into_iter().collect(), unread))
 }
 
 /// Whether a name stands in a key as a whole, between slashes: `node/NAME/3`. A name may have slashes
@@ -81,13 +85,21 @@ pub(super) fn remove(paths: &[PathBuf]) -> Result<usize> {
     Ok(gone)
 }
 
-fn values_in(root: &Path) -> Result<Vec<Value>> {
-    let mut values = Vec::new();
+fn values_in(root: &Path) -> Result<(Vec<Value>, Vec<StillHeld>)> {
+    let (mut values, mut unread) = (Vec::new(), Vec::new());
     for kind in folders_in(root)? {
         for folder in folders_in(&kind)? {
             for path in listed(&folder)? {
                 // Half-written ones hold as much.
-                let Ok(bytes) = std::fs::read(&path) else { continue };
+                let bytes = match std::fs::read(&path) {
+                    Ok(bytes) => bytes,
+                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+                    Err(e) => {
+                        let why = format!("what an engine keeps there cannot be read: {e}");
+                        unread.push(StillHeld { path, why });
+                        continue;
+                    }
+                };
                 let whole = String::from_utf8_lossy(&bytes);
                 let (key, text) = whole.split_once('\n').unwrap_or((&whole, ""));
                 let key = serde_json::from_str(key).unwrap_or_else(|_| key.to_owned());
@@ -95,7 +107,7 @@ fn values_in(root: &Path) -> Result<Vec<Value>> {
             }
         }
     }
-    Ok(values)
+    Ok((values, unread))
 }
 
 fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {

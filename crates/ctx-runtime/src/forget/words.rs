@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-use ctx_memory::text::{TermKind, Terms};
+use ctx_memory::text::{TermKind, Terms, without_case};
 
 /// Shorter words say too little to tell where a line comes from.
 const SHORTEST: usize = 3;
@@ -24,11 +24,11 @@ pub(super) struct Needle(String);
 
 impl Needle {
     pub(super) fn new(text: &str) -> Self {
-        Self(folded(text))
+        Self(without_case(text))
     }
 
     pub(super) fn is_in(&self, text: &str) -> bool {
-        !self.0.is_empty() && folded(text).contains(&self.0)
+        !self.0.is_empty() && without_case(text).contains(&self.0)
     }
 
     /// Whether a file holds it, as it is or as JSON writes it, in strings within strings too.
@@ -98,17 +98,6 @@ fn of_units(text: &str) -> Option<(char, usize)> {
     Some((plain, 11))
 }
 
-fn folded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        out.extend(word.chars().flat_map(char::to_lowercase));
-    }
-    out
-}
-
 /// The words that of all messages only those say that go. A line of a summary that says one of them
 /// was drawn from those.
 #[derive(Default)]
@@ -172,6 +161,13 @@ mod tests {
         let needle = Needle::new("Red  Heron");
         assert!(needle.is_in("a RED\n heron flew") && !needle.is_in("red herring"));
         assert!(!Needle::new(" \n").is_in("anything"));
+        for (needle, text) in
+            [("STRASSE", "die Straße"), ("straße", "DIE STRASSE"), ("οδος", "ΟΔΟΣ")]
+        {
+            assert!(Needle::new(needle).is_in(text), "{needle} in {text}");
+            let escaped = text.replace('ß', r"\u00df");
+            assert!(Needle::new(needle).is_in_file(&escaped), "{needle} in {escaped}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use ctx_core::{Error, ErrorKind};
+use ctx_runtime::Memories;
 use futures_util::FutureExt;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -34,13 +35,13 @@ impl Answers {
 /// Opens a session with the first call, and answers those that follow until it is closed or no more
 /// can come. Then its engine is disposed of.
 pub(super) async fn run(
-    host: Arc<Host>,
+    host: (Arc<Host>, Arc<Memories>),
     id: String,
     first: Call,
     mut calls: mpsc::Receiver<Call>,
     answers: Answers,
 ) {
-    let opened = guarded(open_with(&host, id.clone(), &first)).await;
+    let opened = guarded(open_with(&host.0, host.1, id.clone(), &first)).await;
     let mut session = match opened {
         Ok((session, opened)) => {
             answers.give(first.id.as_deref(), Ok(opened)).await;
@@ -81,8 +82,13 @@ pub(super) fn no_session(id: &str) -> Failure {
         .into()
 }
 
-async fn open_with(host: &Host, id: String, call: &Call) -> Result<(Session, String), Failure> {
-    let (session, opened) = open::open(host, id, call.params()?).await?;
+async fn open_with(
+    host: &Host,
+    memories: Arc<Memories>,
+    id: String,
+    call: &Call,
+) -> Result<(Session, String), Failure> {
+    let (session, opened) = open::open(host, memories, id, call.params()?).await?;
     Ok((session, message::json(&opened)?))
 }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ctx_core::{ContextView, Entry, MemoryStore, NodeState, Tokens};
+use ctx_core::{ContextView, MemoryStore};
+use ctx_memory::Leaving;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -18,8 +19,8 @@ const TAKEN_IN: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub(super) struct Remembering {
     store: Option<Arc<dyn MemoryStore>>,
-    /// How many of those left out in the past were archived.
-    seen: usize,
+    /// What was archived of the view.
+    leaving: Leaving,
     /// Whether something was archived that nobody has tended since.
     is_untended: bool,
     /// Whether something was compacted in which nobody has looked for facts since.
@@ -37,17 +38,11 @@ impl Remembering {
     /// this returns.
     pub(super) fn archive(&mut self, view: &ContextView, was_compacted: bool) {
         let Some(store) = &self.store else { return };
-        let past = view.left_out();
-        let since = past.get(self.seen..).unwrap_or(past);
-        let dropped = view.nodes().iter().filter(|node| node.state() == NodeState::Dropped);
-        // What an engine added is in no transcript.
-        let leaving =
-            since.iter().chain(dropped).filter(|node| node.source_tokens() > Tokens::ZERO);
-        let leaving: Vec<Arc<Entry>> = leaving.map(|node| node.entry().clone()).collect();
-        self.seen = past.len();
-        if !leaving.is_empty() {
+        let entries = self.leaving.since(view);
+        if !entries.is_empty() {
             self.is_untended = true;
-            if let Err(error) = store.archive(&leaving) {
+            if let Err(error) = store.archive(&entries) {
+                self.leaving.again();
                 self.told.push(format!("what left the context was not archived: {error}"));
             }
         }
@@ -122,5 +117,65 @@ impl Remembering {
                 .push("memory was not tended to the end: vectors are made another time".into());
         }
         std::mem::take(&mut self.told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use ctx_core::{
+        Counter, Entry, Message, RecallRequest, Recollection, Result, Role, TokenLedger, Tokens,
+    };
+
+    use super::*;
+
+    /// Remembers whose messages it was given.
+    #[derive(Default)]
+    struct Told(Mutex<Vec<String>>);
+
+    #[async_trait::async_trait]
+    impl MemoryStore for Told {
+        fn archive(&self, entries: &[Arc<Entry>]) -> Result<()> {
+            let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            told.extend(entries.iter().map(|entry| entry.id().to_string()));
+            Ok(())
+        }
+
+        async fn recall(&self, _: RecallRequest) -> Result<Recollection> {
+            Ok(Recollection::default())
+        }
+
+        async fn flush(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A view of some messages, of which the first ones were left out.
+    fn view(ids: &[&str], left_out: usize) -> ContextView {
+        let ledger = TokenLedger::new(Counter::default(), Tokens(32_000), Tokens(2_000));
+        let mut view = ContextView::new(ledger);
+        for id in ids {
+            let entry = Entry::held(*id, Message::text(Role::Assistant, format!("I am {id}")));
+            view.append(Arc::new(entry)).unwrap();
+        }
+        (0..left_out).for_each(|at| {
+            view.drop(at, "engine", "for the test");
+        });
+        view.finish().unwrap();
+        view
+    }
+
+    #[tokio::test]
+    async fn a_view_that_was_made_anew_has_a_past_of_its_own() {
+        let told = Arc::new(Told::default());
+        let mut memory = Remembering::new(Some(told.clone()));
+        memory.archive(&view(&["a", "b", "c", "d"], 3), false);
+        // What was told differs now: the host went back, and the engine left out something else.
+        let later = view(&["x", "y", "d"], 2);
+        memory.archive(&later, false);
+        memory.archive(&later, false);
+        let told = told.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        assert_eq!(told, ["a", "b", "c", "x", "y"]);
     }
 }

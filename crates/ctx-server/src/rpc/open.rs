@@ -4,11 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctx_core::{
-    BootstrapRequest, CounterKind, Error, ErrorKind, Projection, Result, Services, Store, Tokens,
+    BootstrapRequest, CounterKind, Error, ErrorKind, MemoryStore, Projection, Result, Services,
+    Store, SummaryModels, Tokens,
 };
 use ctx_dialect::json::string;
 use ctx_engine_registry::{Config, Selection};
-use ctx_runtime::{Asked, EngineWatch, MemoryAt, Wanted, summary_models, workspace_search};
+use ctx_runtime::{
+    Asked, EngineWatch, Memories, MemoryAt, Resolved, Wanted, summary_models, workspace_search,
+};
 use ctx_session::blobs::FileBlobs;
 use ctx_session::key::FileId;
 use ctx_session::log::RandomIds;
@@ -60,7 +63,12 @@ struct Recorded {
 }
 
 /// Opens a session under the id given.
-pub(super) async fn open(host: &Host, id: String, given: Open<'_>) -> Result<(Session, Opened)> {
+pub(super) async fn open(
+    host: &Host,
+    memories: Arc<Memories>,
+    id: String,
+    given: Open<'_>,
+) -> Result<(Session, Opened)> {
     let mut recorded = match &given.session_file {
         Some(path) => read(host, path)?,
         None => Recorded::default(),
@@ -101,8 +109,9 @@ pub(super) async fn open(host: &Host, id: String, given: Open<'_>) -> Result<(Se
         Some(_) => MemoryAt::Folder(host.home.memory_dir(&agent)),
         None => MemoryAt::Nowhere,
     };
-    let warn = |warning| warnings.push(warning);
-    let memory = resolved.memory(&at, agent.as_str(), &id, models.as_ref(), warn)?;
+    let memory = Memory { resolved: resolved.clone(), at, models: models.clone() };
+    let (memory, told) = memory.open(memories, agent.to_string(), id.clone()).await?;
+    warnings.extend(told);
     let services = Services {
         workspace,
         memory: memory.clone(),
@@ -144,6 +153,34 @@ pub(super) async fn open(host: &Host, id: String, given: Open<'_>) -> Result<(Se
     };
     let opened = opened(&session, warnings);
     Ok((session, opened))
+}
+
+/// A memory that is wanted.
+struct Memory {
+    resolved: Resolved,
+    at: MemoryAt,
+    models: Option<SummaryModels>,
+}
+
+impl Memory {
+    /// Opens it, with what a person should be told. A model may have to be loaded for it: other
+    /// sessions go on meanwhile.
+    async fn open(
+        self,
+        memories: Arc<Memories>,
+        agent: String,
+        session: String,
+    ) -> Result<(Option<Arc<dyn MemoryStore>>, Vec<String>)> {
+        let work = move || {
+            let (Self { resolved, at, models }, mut told) = (self, Vec::new());
+            let (names, warn) = ((&*agent, &*session), |warning| told.push(warning));
+            let memory = memories.of_session(&resolved, &at, names, models.as_ref(), warn)?;
+            Ok((memory, told))
+        };
+        tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|error| Error::new(ErrorKind::Io, "the memory was not opened").source(error))?
+    }
 }
 
 fn opened(session: &Session, warnings: Vec<String>) -> Opened {

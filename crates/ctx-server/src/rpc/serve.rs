@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use ctx_core::{Error, ErrorKind, IdSource, Result};
+use ctx_runtime::Memories;
 use ctx_session::log::RandomIds;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -82,6 +83,7 @@ fn write(mut output: impl Write, mut answers: mpsc::Receiver<String>) -> io::Res
 /// Hands each call to its session.
 struct Dispatch {
     host: Arc<Host>,
+    memories: Arc<Memories>,
     sessions: HashMap<String, mpsc::Sender<Call>>,
     tasks: JoinSet<()>,
     answers: Answers,
@@ -89,7 +91,8 @@ struct Dispatch {
 
 impl Dispatch {
     fn new(host: Host, answers: Answers) -> Self {
-        Self { host: Arc::new(host), sessions: HashMap::new(), tasks: JoinSet::new(), answers }
+        let (memories, sessions) = (Arc::default(), HashMap::new());
+        Self { host: Arc::new(host), memories, sessions, tasks: JoinSet::new(), answers }
     }
 
     async fn run(mut self, mut lines: mpsc::Receiver<io::Result<Line>>) -> io::Result<()> {
@@ -142,7 +145,8 @@ impl Dispatch {
             Method::Initialize => initialize(&call),
             Method::Open => match self.open(&call) {
                 Ok((id, calls)) => {
-                    let (host, answers) = (self.host.clone(), self.answers.clone());
+                    let host = (self.host.clone(), self.memories.clone());
+                    let answers = self.answers.clone();
                     self.tasks.spawn(actor::run(host, id, call, calls, answers));
                     return;
                 }

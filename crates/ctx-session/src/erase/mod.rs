@@ -94,6 +94,15 @@ pub fn forms_kept(home: &Home, path: &Path) -> Result<Vec<Projection>> {
     Ok(forms)
 }
 
+/// Every form that an overlay tells of, also where its transcript is not there any more.
+///
+/// # Errors
+///
+/// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if it cannot be read.
+pub fn forms_in(overlay: &Path) -> Result<Vec<Projection>> {
+    Ok(read_kept(overlay)?.into_iter().flat_map(|kept| kept.projections).collect())
+}
+
 /// What was erased from a file, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

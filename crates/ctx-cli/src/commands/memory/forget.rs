@@ -67,8 +67,11 @@ fn what(args: &ForgetArgs) -> Forget {
     let mut files = args.files.clone();
     let mut session = args.session.clone();
     let path = session.as_ref().map(Path::new).filter(|path| path.is_file());
+    // A word may be the id of a session, and by chance the name of a file that is none.
+    let is_word =
+        path.is_some_and(|path| path.extension().is_none() && path.parent() == Some("".as_ref()));
     if let Some(full) = path.and_then(|path| path.canonicalize().ok())
-        && Transcript::open(&full).is_ok()
+        && (!is_word || Transcript::open(&full).is_ok())
     {
         session = Some(full.to_string_lossy().into_owned());
         files.push(full);
@@ -103,6 +106,9 @@ fn would_go(report: &Forgotten) -> String {
         let id = shortened(&message.entry, ID_CHARS);
         vec![Cell::from(id), message.role.name().into(), begins.into()]
     });
+    if report.messages.is_empty() {
+        return places(report);
+    }
     let mut text = table(&["entry", "role", "message"], rows.collect(), 0);
     if report.messages.len() > SHOWN {
         let more = counted(report.messages.len() - SHOWN, "more message");
@@ -171,6 +177,9 @@ fn print(report: &Forgotten, text: &str, out: &Out) -> anyhow::Result<()> {
             .iter()
             .map(|held| vec![Cell::from(held.path.display().to_string()), held.why.clone().into()]);
         out.line(table(&["by", "why"], rows.collect(), 0))?;
+    }
+    if let Some(hint) = &report.hint {
+        out.note(hint);
     }
     if report.dry_run {
         out.note("a dry run: nothing was erased");

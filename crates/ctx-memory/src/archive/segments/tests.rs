@@ -6,7 +6,7 @@ use ctx_core::{Counter, Entry, Message, Role};
 use super::super::upkeep::DAY;
 use super::*;
 use crate::Metadata;
-use crate::archive::SegmentMaker;
+use crate::archive::{SegmentMaker, Taken};
 
 const NOW: Timestamp = Timestamp(1_770_000_000_000);
 
@@ -269,7 +269,8 @@ fn what_is_forgotten_is_on_the_disk_no_more() {
         let text = std::fs::read_to_string(house.path().with_file_name(&name)).unwrap();
         assert!(!text.contains("said 2"), "{name}");
     }
-    assert_eq!(house.beside(), ["segments.jsonl", "segments.jsonl.lock"]);
+    let files = ["segments.jsonl", "segments.jsonl.forgotten", "segments.jsonl.lock"];
+    assert_eq!(house.beside(), files);
     // Who has it open finds what is where now.
     assert_eq!(
         other.get(&[segment(0, "said 3").id]).unwrap()[0].as_ref().unwrap().content,
@@ -278,6 +279,46 @@ fn what_is_forgotten_is_on_the_disk_no_more() {
     assert_eq!(other.refresh().unwrap().removed, [segment(0, "said 2").id]);
     store(&mut other, numbers(7..8));
     assert_eq!(contents(&mut segments), ["said 0", "said 1", "said 3", "said 7"]);
+}
+
+#[test]
+fn what_was_forgotten_is_not_taken_in_again_by_anybody() {
+    let house = House::new();
+    let (mut segments, mut other) = (house.open(), house.open());
+    store(&mut segments, numbers(0..3));
+    other.refresh().unwrap();
+    // It waits with another process while it is forgotten.
+    assert!(other.add(&segment(5, "said 5")).unwrap());
+    let ids = ["said 1", "said 5"].map(|text| segment(0, text).id);
+    segments.forget(&HashSet::from(ids)).unwrap();
+    assert_eq!(segments.take_in(&segment(1, "said 1")).unwrap(), Taken::Forgotten);
+    assert!(other.commit(NOW).unwrap().removed.contains(&ids[1]));
+    assert_eq!(contents(&mut other), ["said 0", "said 2"]);
+    // A crash tore the last id; those before it count, and so does what is noted next.
+    let noted = house.path().with_file_name("segments.jsonl.forgotten");
+    let text = std::fs::read_to_string(&noted).unwrap();
+    assert!(!text.contains("said") && text.lines().count() == 2, "{text}");
+    File::options().append(true).open(&noted).unwrap().write_all(b"0ec39323-").unwrap();
+    let mut again = house.open();
+    assert_eq!(again.forget(&HashSet::from([segment(0, "said 0").id])).unwrap(), 1);
+    let mut again = house.open();
+    for text in ["said 0", "said 1", "said 5"] {
+        assert!(!again.add(&segment(0, text)).unwrap(), "{text}");
+    }
+    assert_eq!(again.take_in(&segment(2, "said 2")).unwrap(), Taken::Known);
+    assert_eq!(again.take_in(&segment(6, "said 6")).unwrap(), Taken::New);
+    assert_eq!(again.take_in(&segment(6, " ")).unwrap(), Taken::Nothing);
+}
+
+#[test]
+fn of_what_was_archived_at_once_the_oldest_goes_first() {
+    let house = House::new();
+    let mut segments = house.open_with(Limits { max_segments: 2, eviction_days: 0 });
+    for (nth, text) in [(3, "newest"), (1, "oldest"), (2, "middle")] {
+        segments.add(&Segment { archived_at: Some(NOW), ..segment(nth, text) }).unwrap();
+    }
+    segments.commit(NOW).unwrap();
+    assert_eq!(contents(&mut segments), ["newest", "middle"]);
 }
 
 #[test]

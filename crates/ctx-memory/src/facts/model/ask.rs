@@ -1,6 +1,6 @@
 //! Asking models, in time and within the budget; rules do the rest.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -40,12 +40,23 @@ pub struct ModelExtractor {
     cap: Cap,
     deadline: Duration,
     budget: Mutex<Budget>,
+    accounts: Option<Arc<dyn Accounts>>,
 }
 
 impl std::fmt::Debug for ModelExtractor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ModelExtractor").field("models", &self.models).finish_non_exhaustive()
     }
+}
+
+/// Where it is kept what calls cost, so that one that is never heard of again is paid for too.
+pub(crate) trait Accounts: Send + Sync {
+    /// Notes a call that is about to be made, and what is expected of its price; one that cannot be
+    /// noted is not made.
+    fn expect(&self, usd: f64) -> Result<()>;
+
+    /// Notes what the call that was expected to cost so much did cost.
+    fn settle(&self, expected: f64, paid: f64) -> Result<()>;
 }
 
 /// A message as it is shown: its number, itself, its text.
@@ -56,17 +67,22 @@ impl ModelExtractor {
     /// [today](Budget::at); whoever has it adds what a run [spent](Extracted::spent) and keeps it.
     #[must_use]
     pub fn new(models: SummaryModels, budget: Budget, cap: Cap) -> Self {
-        let is_secret: IsSecret =
-            std::sync::Arc::new(|text| Redactor::builtin().redact(text).found > 0);
+        let is_secret: IsSecret = Arc::new(|text| Redactor::builtin().redact(text).found > 0);
         let rules = Rules::new(is_secret.clone());
         let budget = Mutex::new(budget);
-        Self { models, rules, is_secret, cap, deadline: DEADLINE, budget }
+        Self { models, rules, is_secret, cap, deadline: DEADLINE, budget, accounts: None }
     }
 
     /// The time for a whole run. Default: 120 s.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
+    }
+
+    /// Has each call noted before it is made.
+    #[must_use]
+    pub(crate) fn with_accounts(self, accounts: Arc<dyn Accounts>) -> Self {
+        Self { accounts: Some(accounts), ..self }
     }
 
     fn spend(&self, spent: Spent, total: &mut Spent) {
@@ -98,6 +114,10 @@ impl ModelExtractor {
                 run.warn("finding facts took too long; rules do the rest");
                 return None;
             }
+            if let Some(Err(e)) = self.accounts.as_ref().map(|accounts| accounts.expect(estimate)) {
+                run.warn(format!("what a model costs cannot be noted; rules do the rest: {e}"));
+                return None;
+            }
             let answer = select(model.summarize(request), self.models.timer.sleep(left)).await;
             let (paid, answer) = match answer {
                 Either::Left((Ok(answer), _)) => {
@@ -110,6 +130,10 @@ impl ModelExtractor {
                 // What was asked may be answered yet, and paid for.
                 Either::Right(_) => (estimate, Err("no answer in time".to_owned())),
             };
+            let settled = self.accounts.as_ref().map(|accounts| accounts.settle(estimate, paid));
+            if let Some(Err(e)) = settled {
+                run.warn(format!("what a model did cost is not noted: {e}"));
+            }
             self.spend(Spent { calls: 1, usd: paid }, &mut run.found.spent);
             match answer {
                 Ok(answer) => return Some(answer),

@@ -6,4 +6,5 @@ mod grounds;
 mod prompt;
 mod read;
 
+pub(crate) use ask::Accounts;
 pub use ask::ModelExtractor;

@@ -8,8 +8,11 @@ use ctx_core::{
     Role, Timestamp,
 };
 
+mod forgotten;
+mod lost;
 mod models;
 mod sessions;
+mod studies;
 mod upkeep;
 
 use super::*;

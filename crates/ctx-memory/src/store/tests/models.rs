@@ -56,6 +56,87 @@ impl Timer for Hasty {
     async fn sleep(&self, _: Duration) {}
 }
 
+/// Takes short texts alone, and refuses what is wicked. Counts how often it is asked.
+struct Picky(AtomicUsize, usize);
+
+#[async_trait]
+impl Embedder for Picky {
+    fn name(&self) -> &str {
+        "picky"
+    }
+
+    fn dimensions(&self) -> usize {
+        2
+    }
+
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        if texts.iter().any(|text| text.len() > self.1) {
+            return Err(Error::new(ErrorKind::Overflow, "a text is too long"));
+        }
+        if texts.iter().any(|text| text.contains("wicked")) {
+            return Err(Error::new(ErrorKind::Upstream, "refused"));
+        }
+        let is_blank = |text: &String| text.contains("blank");
+        Ok(texts.iter().map(|text| vec![f32::from(u8::from(!is_blank(text))), 0.0]).collect())
+    }
+}
+
+#[test]
+fn a_text_that_is_too_long_refused_or_made_into_no_vector_holds_up_no_other() {
+    let picky = Arc::new(Picky(AtomicUsize::new(0), 3_000));
+    let model = VectorModel::new(picky.clone(), Arc::new(Hasty));
+    let mut settings = Settings { vectors: Vectors::Model(model), ..settings() };
+    settings.search.embed_context = 0;
+    let memory = Memory::in_memory("main", settings);
+    let long = segment("s", 1, &"a long tool result ".repeat(3_000));
+    memory.add(&some(2..20)).unwrap();
+    memory
+        .add(&[long.clone(), segment("s", 30, "wicked words"), segment("s", 31, "blank")])
+        .unwrap();
+    memory.add(&some(40..80)).unwrap();
+    // All but what is refused and what is no vector; the long one by its beginning.
+    assert_eq!(waited(memory.embed()).unwrap(), 59);
+    let live = memory.inner.live();
+    assert!(live.vectors.as_ref().unwrap().has(live.row(long.id).unwrap()));
+    drop(live);
+    let told = memory.take_warnings();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told.iter().all(|told| told.contains("its words alone") || told.contains("but zeros")));
+    assert_ne!(told[0].contains("zeros"), told[1].contains("zeros"), "{told:?}");
+    let asked = picky.0.load(Ordering::Relaxed);
+    assert!(asked < 30, "{asked} requests");
+    // Neither is bought again, and a long one is sent at a length that was taken.
+    assert_eq!(waited(memory.embed()).unwrap(), 0);
+    assert_eq!(picky.0.load(Ordering::Relaxed), asked);
+    memory.add(&[segment("s", 99, &"another long one ".repeat(3_000))]).unwrap();
+    assert_eq!(waited(memory.embed()).unwrap(), 1);
+    assert_eq!(picky.0.load(Ordering::Relaxed), asked + 1);
+}
+
+#[test]
+fn a_model_that_refuses_everything_is_left_alone_soon_and_asked_again_later() {
+    let picky = Arc::new(Picky(AtomicUsize::new(0), 0));
+    let model = VectorModel::new(picky.clone(), Arc::new(Hasty));
+    let memory =
+        Memory::in_memory("main", Settings { vectors: Vectors::Model(model), ..settings() });
+    memory.add(&some(0..40)).unwrap();
+    assert!(waited(memory.embed()).is_err());
+    assert_eq!(picky.0.load(Ordering::Relaxed), 4, "a batch, and three one by one");
+    assert_eq!(waited(memory.embed()).unwrap(), 0, "it rests");
+    *memory.inner.rests_until.lock().unwrap() = None;
+    assert!(waited(memory.embed()).is_err());
+    assert_eq!(picky.0.load(Ordering::Relaxed), 8, "others are tried next");
+    use Answer::{Good, Never};
+    let answers = &[Never, Never, Good, Good, Good, Good];
+    let down = Memory::in_memory("main", with_model(answers));
+    down.add(&some(0..40)).unwrap();
+    assert!(waited(down.embed()).is_err());
+    *down.inner.rests_until.lock().unwrap() = None;
+    assert_eq!(waited(down.embed()).unwrap(), 39, "the others first");
+    assert_eq!(waited(down.embed()).unwrap(), 1);
+}
+
 fn with_model(answers: &'static [Answer]) -> Settings {
     let model = Arc::new(Model(AtomicUsize::new(0), answers));
     let model = VectorModel::new(model, Arc::new(Hasty));
@@ -100,6 +181,61 @@ fn among_many_vectors_a_graph_finds_what_comparing_with_all_finds() {
     memory.add(std::slice::from_ref(&shore)).unwrap();
     waited(memory.embed()).unwrap();
     assert_eq!(search()[0].id, shore.id);
+}
+
+#[test]
+fn a_session_of_a_large_store_is_compared_as_a_whole() {
+    let memory = Memory::in_memory("main", with_model(&[Answer::Good]));
+    memory.add(&some(0..400)).unwrap();
+    // One at a place that no sample of the whole has.
+    let own = segment("mine", 2, "the sea of mine");
+    memory.add(&[segment("mine", 1, "winter"), own.clone()]).unwrap();
+    let seas: Vec<_> = (0..1_000).map(|n| segment("s", 500 + n, &format!("sea {n}"))).collect();
+    memory.add(&seas).unwrap();
+    waited(memory.embed()).unwrap();
+    let query = Query { text: "ocean", session: Some("mine"), limit: 10, now: Timestamp(0) };
+    let search = || memory.search(&query, Some(&[1.0, 0.5])).unwrap();
+    let exact = search();
+    memory.inner.live_mut().exact_up_to = 100;
+    memory.settle().unwrap();
+    assert!(memory.stats().unwrap().in_graph > 0);
+    assert_eq!(search(), exact);
+    assert_eq!(search().iter().map(|hit| hit.id).collect::<Vec<_>>(), [own.id]);
+}
+
+#[test]
+fn a_graph_is_not_kept_over_vectors_of_what_another_forgot() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vectors.graph");
+    let open = || {
+        let memory = Memory::open(folder.path(), "main", with_model(&[Answer::Good]));
+        memory.inner.ensure_open().unwrap();
+        memory
+    };
+    let one = open();
+    one.add(&some(0..400)).unwrap();
+    one.flush().unwrap();
+    waited(one.embed()).unwrap();
+    one.inner.live_mut().exact_up_to = 100;
+    let (ground, kept) = (one.inner.ground().unwrap().unwrap(), one.inner.graph_file().unwrap());
+    let keep = || {
+        one.inner.keep_graph(&kept, &ground, |path| {
+            fs::write(path, "a graph").unwrap();
+            Ok(())
+        });
+    };
+    keep();
+    assert!(path.exists());
+    // Another forgets while this one builds, and knows nothing of it.
+    let gone = some(3..4)[0].id;
+    open().forget(&[gone].into()).unwrap();
+    keep();
+    assert!(!path.exists(), "it would be of an older archive");
+    // What it builds next is of what stays.
+    one.settle().unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let holds = |id: SegmentId| bytes.windows(16).any(|window| window == id.0.as_bytes());
+    assert!(!holds(gone) && holds(some(4..5)[0].id));
 }
 
 #[test]

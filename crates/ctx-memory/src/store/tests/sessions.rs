@@ -1,6 +1,9 @@
 //! What layers see.
 
+use futures_util::FutureExt;
+
 use super::*;
+use crate::facts::{FactStore, Scope};
 
 fn said(session: &SessionMemory, texts: &[&str]) {
     let entries: Vec<_> = texts
@@ -53,7 +56,68 @@ fn a_session_recalls_another_only_where_that_is_wanted() {
 }
 
 #[test]
-fn more_messages_than_the_queue_holds_are_all_archived_in_their_order() {
+fn who_hands_messages_over_waits_for_nobody_however_many_they_are() {
+    let memory = Memory::in_memory("main", settings());
+    let session = SessionMemory::new(memory.clone(), "s", maker("s"));
+    let entries: Vec<_> = (0..3_000)
+        .map(|n| format!("message {n}"))
+        .map(|text| Arc::new(Entry::held(text.as_str(), Message::text(Role::User, text.as_str()))))
+        .collect();
+    {
+        let _somebody_is_at_it = session.shared.working.lock().unwrap();
+        session.archive(&entries).unwrap();
+        session.archive(&entries).unwrap();
+        assert_eq!(memory.stats().unwrap().segments, 0);
+    }
+    waited(session.flush()).unwrap();
+    assert_eq!(memory.stats().unwrap().segments, 3_000);
+}
+
+#[test]
+fn what_waits_while_the_archive_cannot_be_opened_is_archived_once_it_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = folder.path().join("context");
+    fs::create_dir_all(context.join("segments.jsonl")).unwrap();
+    let session = SessionMemory::new(memory(&context), "s", maker("s"));
+    let entry = |text: &&str| Arc::new(Entry::held(*text, Message::text(Role::User, *text)));
+    session.archive(&TALK.iter().map(entry).collect::<Vec<_>>()).unwrap();
+    let error = waited(session.flush()).unwrap_err();
+    assert!(error.hint_text().is_some(), "{error}");
+    assert!(waited(session.flush()).is_err(), "it still cannot be opened");
+    fs::remove_dir(context.join("segments.jsonl")).unwrap();
+    waited(session.flush()).unwrap();
+    let text = fs::read_to_string(context.join("segments.jsonl")).unwrap();
+    assert_eq!(text.lines().count(), TALK.len());
+}
+
+#[test]
+fn a_turn_that_waits_for_facts_blocks_nobody() {
+    let facts = Arc::new(Mutex::new(FactStore::in_memory(Scope::Session)));
+    let session = SessionMemory::new(Memory::in_memory("main", settings()), "s", maker("s"));
+    let session = session.with_facts(facts.clone());
+    said(&session, &TALK);
+    let mut turn = Box::pin(session.recall(request("what is my cat called?")));
+    {
+        let _somebody_learns = facts.lock().unwrap();
+        assert!(turn.as_mut().now_or_never().is_none());
+    }
+    assert_eq!(waited(turn).unwrap().passages[0].text, TALK[2]);
+}
+
+#[test]
+fn of_a_very_long_message_no_more_is_handed_on_than_a_block_can_show() {
+    let session = SessionMemory::new(Memory::in_memory("main", settings()), "s", maker("s"));
+    let log = format!("log {}", "lorem ipsum dolor\n".repeat(60_000));
+    said(&session, &[TALK[0], TALK[1], &log]);
+    let found = waited(session.recall(request("which port does the staging database use?")));
+    let passages = found.unwrap().passages;
+    assert_eq!(passages[0].text, TALK[1]);
+    let next = passages.iter().find(|passage| passage.text.starts_with("log lorem")).unwrap();
+    assert!(next.adjacent && next.text.len() < 300_000, "{}", next.text.len());
+}
+
+#[test]
+fn more_messages_than_one_thread_is_begun_for_are_all_archived_in_their_order() {
     let memory = Memory::in_memory("main", settings());
     let session = SessionMemory::new(memory.clone(), "s", maker("s"));
     let texts: Vec<String> = (0..3_000).map(|n| format!("message {n}")).collect();

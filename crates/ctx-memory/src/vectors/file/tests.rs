@@ -149,6 +149,59 @@ fn two_that_write_keep_each_others_vectors() {
 }
 
 #[test]
+fn two_that_open_where_nothing_is_keep_each_others_vectors() {
+    let house = House::new();
+    let (mut one, mut two) = (house.open(), house.open());
+    let keep = |vectors: &mut VectorFile, nth: u128| {
+        vectors.add(id(nth), &[nth as f32, 0.0, 0.0]).unwrap();
+        vectors.commit().unwrap();
+        vectors.let_go();
+    };
+    keep(&mut one, 1);
+    keep(&mut two, 2);
+    keep(&mut one, 3);
+    keep(&mut two, 1);
+    let all: Vec<_> = house.open().ids().to_vec();
+    assert_eq!(all, [id(1), id(2), id(3)]);
+    // What one read while the other appended is not sound, and is not all.
+    house.damage(|bytes| bytes.extend([0; 28]));
+    let mut three = house.open();
+    house.damage(|bytes| bytes.truncate(bytes.len() - 28));
+    keep(&mut one, 4);
+    keep(&mut three, 5);
+    assert_eq!((house.open().len(), house.open().take_faults()), (5, vec![]));
+}
+
+#[test]
+fn what_one_takes_out_is_not_brought_back_by_another_and_what_that_added_stays() {
+    let house = House::new();
+    let mut one = house.filled(3);
+    let mut two = house.open();
+    two.add(id(8), &[8.0; 3]).unwrap();
+    two.commit().unwrap();
+    one.retain(|segment| segment != id(1)).unwrap();
+    assert_eq!(house.open().ids(), [id(0), id(2), id(8)]);
+    // As long as before: its length tells nothing.
+    one.add(id(9), &[9.0; 3]).unwrap();
+    one.commit().unwrap();
+    two.add(id(10), &[10.0; 3]).unwrap();
+    two.commit().unwrap();
+    let again = house.open();
+    assert_eq!(again.ids(), [id(0), id(2), id(8), id(9), id(10)]);
+    assert_eq!(again.get(id(9)), Some(&[9.0; 3][..]));
+}
+
+#[test]
+fn a_file_of_another_embedder_stays_while_there_is_nothing_to_put_in_its_place() {
+    let house = House::new();
+    house.filled(2);
+    let before = std::fs::read(house.path()).unwrap();
+    let mut other = VectorFile::open(house.path(), Embedding::new("other", 3)).unwrap();
+    other.commit().unwrap();
+    assert_eq!(std::fs::read(house.path()).unwrap(), before);
+}
+
+#[test]
 fn what_is_not_retained_is_gone_from_the_disk() {
     let house = House::new();
     let mut vectors = house.filled(5);

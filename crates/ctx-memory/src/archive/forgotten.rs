@@ -1,0 +1,94 @@
+//! What was forgotten, so that it does not come back with the next transcript that says it.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use ctx_core::Result;
+use foldhash::fast::RandomState;
+use uuid::Uuid;
+
+use crate::SegmentId;
+use crate::disk::{self, FileLock};
+
+/// The ids of segments that were forgotten, one on a line: hashes of what was said, and no word of it.
+#[derive(Debug)]
+pub(super) struct Forgotten {
+    path: PathBuf,
+    ids: HashSet<SegmentId, RandomState>,
+    /// How long the file was when it was read.
+    length: u64,
+}
+
+impl Forgotten {
+    /// Those that are kept beside an archive. Nothing is read yet.
+    pub(super) fn beside(archive: &Path) -> Self {
+        let path = disk::beside(archive, ".forgotten");
+        Self { path, ids: HashSet::default(), length: 0 }
+    }
+
+    pub(super) fn contains(&self, id: SegmentId) -> bool {
+        self.ids.contains(&id)
+    }
+
+    /// Reads what other processes added. A line that is no id was never acknowledged.
+    pub(super) fn refresh(&mut self) -> Result<()> {
+        let failed = |e| disk::io_error("cannot read what was forgotten", &self.path, e);
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                self.ids.clear();
+                self.length = 0;
+                return Ok(());
+            }
+            Err(e) => return Err(failed(e)),
+        };
+        if file.metadata().map_err(failed)?.len() == self.length {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        let text = String::from_utf8_lossy(&bytes);
+        self.ids =
+            text.lines().filter_map(|line| Uuid::parse_str(line).ok().map(SegmentId)).collect();
+        self.length = bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Adds ids, and returns when they are on the disk.
+    pub(super) fn add(&mut self, _lock: &FileLock, ids: &HashSet<SegmentId>) -> Result<()> {
+        self.refresh()?;
+        let mut new: Vec<SegmentId> =
+            ids.iter().filter(|id| !self.ids.contains(*id)).copied().collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        new.sort_unstable();
+        let is_new = !self.path.exists();
+        let write = || {
+            let mut file = disk::private().read(true).append(true).create(true).open(&self.path)?;
+            // What a crash tore is ended, so that it takes no id along.
+            let mut text = if ends_a_line(&mut file)? { String::new() } else { "\n".to_owned() };
+            new.iter().for_each(|id| text.push_str(&format!("{id}\n")));
+            file.write_all(text.as_bytes())?;
+            file.sync_data()
+        };
+        write().map_err(|e| disk::io_error("cannot note what is forgotten", &self.path, e))?;
+        if is_new {
+            disk::sync_dir(disk::parent(&self.path))?;
+        }
+        self.refresh()
+    }
+}
+
+fn ends_a_line(file: &mut File) -> io::Result<bool> {
+    let length = file.metadata()?.len();
+    if length == 0 {
+        return Ok(true);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::Start(length - 1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}

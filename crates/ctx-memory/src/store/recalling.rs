@@ -1,0 +1,177 @@
+//! From a question to what was said and is known.
+
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError};
+
+use ctx_core::{Passage, RecallRequest, RecalledFact, Recollection, Result};
+
+use super::excerpt::{Place, Reading, ends, excerpt};
+use super::session::Shared;
+use crate::apart::apart;
+use crate::facts::{FactHit, FactQuery};
+use crate::search::fit;
+use crate::{Hit, Query, Segment, SegmentId};
+
+/// How well a query fits is told by its best hits.
+const JUDGED: usize = 8;
+
+/// A search is for so many more than what is wanted, for those that the model sees anyway.
+const SPARE: usize = 32;
+
+/// No more than this many hits are looked through.
+const MOST_HITS: usize = 1_000;
+
+/// A hit that the model does not see, and where it fits best, once that was looked for.
+struct Found {
+    hit: Hit,
+    segment: Segment,
+    place: Option<Place>,
+}
+
+impl Shared {
+    /// What fits a query. Files are read and locks waited for on a thread of its own.
+    pub(super) async fn recall(self: &Arc<Self>, request: RecallRequest) -> Result<Recollection> {
+        let mut warnings = Vec::new();
+        let vector = match self.memory.vector_of(&request.query).await {
+            Ok(vector) => vector,
+            Err(error) => {
+                warnings.push(format!("words alone decide what is recalled: {error}"));
+                None
+            }
+        };
+        let shared = self.clone();
+        let work = move || {
+            let passages = shared.passages(&request, vector.as_deref())?;
+            let facts = shared.facts(&request, &mut warnings);
+            warnings.extend(shared.memory.take_warnings());
+            Ok(Recollection { facts, passages, warnings })
+        };
+        apart("ctx-memory-recall", work).await?
+    }
+
+    /// What was said that fits, and what was said next to it.
+    fn passages(&self, request: &RecallRequest, vector: Option<&[f32]>) -> Result<Vec<Passage>> {
+        let mut hits = self.hits(request, vector)?;
+        let best = hits.first().map_or(0.0, |found| found.hit.score);
+        let needs = self.memory.inner.live().index.needs(&request.query);
+        let mut reading = Reading::new(&needs.terms);
+        for found in hits.iter_mut().take(JUDGED) {
+            found.place = Some(reading.place(&found.segment));
+        }
+        let fits = hits.iter().take(JUDGED).map(|found| {
+            let held = found.place.as_ref().map_or(0.0, |place| place.held);
+            fit(&needs, held).max(fit_of_cosine(&found.hit, self.memory.settings()))
+        });
+        let fits = fits.fold(0.0, f32::max);
+        let score = |found: &Found| passage_score(fits, found.hit.score, best);
+        hits.retain(|found| score(found) >= request.min_score);
+        let mut known: HashSet<SegmentId> = hits.iter().map(|found| found.segment.id).collect();
+        let mut adjacent = Vec::new();
+        for found in &hits {
+            let mut next = self.memory.neighbours(found.segment.id)?;
+            next.retain(|id| known.insert(*id));
+            let segments = self.memory.get(&next)?.into_iter().flatten();
+            let unseen = segments.filter(|segment| !is_visible(request, segment));
+            adjacent.extend(unseen.map(|segment| {
+                let text = ends(&segment.content);
+                passage(Segment { content: text, ..segment }, score(found), true)
+            }));
+        }
+        let passages = hits.into_iter().map(|found| {
+            let score = score(&found);
+            let Found { segment, place, .. } = found;
+            let content = excerpt(&segment.content, || match place {
+                Some(place) => place,
+                None => reading.place(&segment),
+            });
+            passage(Segment { content, ..segment }, score, false)
+        });
+        Ok(passages.chain(adjacent).collect())
+    }
+
+    /// The best hits that the model does not see anyway. No more of them are read than are wanted.
+    fn hits(&self, request: &RecallRequest, vector: Option<&[f32]>) -> Result<Vec<Found>> {
+        let mut limit = request.passages.saturating_add(SPARE).min(MOST_HITS);
+        let mut visible = HashSet::new();
+        loop {
+            let session = (!self.cross_session).then_some(self.session.as_str());
+            let query = Query { text: &request.query, session, limit, now: request.now };
+            let mut hits = self.memory.search(&query, vector)?;
+            let is_last = hits.len() < limit || limit == MOST_HITS;
+            hits.retain(|hit| !visible.contains(&hit.id));
+            let (mut found, mut hits) = (Vec::new(), hits.into_iter());
+            while found.len() < request.passages && hits.len() > 0 {
+                let some: Vec<_> = hits.by_ref().take(request.passages - found.len()).collect();
+                let ids: Vec<_> = some.iter().map(|hit| hit.id).collect();
+                for (hit, segment) in some.into_iter().zip(self.memory.get(&ids)?) {
+                    match segment {
+                        Some(segment) if is_visible(request, &segment) => {
+                            visible.insert(segment.id);
+                        }
+                        Some(segment) => found.push(Found { hit, segment, place: None }),
+                        None => {}
+                    }
+                }
+            }
+            if found.len() >= request.passages || is_last {
+                return Ok(found);
+            }
+            limit = limit.saturating_mul(4).min(MOST_HITS);
+        }
+    }
+
+    fn facts(&self, request: &RecallRequest, warnings: &mut Vec<String>) -> Vec<RecalledFact> {
+        let Some(facts) = &self.facts else { return Vec::new() };
+        let mut facts = facts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = facts.refresh() {
+            warnings.push(format!("facts may be old: {error}"));
+        }
+        let query = FactQuery {
+            session: (!self.cross_session).then_some(self.session.as_str()),
+            limit: request.facts,
+            ..FactQuery::new(&request.query)
+        };
+        let recalled = |hit: FactHit<'_>| RecalledFact {
+            kind: hit.fact.kind.name().to_owned(),
+            text: hit.fact.content.clone(),
+            score: hit.score,
+            entries: hit.fact.source_entry_ids.iter().map(|id| id.as_str().into()).collect(),
+        };
+        facts.search(&query).into_iter().map(recalled).collect()
+    }
+}
+
+fn is_visible(request: &RecallRequest, segment: &Segment) -> bool {
+    segment.entry_id.as_deref().is_some_and(|id| request.visible.contains(id))
+}
+
+/// A passage is as good as the best one fits the query, less what it is worse than that: where the
+/// archive is about the query, passages that are a fourth as good come back as well.
+fn passage_score(fits: f32, score: f32, best: f32) -> f32 {
+    let share = if best > 0.0 { (score / best).clamp(0.0, 1.0) } else { 0.0 };
+    fits * share.sqrt().sqrt()
+}
+
+/// Texts that mean the same are this near by the models that are used for this, at least.
+const NEAR: f32 = 0.45;
+
+/// How well a cosine says that a hit fits, where a model made it; hashes say nothing of the kind.
+fn fit_of_cosine(hit: &Hit, settings: &super::Settings) -> f32 {
+    let counts = matches!(settings.vectors, super::Vectors::Model(_)) && settings.weight() > 0.0;
+    if !counts || !hit.parts.cosine.is_finite() {
+        return 0.0;
+    }
+    let nearness = (hit.parts.cosine.max(0.0) / NEAR).powi(2);
+    1.0 - 0.3f32.powf(nearness)
+}
+
+fn passage(segment: Segment, score: f32, adjacent: bool) -> Passage {
+    Passage {
+        text: segment.content,
+        score,
+        role: segment.role,
+        timestamp: segment.timestamp,
+        entry: segment.entry_id.map(Into::into),
+        adjacent,
+    }
+}

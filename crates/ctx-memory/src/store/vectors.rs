@@ -1,0 +1,166 @@
+//! The vectors of a store: their file, and those that hashes make.
+
+use std::path::Path;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use ctx_core::Result;
+
+use super::live::Live;
+use super::source::Source;
+use super::{Inner, Vectors};
+use crate::near::Rows;
+use crate::vectors::{Embedding, VectorFile};
+use crate::{HashEmbedder, Segment, SegmentId, embedded_text};
+
+/// So many hash vectors that are missing are made when a store is opened. More are made by a thread.
+const HASHED_AT_ONCE: usize = 512;
+
+/// So many are made before they are shown and kept.
+const HASHED: usize = 256;
+
+/// The file is written anew when it holds so many vectors of segments that are gone, and an eighth of
+/// all: as the archive.
+const SLACK: usize = 256;
+
+/// The vector of a segment that hashes make.
+pub(super) fn hashed(segment: &Segment) -> Vec<f32> {
+    HashEmbedder.vector(&embedded_text(std::slice::from_ref(segment), 0))
+}
+
+impl Inner {
+    pub(super) fn open_vectors(&self, folder: &Path) {
+        let embedding = match &self.settings.vectors {
+            _ if self.settings.weight() <= 0.0 => return,
+            Vectors::None => return,
+            Vectors::Hash => Embedding::new("hash", HashEmbedder.vector("").len()),
+            // What is embedded with a message is a part of its vector.
+            Vectors::Model(model) => Embedding::new(
+                format!("{} after {}", model.embedder.name(), self.settings.search.embed_context),
+                model.embedder.dimensions(),
+            ),
+        };
+        match VectorFile::open(folder.join("vectors.bin"), embedding) {
+            Ok(mut file) => {
+                file.take_faults().iter().for_each(|fault| self.warn(fault.to_string()));
+                *self.vectors.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+            }
+            Err(error) => self.warn(format!("words alone decide what is recalled: {error}")),
+        }
+    }
+
+    /// Gives rows that were numbered anew their vectors, from the file and, where hashes make them, from
+    /// the segments. Where many of these are missing, a thread makes them.
+    pub(super) fn load_vectors(&self, live: &mut Live, source: &mut Source) -> Result<()> {
+        self.read_vectors(live);
+        if !self.settings.hashes() {
+            return Ok(());
+        }
+        let has = |row: u32| live.vectors.as_ref().is_some_and(|vectors| vectors.has(row));
+        let missing: Vec<u32> = (0..live.index.len() as u32).filter(|row| !has(*row)).collect();
+        if missing.len() > HASHED_AT_ONCE {
+            live.vectorless = missing;
+            return Ok(());
+        }
+        let ids: Vec<_> = missing.iter().filter_map(|row| live.id(*row)).collect();
+        let segments: Vec<_> = source.get(&ids)?;
+        for ((row, id), segment) in missing.iter().zip(&ids).zip(segments) {
+            let Some(segment) = segment.or_else(|| live.pending.get(id).cloned()) else { continue };
+            let vector = hashed(&segment);
+            live.vectors.get_or_insert_with(|| Rows::new(vector.len())).add(*row, &vector);
+            self.keep_in_file(*id, &vector, |_| true);
+        }
+        Ok(())
+    }
+
+    fn read_vectors(&self, live: &mut Live) {
+        let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = file.as_mut() {
+            if let Err(error) = file.take_back() {
+                self.warn(format!("vectors cannot be read: {error}"));
+            }
+            let mut rows = Rows::new(file.embedding().dimensions);
+            for (id, vector) in file.iter() {
+                if let Some(row) = live.row(id) {
+                    rows.add(row, vector);
+                }
+            }
+            file.let_go();
+            live.vectors = Some(rows);
+        } else {
+            // Rows may be numbered anew, vectors that no file has go with them.
+            live.vectors = self.live().vectors.as_ref().map(|old| Rows::new(old.dimensions()));
+        }
+    }
+
+    /// Makes the hash vectors that are missing: those of an archive that was made without, or whose file
+    /// of vectors was lost. It stops where somebody else wants the indexer.
+    pub(super) fn hash_missing(&self) -> Result<()> {
+        while !self.is_wanted_elsewhere.load(Ordering::Relaxed) {
+            let (rows, ids, numbering) = {
+                let live = self.live();
+                let rows: Vec<u32> = live.vectorless.iter().take(HASHED).copied().collect();
+                let ids: Vec<_> = rows.iter().filter_map(|row| live.id(*row)).collect();
+                (rows, ids, live.numbering)
+            };
+            if rows.is_empty() {
+                break;
+            }
+            let found = self.get(&ids)?.into_iter().flatten();
+            let made: Vec<_> = found.map(|segment| (segment.id, hashed(&segment))).collect();
+            {
+                let mut live = self.live_mut();
+                if live.numbering != numbering {
+                    continue;
+                }
+                live.vectorless.drain(..rows.len());
+                for (id, vector) in &made {
+                    let Some(row) = live.row(*id) else { continue };
+                    live.vectors.get_or_insert_with(|| Rows::new(vector.len())).add(row, vector);
+                }
+            }
+            made.iter().for_each(|(id, vector)| self.keep_vector(*id, vector));
+            self.flush_vectors();
+        }
+        Ok(())
+    }
+
+    /// Keeps a vector for the next start, if its segment is still there.
+    pub(super) fn keep_vector(&self, id: SegmentId, vector: &[f32]) {
+        // Asked while the file is held: whoever forgets a segment looks into the file after that.
+        self.keep_in_file(id, vector, |id| self.live().row(id).is_some());
+    }
+
+    fn keep_in_file(&self, id: SegmentId, vector: &[f32], is_there: impl Fn(SegmentId) -> bool) {
+        let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(file) = file.as_mut().filter(|_| !self.settings.read_only) else { return };
+        if is_there(id)
+            && let Err(error) = file.add(id, vector)
+        {
+            self.warn(format!("a vector is not kept: {error}"));
+        }
+    }
+
+    pub(super) fn flush_vectors(&self) {
+        let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(file) = file.as_mut().filter(|_| !self.settings.read_only) else { return };
+        match file.commit() {
+            Ok(()) => file.let_go(),
+            Err(error) => self.warn(format!("vectors are not kept: {error}")),
+        }
+    }
+
+    /// Takes the vectors of segments that are gone out of the file, where they are many.
+    pub(super) fn thin_vectors(&self) {
+        let mut file = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(file) = file.as_mut().filter(|_| !self.settings.read_only) else { return };
+        let live = self.live().len();
+        if file.len().saturating_sub(live) < SLACK.max(live / 8) {
+            return;
+        }
+        match file.retain(|id| self.live().row(id).is_some()) {
+            Ok(()) => file.let_go(),
+            Err(error) => self.warn(format!("vectors that nobody needs are kept: {error}")),
+        }
+    }
+}

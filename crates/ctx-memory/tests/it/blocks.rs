@@ -1,0 +1,115 @@
+//! How long a block stays, and what it makes way for.
+
+use std::sync::Arc;
+
+use ctx_core::{ContextView, Entry, Message, Profile, Role};
+use ctx_memory::{Config, Recall, is_recalled};
+
+use crate::support::{Told, say, texts, turn, view};
+
+fn config() -> Config {
+    Config { enabled: true, ..Config::default() }
+}
+
+fn blocks(view: &ContextView) -> Vec<String> {
+    texts(view).into_iter().filter(|text| is_recalled(text)).collect()
+}
+
+#[test]
+fn after_the_summary_what_was_recalled_stays_while_it_is_still_what_fits() {
+    let memory = Told::unseen(&["we chose Stripe", "the webhook passes"]);
+    let layer = Recall::new(Config::for_profile(Profile::MemoryContext), memory.clone());
+    let mut view = view(32_000);
+    say(&mut view, Role::User, "which payment provider did we choose?");
+    turn(&[&layer], &mut view);
+    let first = blocks(&view);
+    assert_eq!(first.len(), 1);
+    let before = texts(&view);
+    for question in ["and does its webhook pass?", "and in the payment sandbox?"] {
+        say(&mut view, Role::Assistant, "an answer");
+        say(&mut view, Role::User, question);
+        turn(&[&layer], &mut view);
+        assert_eq!(blocks(&view), first, "{question}");
+        assert_eq!(texts(&view)[..before.len()], before[..], "the prefix stays");
+    }
+    // Where nothing is recalled, nothing that was recalled is lost for it.
+    memory.answer.lock().unwrap().passages.clear();
+    say(&mut view, Role::User, "thanks, go on");
+    turn(&[&layer], &mut view);
+    assert_eq!(blocks(&view), first);
+}
+
+#[test]
+fn when_earlier_blocks_leave_what_still_fits_is_in_the_new_one() {
+    let memory = Told::unseen(&["the database is Postgres 16"]);
+    let layer = Recall::new(config(), memory.clone());
+    let mut view = view(16_000);
+    let mut most = 0;
+    for n in 0..12 {
+        {
+            let mut answer = memory.answer.lock().unwrap();
+            answer.passages.truncate(1);
+            for part in ["a", "b"] {
+                let mut long = answer.passages[0].clone();
+                long.text = format!("{part}{n} {}", "mulch compost ".repeat(300));
+                long.entry = Some(format!("{part}{n}").into());
+                long.score = 0.5;
+                answer.passages.push(long);
+            }
+        }
+        say(&mut view, Role::User, &format!("question {n}: which database is it?"));
+        turn(&[&layer], &mut view);
+        let blocks = blocks(&view);
+        let told = blocks.iter().filter(|text| text.contains("Postgres 16")).count();
+        assert_eq!(told, 1, "turn {n}: {} blocks", blocks.len());
+        most = most.max(blocks.len());
+    }
+    assert!(most > 1 && blocks(&view).len() < 12, "some stay, and some left: {most}");
+}
+
+#[test]
+fn over_the_limit_a_block_of_an_earlier_message_goes_before_anything_else() {
+    let memory = Told::with(&["we chose Stripe"], &[]);
+    let layer = Recall::new(config(), memory.clone());
+    let mut view = view(16_000);
+    say(&mut view, Role::User, "which payment provider did we choose?");
+    turn(&[&layer], &mut view);
+    assert_eq!(blocks(&view).len(), 1);
+    memory.answer.lock().unwrap().passages.clear();
+    say(&mut view, Role::User, "what is the weather like today?");
+    turn(&[&layer], &mut view);
+    assert_eq!(blocks(&view).len(), 1, "there is room");
+    let long = "rake hoe barrow ".repeat(2_900);
+    say(&mut view, Role::Assistant, &long);
+    turn(&[&layer], &mut view);
+    assert!(blocks(&view).is_empty(), "the newest message has no block of its own");
+}
+
+#[test]
+fn a_view_that_is_made_anew_has_its_blocks_where_they_were() {
+    let memory = Told::unseen(&["we chose Stripe"]);
+    let layer = Recall::new(config(), memory.clone());
+    let entry = |id: &str, role, text: &str| Arc::new(Entry::held(id, Message::text(role, text)));
+    let talk = [
+        entry("m1", Role::User, "which payment provider did we choose?"),
+        entry("m2", Role::Assistant, "Stripe, as decided"),
+        entry("m3", Role::User, "does its webhook pass?"),
+    ];
+    let made = |talk: &[Arc<Entry>]| {
+        let mut view = view(32_000);
+        talk.iter().for_each(|entry| view.append(entry.clone()).unwrap());
+        view
+    };
+    let mut first = made(&talk);
+    turn(&[&layer], &mut first);
+    let mut later = made(&talk);
+    say(&mut later, Role::Assistant, "it does");
+    turn(&[&layer], &mut later);
+    assert_eq!(texts(&later)[..4], texts(&first)[..], "one more message, and the same before it");
+    assert_eq!(memory.queries().len(), 1, "the same message is not asked for again");
+    // The person goes back to the message and says something else: the block goes with it.
+    let mut edited = made(&talk[..2]);
+    edited.append(entry("m3", Role::User, "what is the weather like today?")).unwrap();
+    turn(&[&layer], &mut edited);
+    assert_eq!(memory.queries().len(), 2);
+}

@@ -1,0 +1,61 @@
+//! A memory for a dry run: it is read, and whatever is wrong with its files, they stay as they are.
+
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ctx_core::{Entry, MemoryStore, Message, RecallRequest, Role};
+use ctx_engine_registry::Config;
+use ctx_runtime::{MemoryAt, Wanted};
+use serde_json::json;
+
+fn memory(at: &MemoryAt) -> Arc<dyn MemoryStore> {
+    let config = json!({ "agents": { "defaults": { "memoryContext": { "enabled": true } } } });
+    let config = Config::parse(&config.to_string()).unwrap();
+    let resolved = Wanted::default().resolve(config).unwrap();
+    let memory = resolved.memory(at, "main", "s1", None, |warning| panic!("{warning}"));
+    memory.unwrap().expect("it is enabled")
+}
+
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        match path.is_dir() {
+            true => all.extend(files(&path)),
+            false => all.push((path.clone(), std::fs::read(&path).unwrap())),
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn a_dry_run_finds_what_was_archived_and_leaves_an_index_that_is_damaged_where_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let said = "the parrot of the lighthouse keeper is called Quillon";
+    runtime.block_on(async {
+        let first = memory(&MemoryAt::Folder(folder.path().to_owned()));
+        first.archive(&[Arc::new(Entry::held("e1", Message::text(Role::User, said)))]).unwrap();
+        first.flush().await.unwrap();
+    });
+    let index = folder.path().join("lexical");
+    std::fs::create_dir_all(&index).unwrap();
+    std::fs::write(index.join("meta.json"), "damaged").unwrap();
+    std::fs::remove_file(folder.path().join("vectors.bin")).unwrap();
+    let before = files(folder.path());
+    let dry = memory(&MemoryAt::ReadOnly(folder.path().to_owned()));
+    let request = RecallRequest {
+        query: "what is the parrot of the lighthouse keeper called?".into(),
+        min_score: 0.5,
+        passages: 5,
+        ..RecallRequest::default()
+    };
+    let found = runtime.block_on(dry.recall(request)).unwrap();
+    assert_eq!(found.passages[0].text, said);
+    assert!(found.warnings.iter().any(|told| told.contains("is not used")), "{found:?}");
+    runtime.block_on(dry.flush()).unwrap();
+    assert_eq!(files(folder.path()), before);
+}
