@@ -127,7 +127,10 @@ fn folder() -> tempfile::TempDir {
 }
 
 fn runtime(home: &Path, window: u32) -> Runtime {
-    let builder = Runtime::builder(Home::at(home), Config::parse("{}").expect("it is empty"));
+    // No more than 500 sessions are kept otherwise.
+    let config = format!("{{ session: {{ maintenance: {{ maxEntries: {} }} }} }}", 2 * SESSIONS);
+    let config = Config::parse(&config).expect("a configuration");
+    let builder = Runtime::builder(Home::at(home), config);
     let builder = builder.model(AtOnce::new(window)).system_prompt(prose(0, 400)).limit(AT_ONCE);
     builder.build().expect("a runtime")
 }
@@ -207,10 +210,15 @@ fn nth(n: usize) -> SessionKey {
     format!("agent:main:chat-{n}").parse().expect("a key")
 }
 
+/// Sessions of yesterday begin anew; these are of today.
+fn now() -> Timestamp {
+    ctx_session::projections::system_clock()
+}
+
 /// Sessions as they stand on disk.
 fn written(home: &Home) {
     let store = SessionStore::at(home.sessions_file(&FileId::main()));
-    let entry = |n: usize| SessionEntry::new(format!("session-{n}"), Timestamp(1_765_000_000_000));
+    let entry = |n: usize| SessionEntry::new(format!("session-{n}"), now());
     store
         .update(|sessions| {
             for n in 0..SESSIONS {
@@ -223,7 +231,7 @@ fn written(home: &Home) {
         let path = home.transcript(&nth(n), &entry(n)).expect("a path");
         let new = NewSession {
             id: FileId::new(format!("session-{n}")).expect("an id"),
-            timestamp: Timestamp(1_765_000_000_000),
+            timestamp: now(),
             cwd: "/".into(),
             parent_session: None,
         };
@@ -232,7 +240,7 @@ fn written(home: &Home) {
         for m in 0..MESSAGES {
             let role = if m % 2 == 0 { Role::User } else { Role::Assistant };
             let message = Message::text(role, prose(n * MESSAGES + m, 120));
-            log.append_message(&message, Timestamp(1_765_000_000_000)).expect("it is written");
+            log.append_message(&message, now()).expect("it is written");
         }
     }
 }

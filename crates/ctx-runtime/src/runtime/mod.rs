@@ -323,7 +323,9 @@ impl Runtime {
     /// calls may be left open. Whoever opens it next mends that.
     pub(crate) async fn put_back(&self, session: Session, error: Option<&Error>) {
         if error.is_none() {
-            locked(&self.inner.idle).insert(session.key.clone(), session);
+            let mut idle = locked(&self.inner.idle);
+            idle.insert(session.key.clone(), session);
+            forget_views(&mut idle, MOST_HELD);
             return;
         }
         session.let_go_of_engine().await;
@@ -335,3 +337,21 @@ impl Runtime {
         .await;
     }
 }
+
+/// How many tokens of messages sessions that are idle keep in memory, all together: some 400 MB.
+const MOST_HELD: u64 = 64_000_000;
+
+/// Takes views out of idle sessions, those that were not used for longest first, until they hold no
+/// more than that. Who needs one again makes it from the file.
+fn forget_views(idle: &mut HashMap<SessionKey, Session>, most: u64) {
+    let mut held: u64 = idle.values().map(Session::held).sum();
+    while held > most {
+        let with_view = idle.values_mut().filter(|session| session.view.is_some());
+        let Some(oldest) = with_view.min_by_key(|session| session.newest) else { return };
+        held = held.saturating_sub(oldest.held());
+        oldest.view = None;
+    }
+}
+
+#[cfg(test)]
+mod tests;

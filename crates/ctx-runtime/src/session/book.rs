@@ -7,7 +7,7 @@ use std::time::Duration;
 use ctx_core::{Result, Timestamp, Usage};
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::paths::Home;
-use ctx_session::store::SessionStore;
+use ctx_session::store::{SessionEntry, SessionStore};
 
 use super::locked;
 
@@ -45,17 +45,38 @@ impl Tally {
 pub(crate) struct Book {
     home: Home,
     state: Mutex<State>,
+    /// Held by whoever writes: the others wait here, in the order of the system, instead of trying
+    /// for the file's lock, which knows no order.
+    writing: Mutex<()>,
 }
 
 #[derive(Default)]
 struct State {
     tallies: HashMap<SessionKey, Tally>,
+    /// Sessions that begin.
+    beginning: Vec<Beginning>,
+    numbers: u64,
     written: Option<Duration>,
+}
+
+/// What the store of one agent does not know yet.
+#[derive(Default)]
+struct News {
+    beginning: Vec<Beginning>,
+    tallies: Vec<(SessionKey, Tally)>,
+}
+
+/// A session that is not in the store yet.
+struct Beginning {
+    number: u64,
+    agent: FileId,
+    key: SessionKey,
+    entry: SessionEntry,
 }
 
 impl Book {
     pub(crate) fn new(home: Home) -> Self {
-        Self { home, state: Mutex::default() }
+        Self { home, state: Mutex::default(), writing: Mutex::default() }
     }
 
     /// Takes note, and says whether it is time to write.
@@ -72,23 +93,72 @@ impl Book {
         due || is_news
     }
 
+    /// Puts a session that begins into the store. Those that begin at the same time are written
+    /// together, by the first of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`SessionStore::update`]. It is not there then.
+    pub(crate) fn begin(
+        &self,
+        agent: &FileId,
+        key: &SessionKey,
+        entry: SessionEntry,
+    ) -> Result<()> {
+        let number = {
+            let mut state = locked(&self.state);
+            state.numbers += 1;
+            let number = state.numbers;
+            let (agent, key) = (agent.clone(), key.clone());
+            state.beginning.push(Beginning { number, agent, key, entry });
+            number
+        };
+        let _writing = locked(&self.writing);
+        let take_mine = || {
+            let mut state = locked(&self.state);
+            let at = state.beginning.iter().position(|beginning| beginning.number == number)?;
+            Some(state.beginning.remove(at))
+        };
+        if !locked(&self.state).beginning.iter().any(|beginning| beginning.number == number) {
+            return Ok(());
+        }
+        let _ = self.write_all();
+        // What failed may be another's fault.
+        match take_mine() {
+            None => Ok(()),
+            Some(mine) => self.write_for(agent, &[mine], &[]),
+        }
+    }
+
     /// Writes all counters. What cannot be written is tried again with the next.
     ///
     /// # Errors
     ///
     /// As [`SessionStore::update`].
     pub(crate) fn write(&self) -> Result<()> {
-        let tallies = std::mem::take(&mut locked(&self.state).tallies);
-        let mut agents: HashMap<FileId, Vec<(SessionKey, Tally)>> = HashMap::new();
+        let _writing = locked(&self.writing);
+        self.write_all()
+    }
+
+    fn write_all(&self) -> Result<()> {
+        let (tallies, beginning) = {
+            let mut state = locked(&self.state);
+            (std::mem::take(&mut state.tallies), std::mem::take(&mut state.beginning))
+        };
+        let mut agents: HashMap<FileId, News> = HashMap::new();
+        for one in beginning {
+            agents.entry(one.agent.clone()).or_default().beginning.push(one);
+        }
         for (key, tally) in tallies {
             let agent = key.agent().cloned().unwrap_or_else(FileId::main);
-            agents.entry(agent).or_default().push((key, tally));
+            agents.entry(agent).or_default().tallies.push((key, tally));
         }
         let mut failed = Ok(());
-        for (agent, tallies) in agents {
-            if let Err(error) = self.write_for(&agent, &tallies) {
+        for (agent, News { beginning, tallies }) in agents {
+            if let Err(error) = self.write_for(&agent, &beginning, &tallies) {
                 failed = Err(error);
                 let mut state = locked(&self.state);
+                state.beginning.extend(beginning);
                 for (key, tally) in tallies {
                     let later = state.tallies.remove(&key);
                     let known = state.tallies.entry(key).or_insert(tally);
@@ -101,8 +171,16 @@ impl Book {
         failed
     }
 
-    fn write_for(&self, agent: &FileId, tallies: &[(SessionKey, Tally)]) -> Result<()> {
+    fn write_for(
+        &self,
+        agent: &FileId,
+        beginning: &[Beginning],
+        tallies: &[(SessionKey, Tally)],
+    ) -> Result<()> {
         SessionStore::at(self.home.sessions_file(agent)).update(|sessions| {
+            for one in beginning {
+                sessions.insert(&one.key, one.entry.clone())?;
+            }
             for (key, tally) in tallies {
                 let Some(entry) = sessions.get_mut(key) else { continue };
                 let add = |known: &mut Option<u64>, more: u64| {

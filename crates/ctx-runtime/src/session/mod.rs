@@ -156,6 +156,11 @@ impl Session {
         }
     }
 
+    /// How many tokens of messages it keeps in memory.
+    pub(crate) fn held(&self) -> u64 {
+        self.view.as_ref().map_or(0, |view| view.total().get())
+    }
+
     /// The entry that the next one follows.
     pub(crate) fn leaf(&self) -> Option<EntryId> {
         self.log().leaf().cloned()

@@ -42,7 +42,7 @@ pub(crate) fn open(inner: &Inner, key: &SessionKey, opening: Opening) -> Result<
     loop {
         let entry = match known {
             Some(entry) if !ends(&entry) => entry,
-            known => return begin(inner, key, agent, &store, known.as_ref(), now),
+            known => return begin(inner, key, agent, known.as_ref(), now),
         };
         match old(inner, key, agent.clone(), &entry, now) {
             // Its file may have been put aside just now, and its entry with it.
@@ -100,7 +100,6 @@ fn begin(
     inner: &Inner,
     key: &SessionKey,
     agent: FileId,
-    store: &SessionStore,
     old: Option<&SessionEntry>,
     now: Timestamp,
 ) -> Result<Opened> {
@@ -120,8 +119,7 @@ fn begin(
         parent_session: None,
     };
     let log = SessionLog::create(&path, &new, options(inner))?;
-    let stored = entry.clone();
-    store.update(|sessions| sessions.insert(key, stored))?;
+    inner.book.begin(&agent, key, entry)?;
     Ok(Opened { session: session(key, agent, &path, log, now), notices: Vec::new() })
 }
 

@@ -14,13 +14,37 @@ pub(crate) async fn rebuilt(home: Home, path: PathBuf, ledger: TokenLedger) -> R
     blocking(move || {
         let transcript = ctx_session::open(&home, &path)?;
         let forms = transcript.sent_forms(None)?;
+        let entries = transcript.context(None)?.entries;
+        let held = held(&entries, &ledger)?;
         let mut view = ContextView::new(ledger).with_projections(forms);
-        for entry in transcript.context(None)?.entries {
+        for entry in held {
             view.append(entry)?;
         }
         Ok(view)
     })
     .await
+}
+
+/// The entries with their messages in memory, as every request asks for all of them; but no more
+/// than two windows of them, from the newest on: a session may be of any size.
+fn held(entries: &[Arc<Entry>], ledger: &TokenLedger) -> Result<Vec<Arc<Entry>>> {
+    let most = ledger.window() + ledger.window();
+    let mut sum = Tokens::ZERO;
+    let mut held = Vec::with_capacity(entries.len());
+    for entry in entries.iter().rev() {
+        if entry.is_held() || sum > most {
+            held.push(entry.clone());
+            continue;
+        }
+        let mut message = (*entry.message()?).clone();
+        if message.meta.timestamp.is_none() {
+            message.meta.timestamp = entry.timestamp();
+        }
+        sum += ledger.counter().message(&message);
+        held.push(Arc::new(Entry::held(entry.id().clone(), message)));
+    }
+    held.reverse();
+    Ok(held)
 }
 
 /// The messages that a compaction may take out.
