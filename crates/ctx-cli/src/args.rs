@@ -1,5 +1,6 @@
 //! The command line: what can be asked, without effects.
 
+mod chat;
 mod compact;
 mod config;
 mod engines;
@@ -13,6 +14,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ctx_core::{CounterKind, Profile};
 
+pub(crate) use chat::{Chat, Tool};
 pub(crate) use compact::Compact;
 pub(crate) use config::Config;
 pub(crate) use engines::{AddEngine, CheckEngine, Engines, EnginesCommand, RemoveEngine};
@@ -65,6 +67,8 @@ pub(crate) enum When {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Talk with a model in a session that stays inside its window
+    Chat(Chat),
     /// Walk a transcript request by request: what each would have carried, with and without ctx
     Replay(Replay),
     /// Compare profiles, engines and other agents' policies over transcripts; or measure recall

@@ -1,5 +1,5 @@
-//! What is done before a signal ends the program: engines do not outlive it, and copies of them do
-//! not stay behind.
+//! What is done before a signal ends the program: engines and commands do not outlive it, and copies
+//! of engines do not stay behind. Who has a use of its own for Ctrl-C says so here.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -10,6 +10,59 @@ static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Has a temporary folder removed also if a signal ends the program.
 pub(crate) fn removes(folder: &Path) {
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).push(folder.to_owned());
+}
+
+/// Takes Ctrl-C in the place of the program's end.
+type OnInterrupt = Box<dyn Fn() + Send>;
+
+static ON_INTERRUPT: Mutex<Option<OnInterrupt>> = Mutex::new(None);
+
+/// From now on Ctrl-C does this, and does not end the program.
+pub(crate) fn on_interrupt(act: impl Fn() + Send + 'static) {
+    *ON_INTERRUPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(act));
+}
+
+/// A command with all that it starts, which ends with this value, or with the program.
+pub(crate) struct Group {
+    id: Option<u32>,
+}
+
+/// Those that run.
+static GROUPS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+impl Group {
+    /// The group that a process leads; none where it has ended already.
+    pub(crate) fn of(leader: Option<u32>) -> Self {
+        GROUPS.lock().unwrap_or_else(PoisonError::into_inner).extend(leader);
+        Self { id: leader }
+    }
+
+    /// Ends what is left of it.
+    pub(crate) fn end(&mut self) {
+        if let Some(id) = self.id.take() {
+            GROUPS.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| *other != id);
+            kill(id);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(unix)]
+fn kill(group: u32) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    let id = i32::try_from(group).ok().and_then(Pid::from_raw);
+    // It is gone already, or not ours any more.
+    let _ = id.map(|id| kill_process_group(id, Signal::KILL));
+}
+
+#[cfg(not(unix))]
+fn kill(_: u32) {
+    // Commands are killed one by one there, when they are dropped.
 }
 
 #[cfg(unix)]
@@ -23,7 +76,7 @@ mod signals {
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
-    use super::FOLDERS;
+    use super::{FOLDERS, GROUPS, ON_INTERRUPT, kill};
 
     /// Ends engines and removes folders before a signal that asks the program to end does end it.
     pub(crate) fn clean_up() {
@@ -34,7 +87,16 @@ mod signals {
             let Ok(mut signals) = Signals::new(caught) else { return };
             drop(ready);
             for signal in &mut signals {
+                if signal == SIGINT
+                    && let Some(act) = &*ON_INTERRUPT.lock().unwrap_or_else(PoisonError::into_inner)
+                {
+                    act();
+                    continue;
+                }
                 end_processes();
+                for group in GROUPS.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+                    kill(group);
+                }
                 let folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
                 for folder in folders.iter() {
                     // It may be gone already.
@@ -74,5 +136,5 @@ pub(crate) use signals::clean_up;
 #[cfg(not(unix))]
 pub(crate) fn clean_up() {
     // Nothing asks for it there.
-    let _ = &FOLDERS;
+    let _ = (&FOLDERS, &GROUPS, &ON_INTERRUPT);
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod chat;
 mod commands;
 mod ending;
 mod failure;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
     let global = cli.global;
     match cli.command {
+        Command::Chat(args) => commands::chat::run(&global, &args, out),
         Command::Replay(args) => commands::replay::run(&global, &args, out),
         Command::Eval(args) => commands::eval::run(&global, &args, out),
         Command::Status(args) => commands::status::run(&global, &args, out),

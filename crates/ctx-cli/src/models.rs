@@ -52,7 +52,7 @@ pub(crate) fn problems(config: &Config) -> anyhow::Result<Vec<String>> {
 }
 
 /// What is to be said of a model whose window nobody gave.
-fn window_is_assumed(model: &ModelFacts) -> String {
+pub(crate) fn window_is_assumed(model: &ModelFacts) -> String {
     let provider = model.name.split_once('/').map_or("PROVIDER", |(provider, _)| provider);
     format!(
         "the window of {} is not known; {} tokens are assumed; set \

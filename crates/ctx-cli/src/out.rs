@@ -92,6 +92,13 @@ impl Out {
         }
     }
 
+    /// A line beside the answer: what is going on. It is made harmless by who says it.
+    pub(crate) fn aside(&self, text: impl AsRef<str>) {
+        if !self.quiet {
+            eprintln!("{DIM}{}{DIM:#}", text.as_ref());
+        }
+    }
+
     /// Something that may be wrong. Who wants to hear less wants to hear this.
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
         if !self.silent {

@@ -11,7 +11,12 @@ use crate::failure::misuse;
 
 /// Refuses an `--engine` that cannot run.
 pub(crate) fn check(fit: &Fit) -> anyhow::Result<()> {
-    let Some(id) = &fit.engine else { return Ok(()) };
+    check_id(fit.engine.as_deref())
+}
+
+/// As [`check`], for an id.
+pub(crate) fn check_id(engine: Option<&str>) -> anyhow::Result<()> {
+    let Some(id) = engine else { return Ok(()) };
     // One that is there and refused is a failure; to name one that is not makes no sense.
     Registry::collect()?.check_engine(id).map_err(|error| {
         let lists_known = error.context().iter().any(|(key, _)| *key == "known");

@@ -24,6 +24,23 @@ pub struct ModelCard {
     pub max_output: Option<Tokens>,
 }
 
+impl ModelCard {
+    /// A model of that name, `provider/id`, and window. It is told of as one behind OpenAI's chat
+    /// completions, whose rules for transcripts are the least strict.
+    pub fn new(name: impl Into<String>, window: Tokens) -> Self {
+        let name = name.into();
+        let (provider, id) = name.split_once('/').unwrap_or(("host", &name));
+        Self {
+            provider: provider.to_owned(),
+            id: id.to_owned(),
+            api: "openai-completions".to_owned(),
+            window: Some(window),
+            max_output: None,
+            name,
+        }
+    }
+}
+
 /// A tool as the model is told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSpec {

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod chain;
 mod embedder;
 pub mod forget;
 pub mod lanes;
@@ -25,15 +26,17 @@ mod watch;
 mod workspace;
 mod writers;
 
+pub use chain::Chain;
 pub use embedder::{http_embedder, vector_model};
 pub use memory::{AgentMemory, MemoryAt, memory_session};
 pub use runtime::{
-    Builder, Clock, Deaf, Event, Input, LayerAction, Lifecycle, Listener, Lived, Notice,
+    Builder, Clock, Deaf, Event, Fill, Input, LayerAction, Lifecycle, Listener, Lived, Notice,
     NoticeKind, OneSession, Runtime, SILENCE, TurnOutcome, WorkspaceAccess,
 };
 pub use setup::{Asked, Resolved, Wanted};
 pub use sharing::Memories;
 pub use subagents::{ContextMode, SpawnRequest, SubagentConfig, SubagentOutcome};
+pub use turn::COMMANDS;
 pub use watch::EngineWatch;
 pub use workspace::{workspace_model, workspace_search};
 pub use writers::{Writers, configured_writer, summary_models};

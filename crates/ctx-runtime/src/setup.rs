@@ -221,8 +221,10 @@ impl Resolved {
     /// What is to be said of a window that is small.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
+        let provider = self.provider.as_deref().unwrap_or("unknown");
         let model = self.model.as_deref().unwrap_or("unknown");
-        self.window.warning(self.provider.as_deref().unwrap_or("unknown"), model)
+        let bare = model.strip_prefix(provider).and_then(|rest| rest.strip_prefix('/'));
+        self.window.warning(provider, bare.unwrap_or(model))
     }
 
     /// Builds the engine.

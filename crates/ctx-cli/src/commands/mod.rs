@@ -1,6 +1,7 @@
 //! One command a file.
 
 pub(crate) mod assemble;
+pub(crate) mod chat;
 pub(crate) mod check;
 pub(crate) mod compact;
 pub(crate) mod compactions;

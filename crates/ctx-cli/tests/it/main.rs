@@ -1,6 +1,7 @@
 //! The `ctx` binary from outside: exit codes, JSON, and what it does with bad input.
 
 mod bad_input;
+mod chat;
 mod citations;
 mod commands;
 mod compaction;

@@ -1,6 +1,7 @@
 //! `ctx.json5`: strict, and made of the sections that the linked crates bring.
 
 mod agents;
+mod conversation;
 mod document;
 mod expected;
 mod plugins;
@@ -18,6 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 pub use agents::{AgentConfig, AgentList};
+pub use conversation::ConversationModels;
 pub use plugins::{CompactionBy, Deadlines, EngineConfig, OnFailure, Plugins, Slots, Trust};
 pub use sections::{
     ContextTokens, ModelConfig, ModelCost, Models, ProfileKey, ProviderConfig, Running, SecretText,

@@ -22,7 +22,7 @@ pub use builder::{Builder, Clock, SILENCE, WorkspaceAccess};
 pub use counts::LayerAction;
 pub use lifecycle::{Lifecycle, Lived, OneSession};
 pub use listener::{Deaf, Event, Listener, Notice, NoticeKind};
-pub use outcome::{Input, TurnOutcome};
+pub use outcome::{Fill, Input, TurnOutcome};
 
 pub(crate) use builder::Settings;
 pub(crate) use counts::{Counts, layer};

@@ -1,6 +1,6 @@
 //! What a turn is given, and what it gives back.
 
-use ctx_core::{Block, Manifest, Message, Role, Usage};
+use ctx_core::{Block, Manifest, Message, Role, Tokens, Usage};
 
 use super::Notice;
 
@@ -56,6 +56,19 @@ pub struct TurnOutcome {
     pub notices: Vec<Notice>,
     /// The last request.
     pub manifest: Option<Manifest>,
+    /// How full the window is after the turn.
+    pub fill: Option<Fill>,
+}
+
+/// How full a session's window is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fill {
+    /// What the session's messages, system prompt and tools measure.
+    pub used: Tokens,
+    /// Where a request must end: the window without what is kept free for the answer.
+    pub limit: Tokens,
+    /// The window.
+    pub window: Tokens,
 }
 
 impl TurnOutcome {

@@ -15,6 +15,18 @@ use crate::session::{blocking, locked};
 /// How much a search brings.
 const FOUND: usize = 5;
 
+/// The commands, each with what it does: for a host that lists them.
+pub const COMMANDS: [(&str, &str); 8] = [
+    ("/compact [FOCUS]", "replace old history by a summary, which dwells on the focus"),
+    ("/context [QUERY]", "list what the next request holds; with a query, search the workspace"),
+    ("/status", "say what the session is run with, and how full its window is"),
+    ("/remember TEXT", "keep a fact"),
+    ("/recall QUERY", "search what was said and what is known"),
+    ("/undo", "take the newest compaction back"),
+    ("/new [MESSAGE]", "begin another session under this name"),
+    ("/reset [MESSAGE]", "the same"),
+];
+
 /// A command, with what follows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
@@ -259,6 +271,17 @@ fn listed(manifest: &Manifest) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_listed_is_what_is_understood() {
+        for (usage, _) in COMMANDS {
+            let word = usage.split(' ').next().unwrap();
+            assert!(Command::of(&word.into()).is_some(), "{usage}");
+        }
+        let words = COMMANDS.map(|(usage, _)| usage.split(' ').next().unwrap());
+        let all = "/compact /context /status /remember /recall /undo /new /reset";
+        assert_eq!(words.join(" "), all);
+    }
 
     #[test]
     fn a_command_is_a_whole_message_that_begins_with_its_word() {

@@ -20,9 +20,12 @@ mod tools;
 use ctx_core::{ErrorKind, Message, Reply, Result, Timestamp, Toolbox};
 
 pub(crate) use after::Background;
+pub use command::COMMANDS;
 pub(crate) use command::begins_anew;
 
-use crate::runtime::{Event, Inner, Input, Listener, Notice, NoticeKind, Runtime, TurnOutcome};
+use crate::runtime::{
+    Event, Fill, Inner, Input, Listener, Notice, NoticeKind, Runtime, TurnOutcome,
+};
 use crate::session::{Session, Tally};
 use command::{Command, Obeyed};
 use overflow::Recovery;
@@ -103,6 +106,7 @@ impl<'a> Turn<'a> {
             Some(command) => match self.obey(command).await? {
                 Obeyed::Done(answer) => {
                     self.outcome.answer = Some(answer);
+                    self.fill().await;
                     self.note_counters().await;
                     return Ok(std::mem::take(&mut self.outcome));
                 }
@@ -115,6 +119,7 @@ impl<'a> Turn<'a> {
         self.session.commit().await?;
         self.outcome.answer = no_reply::shown(&answer);
         self.finish().await;
+        self.fill().await;
         self.note_counters().await;
         Ok(std::mem::take(&mut self.outcome))
     }
@@ -200,6 +205,16 @@ impl<'a> Turn<'a> {
         }
         if let Some(setting) = &mut self.session.setting {
             setting.ledger.calibrate(usage.prompt(), estimated);
+        }
+    }
+
+    /// Says how full the window is. The turn is over: what cannot be read is said by the next one.
+    async fn fill(&mut self) {
+        if let Ok(view) = self.session.take_view(&self.inner().home).await {
+            let ledger = view.ledger();
+            let (limit, window) = (ledger.limit(), ledger.window());
+            self.outcome.fill = Some(Fill { used: view.used(), limit, window });
+            self.session.view = Some(view);
         }
     }
 

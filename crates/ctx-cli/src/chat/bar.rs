@@ -1,0 +1,40 @@
+//! A bar that shows how full the window is.
+
+use ctx_runtime::Fill;
+
+use crate::words::thousands;
+
+/// How wide it is.
+const CELLS: u64 = 20;
+
+/// `▕███░░░▏ 34 % of 16,000`
+pub(super) fn bar(fill: &Fill) -> String {
+    let (used, window) = (fill.used.get(), fill.window.get().max(1));
+    // What is there at all is seen, and only what is full looks so.
+    let full = match (used * CELLS / window).min(CELLS) {
+        0 if used > 0 => 1,
+        cells => cells,
+    };
+    let cells: String = (0..CELLS).map(|at| if at < full { '█' } else { '░' }).collect();
+    format!("▕{cells}▏ {} % of {}", used * 100 / window, thousands(window))
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_core::Tokens;
+
+    use super::*;
+
+    #[test]
+    fn the_bar_fills_with_the_window() {
+        let shown = |used, window| {
+            bar(&Fill { used: Tokens(used), limit: Tokens(window), window: Tokens(window) })
+        };
+        assert_eq!(shown(0, 16_000), "▕░░░░░░░░░░░░░░░░░░░░▏ 0 % of 16,000");
+        assert_eq!(shown(10, 16_000), "▕█░░░░░░░░░░░░░░░░░░░▏ 0 % of 16,000");
+        assert_eq!(shown(5_440, 16_000), "▕██████░░░░░░░░░░░░░░▏ 34 % of 16,000");
+        assert_eq!(shown(15_999, 16_000), "▕███████████████████░▏ 99 % of 16,000");
+        assert_eq!(shown(u32::MAX, 1), format!("▕{}▏ 429496729500 % of 1", "█".repeat(20)));
+        assert_eq!(shown(0, 0), "▕░░░░░░░░░░░░░░░░░░░░▏ 0 % of 1");
+    }
+}

@@ -1,0 +1,225 @@
+//! What the built-in model answers to what.
+
+use ctx_core::{Block, ChatRequest, Message, RawJson, Role, ToolCall};
+use serde_json::{Value, json};
+
+use crate::words::{counted, shortened};
+
+/// The tool of a memory flush, which is the runtime's.
+const APPEND: &str = "append_memory";
+
+/// How many points a long text has.
+const POINTS: usize = 40;
+
+/// How much of what was said is quoted.
+const QUOTED: usize = 200;
+
+const HELP: &str = "I am a model of a few rules, so that you can see what happens around a model. Say \
+    `read FILE`, `run COMMAND`, `write FILE: TEXT`, `a long text about THING`, or `what did I say about \
+    THING?`. Long texts fill the window; the bar shows it. Then old history becomes a summary, and \
+    what I can no longer see comes back when you ask for it.";
+
+/// The answer to a request, which is all that is known here.
+pub(super) fn answer(request: &ChatRequest) -> Vec<Block> {
+    let Some(newest) = request.messages.last() else { return vec![Block::text(HELP)] };
+    if request.tools.iter().any(|tool| tool.name == APPEND) {
+        return flush(request, newest);
+    }
+    let turn = request.messages.iter().filter(|message| message.role == Role::User).count();
+    if let Some(result) = newest.tool_results().next() {
+        return vec![Block::text(of_result(&result.plain_text(), result.is_error))];
+    }
+    let said = newest.plain_text();
+    let said = said.trim();
+    if let Some((name, arguments)) = tool_for(said) {
+        return match request.tools.iter().any(|tool| tool.name == name) {
+            true => vec![call(request, name, &arguments)],
+            false => vec![Block::text(format!(
+                "I would use the tool {name}, but I was not given it: see --tools."
+            ))],
+        };
+    }
+    let text = if let Some(about) = after(said, &["a long text about ", "tell me about "]) {
+        long_text(about, turn)
+    } else if let Some(about) = after(said, &["what did i say about ", "what do you know about "]) {
+        seen(request, about)
+    } else if said.len() > 600 {
+        format!(
+            "That was long: {}. I have read it.",
+            counted(said.split_whitespace().count(), "word")
+        )
+    } else if after(said, &["hello", "hi", "help", "who are you"]).is_some() {
+        HELP.to_owned()
+    } else {
+        format!("Noted: {}", shortened(said, QUOTED))
+    };
+    vec![Block::text(text)]
+}
+
+/// What follows one of these beginnings, whatever the case of its letters.
+fn after<'a>(said: &'a str, beginnings: &[&str]) -> Option<&'a str> {
+    let rest = beginnings.iter().find_map(|beginning| {
+        let head = said.get(..beginning.len())?;
+        head.eq_ignore_ascii_case(beginning).then(|| &said[beginning.len()..])
+    });
+    rest.map(|rest| rest.trim().trim_end_matches(['?', '.', '!']))
+}
+
+/// The tool that a message asks for.
+fn tool_for(said: &str) -> Option<(&'static str, Value)> {
+    if let Some(command) = said.strip_prefix("run ") {
+        return Some(("bash", json!({ "command": command.trim() })));
+    }
+    if let Some(path) = after(said, &["read "]) {
+        return Some(("read", json!({ "path": path })));
+    }
+    let (path, content) = said.strip_prefix("write ")?.split_once(':')?;
+    let content = format!("{}\n", content.trim());
+    Some(("write", json!({ "path": path.trim(), "content": content })))
+}
+
+fn call(request: &ChatRequest, name: &str, arguments: &Value) -> Block {
+    // Ids must be its own in a session, and here nothing is known but the request.
+    let calls = request.messages.iter().flat_map(|message| message.tool_calls()).count();
+    let newest = request.messages.last().and_then(|message| message.meta.timestamp);
+    let at = newest.map_or(0, |at| at.0);
+    Block::ToolCall(ToolCall {
+        id: format!("demo_{at}_{calls}").into(),
+        name: name.to_owned(),
+        arguments: RawJson::from_text(arguments.to_string()),
+        spelling: Default::default(),
+    })
+}
+
+fn of_result(text: &str, is_error: bool) -> String {
+    let first = shortened(text.lines().find(|line| !line.trim().is_empty()).unwrap_or(""), QUOTED);
+    match is_error {
+        true => format!("That failed: {}", shortened(text.trim(), QUOTED)),
+        false => format!("That gave {}, the first: {first}", counted(text.lines().count(), "line")),
+    }
+}
+
+/// Writes down what people said of themselves and their wishes, and is silent then.
+fn flush(request: &ChatRequest, newest: &Message) -> Vec<Block> {
+    if newest.tool_results().next().is_some() {
+        return vec![Block::text("NO_REPLY")];
+    }
+    let said = request.messages.iter().filter(|message| message.role == Role::User);
+    let said = said.map(|message| message.plain_text());
+    let told = |text: &String| {
+        let is_told = ["i ", "my ", "we ", "our "].iter().any(|word| starts(text, word));
+        is_told && text.len() < 400
+    };
+    let lines: Vec<_> = said.filter(told).map(|text| format!("- {}", text.trim())).collect();
+    match lines.is_empty() {
+        true => vec![Block::text("NO_REPLY")],
+        false => vec![call(request, APPEND, &json!({ "text": lines.join("\n") }))],
+    }
+}
+
+fn starts(text: &str, word: &str) -> bool {
+    text.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
+}
+
+/// What the request says about something: the newest line of it that is no question.
+fn seen(request: &ChatRequest, about: &str) -> String {
+    let needle = about.to_lowercase();
+    let needle = needle.trim_start_matches("my ").trim_start_matches("the ");
+    let texts = request.messages.iter().rev().skip(1).map(|message| message.plain_text());
+    for text in texts {
+        let found = text.lines().find(|line| {
+            let line = line.to_lowercase();
+            line.contains(needle) && !line.trim_end().ends_with('?') && !is_own(&line)
+        });
+        if let Some(line) = found {
+            // What is recalled says when it was said.
+            let dated = line.trim().strip_prefix('[').and_then(|line| line.split_once("] "));
+            let line = dated.map_or(line.trim(), |(_, line)| line);
+            return format!("I can see this: {}", shortened(line, QUOTED));
+        }
+    }
+    format!("Nothing that I can see says anything about {}.", shortened(about, QUOTED))
+}
+
+/// Whether a line is one of those that are said here about what was said.
+fn is_own(line: &str) -> bool {
+    let line = line.trim_start_matches(|c: char| !c.is_alphabetic());
+    ["noted: ", "nothing that i can see", "i can see this"].iter().any(|own| line.starts_with(own))
+}
+
+/// A text to fill a window with, another one each time.
+fn long_text(about: &str, turn: usize) -> String {
+    const SAY: [&str; 5] = [
+        "is seen best from where it began, as what came later hides it",
+        "has a part that everybody knows, and one that is only found by looking twice",
+        "was measured more than once, and the figures did not agree",
+        "changes slowly until it changes at once",
+        "needs a name of its own before one can speak of it",
+    ];
+    let about = shortened(about, 80);
+    let mut text = format!("A long text about {about}.");
+    for point in 1..=POINTS {
+        let (say, figure) = (SAY[(point + turn) % SAY.len()], 100 + point * 7 + turn * 13);
+        text.push_str(&format!("\n{point}. {about} {say}; count {figure} here."));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ctx_core::ToolSpec;
+
+    use super::*;
+
+    fn request(said: &[(Role, &str)], tools: &[&str]) -> ChatRequest {
+        let messages = said.iter().map(|(role, text)| Arc::new(Message::text(role.clone(), *text)));
+        let tools = tools.iter().map(|name| ToolSpec {
+            name: (*name).to_owned(),
+            description: String::new(),
+            parameters: RawJson::from_text("{}"),
+        });
+        ChatRequest {
+            messages: messages.collect(),
+            tools: tools.collect(),
+            ..ChatRequest::default()
+        }
+    }
+
+    fn text_of(said: &[(Role, &str)], tools: &[&str]) -> String {
+        match answer(&request(said, tools)).as_slice() {
+            [Block::Text { text }] => text.clone(),
+            [Block::ToolCall(call)] => format!("{} {}", call.name, call.arguments.as_str()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn tools_are_used_where_they_are_there() {
+        let of = |said: &str, tools: &[&str]| text_of(&[(Role::User, said)], tools);
+        assert_eq!(of("read a b.txt", &["read"]), r#"read {"path":"a b.txt"}"#);
+        assert_eq!(of("run ls -l", &["bash"]), r#"bash {"command":"ls -l"}"#);
+        let write = of("write n/x.md: two words", &["write"]);
+        assert_eq!(write, r#"write {"path":"n/x.md","content":"two words\n"}"#);
+        assert!(of("run ls", &["read"]).contains("--tools"));
+        assert!(of("Grüß", &[]).starts_with("Noted: "));
+        assert!(of("a long text about tea", &[]).len() > 2_000);
+    }
+
+    #[test]
+    fn it_knows_what_it_is_sent_and_nothing_else() {
+        let asks = (Role::User, "What did I say about my cat?");
+        let knows =
+            [(Role::User, "my cat is called Ada"), (Role::Assistant, "Noted: x"), asks.clone()];
+        assert_eq!(text_of(&knows, &[]), "I can see this: my cat is called Ada");
+        assert!(text_of(&[asks], &[]).starts_with("Nothing that I can see"));
+    }
+
+    #[test]
+    fn a_flush_writes_down_what_was_told_and_is_silent_then() {
+        let told = [(Role::User, "I live in Bern"), (Role::User, "run ls"), (Role::User, "flush")];
+        assert_eq!(text_of(&told, &[APPEND]), r#"append_memory {"text":"- I live in Bern"}"#);
+        assert_eq!(text_of(&[(Role::User, "flush")], &[APPEND]), "NO_REPLY");
+    }
+}

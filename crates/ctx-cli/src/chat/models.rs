@@ -1,0 +1,92 @@
+//! Which models a conversation is held with.
+
+use std::sync::Arc;
+
+use ctx_core::{ChatModel, Error, ErrorKind};
+use ctx_engine_registry::Config;
+use ctx_runtime::Chain;
+
+use crate::args::Chat;
+use crate::failure::misuse;
+use crate::models::window_is_assumed;
+use crate::out::Out;
+
+/// Models that are taken where nobody names one, and the variables with their keys.
+const USUAL: [(&str, &str); 2] =
+    [("ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5"), ("OPENAI_API_KEY", "openai/gpt-5.4")];
+
+/// Says how to have a model, in one line.
+const HOW: &str = "export ANTHROPIC_API_KEY or OPENAI_API_KEY; or OPENAI_BASE_URL for a server of \
+                   your own, with --model openai/NAME; or try `ctx chat --demo`, which needs neither";
+
+/// The models, the one that answers first first.
+pub(crate) type Models = Vec<Arc<dyn ChatModel>>;
+
+/// Connects the models that are asked for, or configured, or that there is a key for. What is missing
+/// or assumed is said.
+pub(crate) fn connect(args: &Chat, config: &Config, out: &Out) -> anyhow::Result<Models> {
+    let chain = match Chain::connect(config, &args.models) {
+        Ok(None) => {
+            let usual = usual(|name| std::env::var(name).ok());
+            let Some(name) = usual else {
+                let error = Error::new(ErrorKind::NotFound, "there is no model to talk to");
+                return Err(error.hint(HOW).into());
+            };
+            Chain::connect(config, &[name.to_owned()])
+        }
+        chain => chain,
+    };
+    let chain = chain.map_err(|error| match error.kind() {
+        // Its own hint names the variable that lacks.
+        ErrorKind::Capability => {
+            let own = error.hint_text().map(|own| format!("{own}; ")).unwrap_or_default();
+            error.hint(format!("{own}or try `ctx chat --demo`, which needs no key")).into()
+        }
+        ErrorKind::NotFound if !args.models.is_empty() => misuse(error),
+        _ => error.into(),
+    })?;
+    let Some(chain) = chain else { return Ok(Vec::new()) };
+    for error in chain.missing {
+        out.warn(format!("a model is left out: {error}"));
+    }
+    if args.window.is_none() {
+        for facts in &chain.assumed {
+            out.note(window_is_assumed(facts));
+        }
+    }
+    Ok(chain.models)
+}
+
+/// The model that there is a key for. A server of one's own at OpenAI's place has models of its own.
+fn usual(variable: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
+    let is_set = |name: &str| variable(name).is_some_and(|value| !value.trim().is_empty());
+    let usable = |(key, _): &&(&str, &'static str)| {
+        is_set(key) && !(*key == "OPENAI_API_KEY" && is_set("OPENAI_BASE_URL"))
+    };
+    USUAL.iter().find(usable).map(|(_, model)| *model)
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_model::Catalogue;
+
+    use super::*;
+
+    #[test]
+    fn who_has_a_key_needs_no_model_name() {
+        let with = |set: &'static [&str]| {
+            usual(move |name| set.contains(&name).then(|| "value".to_owned()))
+        };
+        assert_eq!(with(&[]), None);
+        assert_eq!(with(&["OPENAI_API_KEY"]), Some("openai/gpt-5.4"));
+        assert_eq!(with(&["OPENAI_API_KEY", "OPENAI_BASE_URL"]), None);
+        assert_eq!(
+            with(&["OPENAI_API_KEY", "ANTHROPIC_API_KEY"]),
+            Some("anthropic/claude-sonnet-5")
+        );
+        assert_eq!(usual(|_| Some(" ".to_owned())), None);
+        for (_, model) in USUAL {
+            assert!(Catalogue::embedded().find(model).is_some(), "{model}");
+        }
+    }
+}

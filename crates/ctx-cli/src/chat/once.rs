@@ -1,0 +1,125 @@
+//! One message for a script: the answer alone on stdout.
+
+use std::io::{self, IsTerminal, Read, Write};
+use std::process::ExitCode;
+
+use ctx_core::{Error, ErrorKind, Usage};
+use ctx_runtime::TurnOutcome;
+use serde::Serialize;
+
+use super::Talk;
+use super::show::{Show, Shown, harmless_text};
+use crate::args::Chat;
+use crate::failure::misuse;
+use crate::out::Out;
+
+/// A longer message is none that a model reads.
+const LONGEST: u64 = 64 << 20;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answered<'a> {
+    session: String,
+    answer: Option<&'a str>,
+    model: Option<&'a str>,
+    requests: u32,
+    compactions: u32,
+    tokens: Option<u64>,
+    window: Option<u64>,
+    usage: Used,
+    notices: Vec<Told<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Used {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+}
+
+#[derive(Serialize)]
+struct Told<'a> {
+    kind: &'static str,
+    words: &'a str,
+}
+
+impl From<Usage> for Used {
+    fn from(usage: Usage) -> Self {
+        let Usage { input, output, cache_read, cache_write, .. } = usage;
+        Self { input, output, cache_read, cache_write }
+    }
+}
+
+/// Says `prompt` and prints what is answered. Whatever follows a turn is done when this returns.
+pub(crate) fn run(talk: &Talk<'_>, args: &Chat, out: &Out) -> anyhow::Result<ExitCode> {
+    let message = message(args.prompt.as_deref().unwrap_or_default())?;
+    let outcome = super::on_runtime(async {
+        let mut show = Show::new(out, Shown::Notices, talk.verbose);
+        let outcome = talk.runtime.turn(talk.key, message, talk.tools, &mut show).await;
+        show.end()?;
+        let closed = talk.runtime.close(talk.key).await;
+        let outcome = outcome.map_err(|error| talk.told(error))?;
+        closed?;
+        Ok::<_, anyhow::Error>(outcome)
+    })??;
+    match args.json {
+        true => out.json(&answered(talk, &outcome))?,
+        false => print(outcome.answer.as_deref())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The message, which a single dash has read from standard input.
+fn message(prompt: &str) -> anyhow::Result<String> {
+    let mut text = prompt.to_owned();
+    if prompt == "-" {
+        text.clear();
+        let read = io::stdin().lock().take(LONGEST + 1).read_to_string(&mut text);
+        let cannot = |e| {
+            let error =
+                Error::new(ErrorKind::InvalidInput, "standard input cannot be read as text");
+            error.source(e).hint("give the message in UTF-8")
+        };
+        if read.map_err(cannot)? as u64 > LONGEST {
+            let error = Error::new(ErrorKind::InvalidInput, "the message is longer than 64 MB");
+            return Err(error.hint("name a file in it, which the model can read in parts").into());
+        }
+    }
+    match text.trim().is_empty() {
+        true => Err(misuse(
+            Error::new(ErrorKind::InvalidInput, "there is no message")
+                .hint("give one with --prompt TEXT, or --prompt - and standard input"),
+        )),
+        false => Ok(text),
+    }
+}
+
+/// The answer as it is; on a terminal, without what that obeys.
+fn print(answer: Option<&str>) -> io::Result<()> {
+    let Some(answer) = answer else { return Ok(()) };
+    let mut out = io::stdout().lock();
+    match out.is_terminal() {
+        true => writeln!(out, "{}", harmless_text(answer.trim_end()))?,
+        false => writeln!(out, "{}", answer.trim_end())?,
+    }
+    out.flush()
+}
+
+fn answered<'a>(talk: &Talk<'_>, outcome: &'a TurnOutcome) -> Answered<'a> {
+    let told =
+        |notice: &'a ctx_runtime::Notice| Told { kind: notice.kind.name(), words: &notice.words };
+    Answered {
+        session: talk.key.to_string(),
+        answer: outcome.answer.as_deref(),
+        model: outcome.model.as_deref(),
+        requests: outcome.requests,
+        compactions: outcome.compactions,
+        tokens: outcome.fill.map(|fill| fill.used.get()),
+        window: outcome.fill.map(|fill| fill.window.get()),
+        usage: outcome.usage.into(),
+        notices: outcome.notices.iter().map(told).collect(),
+    }
+}

@@ -1,0 +1,109 @@
+//! Somebody at a terminal who is asked before anything is done.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+
+use super::Interrupt;
+use super::edit::{Line, ask};
+use super::tools::{Deed, Leave, Permits};
+use crate::args::Tool;
+use crate::out::{BOLD, DIM};
+use crate::words::harmless_lines;
+
+/// Asks the person at the terminal.
+pub(crate) struct Person {
+    /// What was allowed for good: this command, this file.
+    always: Mutex<HashSet<(Tool, String)>>,
+    interrupt: Interrupt,
+}
+
+impl Person {
+    pub(crate) fn new(interrupt: Interrupt) -> Self {
+        Self { always: Mutex::default(), interrupt }
+    }
+
+    fn always(&self) -> std::sync::MutexGuard<'_, HashSet<(Tool, String)>> {
+        self.always.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a person answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Yes,
+    No,
+    Always,
+}
+
+impl Answer {
+    fn of(text: &str) -> Option<Self> {
+        match text.trim().to_lowercase().as_str() {
+            "y" | "yes" => Some(Self::Yes),
+            "n" | "no" | "" => Some(Self::No),
+            "a" | "always" => Some(Self::Always),
+            _ => None,
+        }
+    }
+}
+
+#[async_trait]
+impl Permits for Person {
+    async fn ask(&self, deed: Deed) -> Leave {
+        let key = (deed.tool, deed.subject.clone());
+        if self.always().contains(&key) {
+            return Leave::Granted;
+        }
+        let refused = |reason: &str| Leave::Refused(reason.to_owned());
+        let answered = tokio::task::spawn_blocking(move || question(&deed)).await;
+        match answered {
+            Ok(Ok(Ok(Answer::Yes))) => Leave::Granted,
+            Ok(Ok(Ok(Answer::Always))) => {
+                self.always().insert(key);
+                Leave::Granted
+            }
+            Ok(Ok(Ok(Answer::No))) => refused("the user said no"),
+            Ok(Ok(Err(Line::Interrupted))) => {
+                self.interrupt.trigger();
+                refused("the user stopped it")
+            }
+            Ok(Ok(Err(_)) | Err(_)) | Err(_) => refused("nobody answered whether it may be done"),
+        }
+    }
+}
+
+/// Asks until there is an answer, or nobody to give one.
+fn question(deed: &Deed) -> anyhow::Result<Result<Answer, Line>> {
+    let outside = if deed.is_outside { ", outside of this folder" } else { "" };
+    let words = harmless_lines(&deed.words);
+    anstream::eprintln!("{BOLD}{words}{BOLD:#}{outside}");
+    loop {
+        match ask("allow it? [y]es, [N]o, [a]lways: ")? {
+            Line::Said(text) => match Answer::of(&text) {
+                Some(answer) => return Ok(Ok(answer)),
+                None => anstream::eprintln!("{DIM}answer y, n or a{DIM:#}"),
+            },
+            line => return Ok(Err(line)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_yes_is_a_yes() {
+        for (text, answer) in [
+            ("y", Some(Answer::Yes)),
+            (" YES ", Some(Answer::Yes)),
+            ("a", Some(Answer::Always)),
+            ("n", Some(Answer::No)),
+            ("", Some(Answer::No)),
+            ("yep, and also", None),
+        ] {
+            assert_eq!(Answer::of(text), answer, "{text:?}");
+        }
+    }
+}

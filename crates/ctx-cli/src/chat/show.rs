@@ -1,0 +1,222 @@
+//! What is seen of a turn while it goes on.
+
+use std::io::{self, Write};
+
+use anstream::stdout;
+use ctx_core::{CompactionTrigger, ToolCall, ToolOutput};
+use ctx_runtime::{Event, Listener, Notice, NoticeKind};
+use indicatif::ProgressBar;
+use serde_json::Value;
+
+use crate::out::Out;
+use crate::words::{counted, harmless, shortened, thousands};
+
+/// How much of a tool call is shown.
+const CALL_CHARS: usize = 120;
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// The answer as it comes, and tool calls.
+    Everything,
+    /// What a person should be told; the answer is printed when it is whole.
+    Notices,
+}
+
+/// Shows a turn: the answer on stdout, everything else on stderr.
+pub(super) struct Show<'a> {
+    out: &'a Out,
+    shown: Shown,
+    verbose: bool,
+    /// Whether the answer's last line has no end yet.
+    is_open: bool,
+    /// Whether anything of an answer was shown.
+    has_said: bool,
+    trigger: Option<CompactionTrigger>,
+    waiting: Option<ProgressBar>,
+    failed: Option<io::Error>,
+}
+
+impl<'a> Show<'a> {
+    pub(super) fn new(out: &'a Out, shown: Shown, verbose: bool) -> Self {
+        let waiting = (shown == Shown::Everything).then(|| out.waiting("waiting for the model"));
+        Self {
+            out,
+            shown,
+            verbose,
+            is_open: false,
+            has_said: false,
+            trigger: None,
+            waiting,
+            failed: None,
+        }
+    }
+
+    /// The turn is over. Whether anything of an answer was shown.
+    ///
+    /// # Errors
+    ///
+    /// That the answer could not be written.
+    pub(super) fn end(mut self) -> io::Result<bool> {
+        self.close();
+        match self.failed {
+            Some(error) => Err(error),
+            None => Ok(self.has_said),
+        }
+    }
+
+    fn wait(&mut self, what: &'static str) {
+        self.close();
+        if self.shown == Shown::Everything {
+            self.waiting = Some(self.out.waiting(what));
+        }
+    }
+
+    /// Makes room for a line of something else.
+    fn close(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            waiting.finish_and_clear();
+        }
+        if std::mem::take(&mut self.is_open) {
+            self.print("\n");
+        }
+    }
+
+    fn print(&mut self, text: &str) {
+        let mut out = stdout().lock();
+        let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        if let Err(error) = printed {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        if self.shown == Shown::Notices {
+            return;
+        }
+        if let Some(waiting) = self.waiting.take() {
+            waiting.finish_and_clear();
+        }
+        let text = harmless_text(text);
+        self.print(&text);
+        self.is_open = !text.ends_with('\n');
+        self.has_said = true;
+    }
+
+    fn notice(&mut self, notice: &Notice) {
+        self.close();
+        match notice.kind {
+            NoticeKind::Retry | NoticeKind::Session | NoticeKind::Window => {
+                self.out.note(&notice.words);
+            }
+            _ => self.out.warn(&notice.words),
+        }
+    }
+
+    fn tool_ended(&mut self, output: &ToolOutput) {
+        if self.verbose {
+            self.close();
+            let text = plain(output);
+            let first = shortened(text.lines().next().unwrap_or_default(), CALL_CHARS);
+            self.out.aside(match output.is_error {
+                true => format!("  failed: {first}"),
+                false => format!("  gave {}", counted(text.chars().count(), "character")),
+            });
+        }
+        self.wait("waiting for the model");
+    }
+}
+
+impl Listener for Show<'_> {
+    fn on(&mut self, event: Event<'_>) {
+        match event {
+            Event::Text(text) => self.say(text),
+            Event::Restarted => {
+                self.close();
+                // What was shown counts for nothing; what follows is the answer.
+                if std::mem::take(&mut self.has_said) {
+                    self.out.aside("(the answer begins anew)");
+                }
+                self.wait("waiting for the model");
+            }
+            Event::ToolBegan(call) => {
+                self.close();
+                if self.verbose || self.shown == Shown::Everything {
+                    self.out.aside(format!("· {}", described(call)));
+                }
+            }
+            Event::ToolEnded(_, output) => self.tool_ended(output),
+            Event::Notice(notice) => self.notice(notice),
+            Event::CompactionBegan { trigger, .. } => {
+                self.trigger = Some(trigger);
+                self.wait("compacting");
+            }
+            Event::CompactionEnded { compacted, before, after, count } => {
+                self.close();
+                let by_hand = self.trigger.take() == Some(CompactionTrigger::Manual);
+                if self.verbose && compacted && !by_hand {
+                    self.out.aside(format!(
+                        "🧹 Auto-compaction complete (count {count}): {} tokens became {}",
+                        thousands(before.get()),
+                        thousands(after.get()),
+                    ));
+                }
+                self.wait("waiting for the model");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The words of a tool's result.
+fn plain(output: &ToolOutput) -> String {
+    let texts = output.content.iter().filter_map(|block| match block {
+        ctx_core::Block::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// A call on one line: the tool, and what it is about.
+fn described(call: &ToolCall) -> String {
+    let arguments: Option<Value> = serde_json::from_str(call.arguments.as_str()).ok();
+    let about = arguments.as_ref().and_then(|arguments| {
+        ["command", "path"].iter().find_map(|key| arguments.get(key)?.as_str())
+    });
+    let about = about.unwrap_or_else(|| call.arguments.as_str());
+    format!("{} {}", harmless(&call.name), shortened(about, CALL_CHARS))
+}
+
+/// A piece of an answer in which nothing moves the cursor but ends of lines.
+pub(super) fn harmless_text(text: &str) -> String {
+    let lines = text.split('\n').map(|line| {
+        let line = line.replace('\t', "    ");
+        harmless(line.trim_end_matches('\r'))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_core::RawJson;
+
+    use super::*;
+
+    #[test]
+    fn pieces_of_an_answer_keep_their_lines_and_nothing_else_that_terminals_obey() {
+        assert_eq!(harmless_text("a\n\tb \r\n\u{1b}[2J"), "a\n    b \n\\u{1b}[2J");
+        assert_eq!(harmless_text("\n"), "\n");
+    }
+
+    #[test]
+    fn a_call_is_told_by_what_it_is_about() {
+        let call = |arguments: &str| ToolCall {
+            id: "1".into(),
+            name: "bash".into(),
+            arguments: RawJson::from_text(arguments),
+            spelling: Default::default(),
+        };
+        assert_eq!(described(&call(r#"{"command":"ls\n-l"}"#)), "bash ls\\n-l");
+        assert_eq!(described(&call(r#"{"x":1}"#)), r#"bash {"x":1}"#);
+    }
+}

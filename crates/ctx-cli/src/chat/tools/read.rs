@@ -1,0 +1,91 @@
+//! `read`: a range of a file's lines.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use ctx_core::{ToolCall, ToolOutput};
+use serde::Deserialize;
+
+use super::{Ask, Tools, arguments, blocking, of_file};
+use crate::args::Tool;
+
+pub(super) const NAME: &str = "read";
+
+/// How much one call brings at most.
+const MOST_LINES: usize = 2_000;
+const MOST_BYTES: usize = 128 << 10;
+
+/// How much is looked at to tell text from anything else.
+const HEAD: usize = 8 << 10;
+
+pub(super) fn spec() -> (&'static str, String, &'static str) {
+    let about = format!(
+        "Reads a text file: its lines from `offset` (the first is 1), at most `limit` of them. A call \
+         brings {MOST_LINES} lines or {} kB at most, and says where to go on.",
+        MOST_BYTES >> 10,
+    );
+    let parameters = r#"{"type":"object","properties":{"path":{"type":"string"},"offset":{"type":"integer","minimum":1},"limit":{"type":"integer","minimum":1}},"required":["path"]}"#;
+    (NAME, about, parameters)
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: String,
+    offset: Option<usize>,
+    limit: Option<usize>,
+}
+
+impl Tools {
+    pub(super) async fn read(&self, call: &ToolCall) -> Result<ToolOutput, String> {
+        let Arguments { path, offset, limit } = arguments(call)?;
+        let located = self.allowed(Tool::Read, &path, Ask::Outside).await?;
+        let from = offset.unwrap_or(1).max(1);
+        let most = limit.unwrap_or(MOST_LINES).clamp(1, MOST_LINES);
+        let shown = self.place.shown(&located);
+        blocking(move || lines(&located.path, &shown, from, most)).await.map(ToolOutput::text)
+    }
+}
+
+fn lines(path: &Path, shown: &str, from: usize, most: usize) -> Result<String, String> {
+    let failed = of_file(shown);
+    // A pipe would be waited for, and a device may have no end.
+    if !path.metadata().map_err(&failed)?.is_file() {
+        return Err(format!("{shown}: this is no file"));
+    }
+    let file = File::open(path).map_err(&failed)?;
+    let mut reader = BufReader::with_capacity(HEAD, file);
+    if reader.fill_buf().map_err(&failed)?.contains(&0) {
+        return Err(format!("{shown}: this is no text"));
+    }
+    for passed in 1..from {
+        if reader.skip_until(b'\n').map_err(&failed)? == 0 {
+            return Err(format!("{shown}: it has no more than {} lines", passed - 1));
+        }
+    }
+    let (mut bytes, mut count, mut is_cut) = (Vec::new(), 0, false);
+    while count < most && bytes.len() < MOST_BYTES {
+        let room = (MOST_BYTES - bytes.len()) as u64;
+        let got = (&mut reader).take(room).read_until(b'\n', &mut bytes).map_err(&failed)?;
+        if got == 0 {
+            break;
+        }
+        count += 1;
+        is_cut = bytes.last() != Some(&b'\n') && bytes.len() >= MOST_BYTES;
+    }
+    if count == 0 && from > 1 {
+        return Err(format!("{shown}: it has no more than {} lines", from - 1));
+    }
+    let more = !reader.fill_buf().map_err(&failed)?.is_empty();
+    let mut text = String::from_utf8_lossy(&bytes).into_owned();
+    let next = from + count;
+    if is_cut && more {
+        text.push_str(&format!("\n[line {} is cut; read the rest of it with bash]", next - 1));
+    } else if more {
+        text.push_str(&format!("[more follows: go on with \"offset\": {next}]"));
+    }
+    match text.is_empty() {
+        true => Ok("(the file is empty)".to_owned()),
+        false => Ok(text),
+    }
+}

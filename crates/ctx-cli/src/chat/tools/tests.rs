@@ -1,0 +1,235 @@
+//! The tools, run as a turn runs them.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::*;
+
+/// Somebody who answers the same to everything, and remembers what was asked.
+struct Says(Leave, Arc<Mutex<Vec<Deed>>>);
+
+#[async_trait]
+impl Permits for Says {
+    async fn ask(&self, deed: Deed) -> Leave {
+        self.1.lock().unwrap().push(deed);
+        self.0.clone()
+    }
+}
+
+/// A folder with tools in it.
+struct Bench {
+    room: TempDir,
+    tools: Tools,
+    asked: Arc<Mutex<Vec<Deed>>>,
+}
+
+impl Bench {
+    fn new(leave: Leave) -> Self {
+        let room = TempDir::new().unwrap();
+        std::fs::create_dir(room.path().join("here")).unwrap();
+        let asked = Arc::<Mutex<Vec<Deed>>>::default();
+        let permits = Box::new(Says(leave, asked.clone()));
+        let all = [Tool::Bash, Tool::Write, Tool::Read];
+        let tools = Tools::new(&all, &room.path().join("here"), permits).unwrap();
+        Self { room, tools, asked }
+    }
+
+    fn run(&self, name: &str, arguments: &Value) -> (String, bool) {
+        on(async {
+            let output = self.tools.run(&call(name, arguments)).await;
+            let message = output.into_message(&call(name, arguments));
+            let result = message.tool_results().next().unwrap();
+            (result.plain_text().into_owned(), result.is_error)
+        })
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().iter().map(|deed| deed.words.clone()).collect()
+    }
+}
+
+fn on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(future)
+}
+
+fn call(name: &str, arguments: &Value) -> ToolCall {
+    ToolCall {
+        id: "1".into(),
+        name: name.to_owned(),
+        arguments: RawJson::from_text(arguments.to_string()),
+        spelling: Default::default(),
+    }
+}
+
+#[test]
+fn the_model_is_told_of_the_tools_in_one_order_with_schemas_that_are_json() {
+    let bench = Bench::new(Leave::Granted);
+    let names: Vec<_> = bench.tools.specs().iter().map(|spec| spec.name.as_str()).collect();
+    assert_eq!(names, ["read", "write", "bash"]);
+    for spec in bench.tools.specs() {
+        let schema: Value = serde_json::from_str(spec.parameters.as_str()).unwrap();
+        assert_eq!(schema["type"], "object", "{}", spec.name);
+    }
+    let none = Tools::new(&[Tool::None], bench.tools.folder(), Box::new(Nobody)).unwrap();
+    assert!(none.specs().is_empty());
+}
+
+#[test]
+fn a_file_is_read_by_ranges_of_lines() {
+    let bench = Bench::new(Leave::Refused("no".into()));
+    let lines: String = (1..=5_000).map(|n| format!("line {n}\n")).collect();
+    std::fs::write(bench.tools.folder().join("big.txt"), &lines).unwrap();
+    let (text, failed) = bench.run("read", &json!({"path": "big.txt"}));
+    assert!(!failed && text.starts_with("line 1\n"));
+    assert!(text.ends_with("line 2000\n[more follows: go on with \"offset\": 2001]"), "{text}");
+    let (text, _) = bench.run("read", &json!({"path": "big.txt", "offset": 2001, "limit": 2}));
+    assert_eq!(text, "line 2001\nline 2002\n[more follows: go on with \"offset\": 2003]");
+    let (text, _) = bench.run("read", &json!({"path": "big.txt", "offset": 5000}));
+    assert_eq!(text, "line 5000\n");
+    let (text, failed) = bench.run("read", &json!({"path": "big.txt", "offset": 5001}));
+    assert!(failed, "{text}");
+    let (text, failed) = bench.run("read", &json!({"path": "big.txt", "offset": 6000}));
+    assert!(failed && text.contains("no more than 5000 lines"), "{text}");
+    assert_eq!(bench.asked(), [""; 0], "what is in the folder is not asked for");
+}
+
+#[test]
+fn what_is_no_text_is_not_read() {
+    let bench = Bench::new(Leave::Granted);
+    std::fs::write(bench.tools.folder().join("zero"), [b'a', 0, b'b']).unwrap();
+    std::fs::write(bench.tools.folder().join("empty"), "").unwrap();
+    std::fs::write(bench.tools.folder().join("long"), "x".repeat(300 << 10)).unwrap();
+    for path in ["zero", "missing", ".", "/dev/zero", ""] {
+        let (text, failed) = bench.run("read", &json!({"path": path}));
+        assert!(failed, "{path}: {text}");
+    }
+    assert_eq!(bench.run("read", &json!({"path": "empty"})).0, "(the file is empty)");
+    let (text, failed) = bench.run("read", &json!({"path": "long"}));
+    assert!(!failed && text.ends_with("[line 1 is cut; read the rest of it with bash]"));
+    for arguments in [json!({}), json!({"path": 1}), json!({"path": "x", "offset": -1}), json!([])]
+    {
+        let (text, failed) = bench.run("read", &arguments);
+        assert!(failed && text.contains("arguments make no sense"), "{arguments}: {text}");
+    }
+}
+
+#[test]
+fn what_is_outside_of_the_folder_is_asked_for() {
+    let bench = Bench::new(Leave::Granted);
+    std::fs::write(bench.room.path().join("secret"), "outside\n").unwrap();
+    let (text, failed) = bench.run("read", &json!({"path": "../secret"}));
+    assert_eq!((text.as_str(), failed), ("outside\n", false));
+    let asked = bench.asked.lock().unwrap().pop().unwrap();
+    assert!(asked.is_outside && asked.words.ends_with("/secret"), "{asked:?}");
+
+    let refusing = Bench::new(Leave::Refused("the user said no".into()));
+    std::fs::write(refusing.room.path().join("secret"), "outside\n").unwrap();
+    let (text, failed) = refusing.run("read", &json!({"path": "../secret"}));
+    assert!(failed && text == "not done: the user said no", "{text}");
+    let alone = Tools::new(&[Tool::Read], refusing.tools.folder(), Box::new(Nobody)).unwrap();
+    let output = on(alone.run(&call("read", &json!({"path": "../secret"}))));
+    assert!(output.is_error, "where nobody is there to be asked, it is refused");
+}
+
+#[test]
+fn a_file_is_written_whole_and_only_with_leave() {
+    let refusing = Bench::new(Leave::Refused("the user said no".into()));
+    let (text, failed) = refusing.run("write", &json!({"path": "a/b.txt", "content": "x"}));
+    assert!(failed && text.contains("the user said no"));
+    assert!(!refusing.tools.folder().join("a").exists(), "nothing was touched");
+
+    let bench = Bench::new(Leave::Granted);
+    let (text, failed) = bench.run("write", &json!({"path": "a/b.txt", "content": "one\ntwo\n"}));
+    assert_eq!((text.as_str(), failed), ("wrote 2 lines to a/b.txt", false));
+    let path = bench.tools.folder().join("a/b.txt");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+    bench.run("write", &json!({"path": "a/b.txt", "content": "three"}));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "three");
+    assert_eq!(bench.asked(), ["write a/b.txt", "replace a/b.txt"]);
+    let (_, failed) = bench.run("write", &json!({"path": "a", "content": "x"}));
+    assert!(failed, "a folder is not replaced");
+}
+
+#[cfg(unix)]
+#[test]
+fn who_may_run_a_script_may_do_so_after_it_was_written_anew() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new(Leave::Granted);
+    let path = bench.tools.folder().join("run.sh");
+    std::fs::write(&path, "old").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o750)).unwrap();
+    bench.run("write", &json!({"path": "run.sh", "content": "new"}));
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o750);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_command_says_what_it_prints_and_how_it_ends() {
+    let bench = Bench::new(Leave::Granted);
+    let run = |command: &str| bench.run("bash", &json!({"command": command}));
+    assert_eq!(run("echo one; echo two >&2; echo three"), ("one\ntwo\nthree\n".into(), false));
+    assert_eq!(run("true"), ("(no output)".into(), false));
+    let (text, failed) = run("echo wrong; exit 3");
+    assert!(failed && text.starts_with("wrong\n[") && text.contains('3'), "{text}");
+    assert_eq!(run("cat"), ("(no output)".into(), false), "there is nothing to read");
+    let (text, failed) = run("pwd");
+    assert!(!failed && text.trim_end().ends_with("/here"), "{text}");
+    assert!(run("if").1, "what is no command fails");
+    assert_eq!(bench.asked()[0], "run echo one; echo two >&2; echo three");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_command_leaves_running_ends_with_it() {
+    let bench = Bench::new(Leave::Granted);
+    let pid = bench.tools.folder().join("pid");
+    let command = "sleep 1000 & echo $! > pid; echo begun";
+    assert_eq!(bench.run("bash", &json!({"command": command})).0, "begun\n");
+    gone(&pid);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_command_ends_at_its_time_and_when_nobody_waits_for_it_any_more() {
+    let bench = Bench::new(Leave::Granted);
+    let pid = bench.tools.folder().join("pid");
+    let arguments = json!({"command": "echo $$ > pid; echo begun; sleep 1000", "timeout": 1});
+    let (text, failed) = bench.run("bash", &arguments);
+    assert!(failed && text == "begun\n[ended after 1 seconds]", "{text}");
+    gone(&pid);
+
+    std::fs::remove_file(&pid).unwrap();
+    let arguments = json!({"command": "echo $$ > tmp; mv tmp pid; sleep 1000"});
+    on(async {
+        let waiting = async {
+            while !pid.exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let call = call("bash", &arguments);
+        tokio::select! {
+            _ = bench.tools.run(&call) => panic!("it sleeps"),
+            () = waiting => {}
+        }
+    });
+    gone(&pid);
+}
+
+/// Waits until the process whose id is in a file is there no more, or only as its parent's record.
+#[cfg(unix)]
+fn gone(file: &Path) {
+    let pid = std::fs::read_to_string(file).unwrap();
+    let stat = format!("/proc/{}/stat", pid.trim());
+    let is_there = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+    for _ in 0..3_000 {
+        if !is_there() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{stat} is still there");
+}

@@ -1,0 +1,164 @@
+//! `ctx chat`.
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ctx_core::{ChatModel, Error, ErrorKind, Tokens};
+use ctx_runtime::{Builder, Runtime};
+use ctx_session::key::{AgentScope, FileId, Name, PeerId, SessionKey};
+use ctx_session::paths::Home;
+
+use crate::args::{Chat, Global, Tool};
+use crate::chat::{self, Demo, Interrupt, Models, Nobody, Permits, Person, Talk, Tools};
+use crate::failure::misuse;
+use crate::out::Out;
+use crate::selection;
+use crate::setup;
+
+/// What the model is told. It is the same in every request: what changes here breaks the provider's
+/// cache.
+const SYSTEM_PROMPT: &str = "You talk with a person at a terminal. Answer briefly, in plain text. Your \
+    tools work in the folder that the person is in; paths are relative to it. Look before you guess, \
+    and say what you did.";
+
+/// The agent whose sessions demonstrations are: they are nobody's memory.
+const DEMO_AGENT: &str = "demo";
+
+/// How long the built-in model takes for a word where somebody watches.
+const PACE: Duration = Duration::from_millis(4);
+
+pub(crate) fn run(global: &Global, args: &Chat, out: &Out) -> anyhow::Result<ExitCode> {
+    let home = Home::from_env()?;
+    let key = key(args).map_err(misuse)?;
+    let window = args.window.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
+    selection::check_id(args.engine.as_deref())?;
+    let (config, models) = match args.demo {
+        true => (Demo::config(&home)?, demo(args, window)),
+        false => {
+            let config = setup::config(global)?;
+            let models = chat::connect(args, &config, out)?;
+            (config, models)
+        }
+    };
+    let folder = std::env::current_dir().map_err(|error| {
+        Error::new(ErrorKind::Io, "the working folder is not known")
+            .source(error)
+            .hint("change to a folder that exists and that you may read")
+    })?;
+    let interrupt = Interrupt::new();
+    let asks = args.prompt.is_none() && io::stdin().is_terminal();
+    let permits: Box<dyn Permits> = match asks {
+        true => Box::new(Person::new(interrupt.clone())),
+        false => Box::new(Nobody),
+    };
+    let tools = Tools::new(&tools(args.tools.as_deref(), asks), &folder, permits)?;
+    let model = models.first().map(|model| model.card().name.clone()).unwrap_or_default();
+    let builder = Runtime::builder(home.clone(), config).system_prompt(SYSTEM_PROMPT);
+    // A script waits for what follows its turn; a person reads the answer meanwhile.
+    let runtime = wanted(builder.background(asks), models, args, window).build()?;
+    let talk = Talk {
+        runtime: &runtime,
+        key: &key,
+        tools: &tools,
+        model: &model,
+        verbose: args.verbose,
+        has_window: window.is_some(),
+    };
+    match args.prompt {
+        Some(_) => chat::once(&talk, args, out),
+        None => chat::interactive(&talk, &home, &interrupt, out),
+    }
+}
+
+/// The key of a session: as it is given, or that of a session of one's own.
+fn key(args: &Chat) -> ctx_core::Result<SessionKey> {
+    let name = args.session.as_str();
+    if name.contains(':') || name == "global" {
+        return name.parse();
+    }
+    let agent = match args.demo {
+        true => FileId::new(DEMO_AGENT)?,
+        false => FileId::main(),
+    };
+    if Name::new(name)? == Name::main() {
+        return Ok(SessionKey::main(agent));
+    }
+    let scope = AgentScope::Explicit(PeerId::new(name)?);
+    Ok(SessionKey::Agent { agent, scope, thread: None })
+}
+
+fn demo(args: &Chat, window: Option<Tokens>) -> Models {
+    let watched = args.prompt.is_none() && io::stdout().is_terminal();
+    let model = match watched {
+        true => Demo::new(window).with_pace(PACE),
+        false => Demo::new(window),
+    };
+    vec![Arc::new(model) as Arc<dyn ChatModel>]
+}
+
+/// The tools that the model may use. Where nobody is there to be asked, writing and running must be
+/// asked for by name.
+fn tools(named: Option<&[Tool]>, asks: bool) -> Vec<Tool> {
+    match named {
+        Some(tools) => tools.to_vec(),
+        None if asks => vec![Tool::Read, Tool::Write, Tool::Bash],
+        None => vec![Tool::Read],
+    }
+}
+
+/// What was asked for on the command line.
+fn wanted(mut builder: Builder, models: Models, args: &Chat, window: Option<Tokens>) -> Builder {
+    for model in models {
+        builder = builder.fallback(model);
+    }
+    if let Some(window) = window {
+        builder = builder.window(window);
+    }
+    match &args.engine {
+        Some(engine) => builder.engine(engine),
+        None => builder,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn parsed(args: &[&str]) -> Chat {
+        match Cli::try_parse_from(["ctx", "chat"].iter().chain(args)).unwrap().command {
+            Command::Chat(args) => args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_session_is_named_by_its_key_or_by_a_name() {
+        for (args, expected) in [
+            (&[][..], "agent:main:main"),
+            (&["--session", "work"], "agent:main:explicit:work"),
+            (&["-s", "agent:ops:main"], "agent:ops:main"),
+            (&["-s", "global"], "global"),
+            (&["--demo"], "agent:demo:main"),
+        ] {
+            assert_eq!(key(&parsed(args)).unwrap().to_string(), expected, "{args:?}");
+        }
+        for name in ["", "agent:", "agent:../etc:main"] {
+            assert!(key(&parsed(&["-s", name])).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_script_must_name_the_tools_that_change_things() {
+        use Tool::{Bash, Read, Write};
+        assert_eq!(tools(None, true), [Read, Write, Bash]);
+        assert_eq!(tools(None, false), [Read]);
+        let named = |args: &[&str]| tools(parsed(args).tools.as_deref(), false);
+        assert_eq!(named(&["-p", "x", "--tools", "read,bash"]), [Read, Bash]);
+        assert_eq!(named(&["--tools", "none"]), [Tool::None]);
+    }
+}

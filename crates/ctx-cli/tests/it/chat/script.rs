@@ -1,0 +1,182 @@
+//! `ctx chat --prompt`: what a script gets.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use ctx_testkit::provider::{FailureKind, FakeProvider, Step};
+use serde_json::Value;
+
+use super::Talk;
+use crate::support::{Ran, Room};
+
+const GOOD: [&str; 2] = ["--model", "openai/good"];
+
+/// `ctx chat` in a room without a model of any kind.
+fn alone(room: &Room, args: &[&str]) -> Ran {
+    let args = [&["chat"], args].concat();
+    let mut command = room.command(&args);
+    for name in ["OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"] {
+        command.env_remove(name);
+    }
+    Ran::of(command.current_dir(room.path("")))
+}
+
+#[test]
+fn without_a_model_one_line_says_how_to_have_one() {
+    let room = Room::new();
+    let ran = alone(&room, &["-p", "hello"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    let lines: Vec<_> = ran.stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{}", ran.stderr);
+    assert!(lines[0] == "error: there is no model to talk to", "{}", lines[0]);
+    for word in ["ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "--model", "ctx chat --demo"] {
+        assert!(lines[1].contains(word), "{}", lines[1]);
+    }
+    let ran = alone(&room, &["-p", "hello", "--model", "anthropic/claude-sonnet-5"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.stderr.contains("ANTHROPIC_API_KEY") && ran.stderr.contains("--demo"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_refused_before_anything_is_stored() {
+    let room = Room::new();
+    for args in [
+        &["--demo", "-p", " "][..],
+        &["--demo", "-p", "x", "--window", "many"],
+        &["--demo", "-p", "x", "--engine", "no-such-engine"],
+        &["--demo", "-p", "x", "--session", "agent:../x:main"],
+        &["--demo", "--json"],
+        &["--demo", "-p", "x", "--tools", "teleport"],
+        &["-p", "x", "--model", "nobody/knows-it"],
+    ] {
+        let ran = alone(&room, args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{args:?}: {}", ran.stderr);
+    }
+    assert!(!room.path("agents").exists());
+}
+
+#[test]
+fn the_answer_alone_is_on_stdout_and_json_has_the_rest() {
+    let room = Room::new();
+    let ran = alone(&room, &["--demo", "-p", "my cat is called Ada"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("Noted: my cat is called Ada\n", ""));
+    let ran = alone(&room, &["--demo", "--json", "-p", "what did I say about my cat?"]);
+    let said: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(said["answer"], "I can see this: my cat is called Ada");
+    assert_eq!(
+        (&said["session"], &said["model"]),
+        (&"agent:demo:main".into(), &"demo/rules".into())
+    );
+    assert_eq!((&said["requests"], &said["window"]), (&1.into(), &16_000.into()));
+    assert!(said["tokens"].as_u64() > Some(20), "{said}");
+    let listed = room.json(&["sessions", "--agent", "demo"]);
+    assert_eq!(listed[0]["sessionKey"], "agent:demo:main", "its counters are written");
+    assert!(listed[0]["totalTokens"].as_u64() > Some(0), "{listed}");
+}
+
+#[test]
+fn a_message_may_come_from_standard_input() {
+    let room = Room::new();
+    let mut command = room.command(&["chat", "--demo", "-p", "-"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).current_dir(room.path(""));
+    let mut child = command.spawn().expect("it runs");
+    child.stdin.take().expect("a pipe").write_all("two\nlines\n".as_bytes()).expect("written");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "Noted: two\\nlines\n");
+}
+
+#[test]
+fn a_script_that_names_no_tool_changes_nothing() {
+    let room = Room::new();
+    let ran = alone(&room, &["--demo", "-p", "write a.txt: words"]);
+    assert!(ran.stdout.contains("I was not given it"), "{}", ran.stdout);
+    assert!(!room.path("a.txt").exists());
+    let ran = alone(&room, &["--demo", "-p", "write a.txt: words", "--tools", "write"]);
+    assert!(ran.stdout.contains("wrote 1 line to a.txt"), "{} {}", ran.stdout, ran.stderr);
+    assert_eq!(std::fs::read_to_string(room.path("a.txt")).expect("it is there"), "words\n");
+    let ran = alone(&room, &["--demo", "-p", "write ../a.txt: words", "--tools", "write"]);
+    assert!(ran.stdout.contains("outside of the working folder"), "{}", ran.stdout);
+    let ran = alone(&room, &["--demo", "-p", "run cat a.txt", "--tools", "bash"]);
+    assert!(ran.stdout.contains("words"), "{}", ran.stdout);
+}
+
+#[test]
+fn the_demonstration_compacts_flushes_and_recalls() {
+    let room = Room::new();
+    alone(&room, &["--demo", "-p", "my cat is called Ada"]);
+    let mut told = String::new();
+    for n in 0..16 {
+        let text = format!("a long text about tea {n}");
+        let ran = alone(&room, &["--demo", "--verbose", "-p", &text]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        told.push_str(&ran.stderr);
+    }
+    let ran = alone(&room, &["--demo", "-p", "/compact"]);
+    assert!(ran.stdout.starts_with("Compacted: "), "{}", ran.stdout);
+    let files = std::fs::read_dir(room.path("demo-workspace/memory")).expect("a flush wrote there");
+    let notes: String = files
+        .map(|file| std::fs::read_to_string(file.expect("one").path()).expect("text"))
+        .collect();
+    assert!(notes.contains("- my cat is called Ada"), "{notes}");
+    let ran = alone(&room, &["--demo", "-p", "what did I say about my cat?"]);
+    assert!(ran.stdout.contains("my cat is called Ada"), "{} {told}", ran.stdout);
+}
+
+#[test]
+fn a_session_of_ones_own_has_a_name() {
+    let room = Room::new();
+    for name in ["work", "agent:demo:explicit:other"] {
+        let ran = alone(&room, &["--demo", "-p", "hello", "--session", name]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+    let listed = room.json(&["sessions", "--agent", "demo"]);
+    let keys: Vec<_> =
+        listed.as_array().expect("a list").iter().map(|s| &s["sessionKey"]).collect();
+    assert_eq!(keys.len(), 2);
+    assert!(keys.contains(&&"agent:demo:explicit:work".into()), "{keys:?}");
+}
+
+#[test]
+fn a_chain_is_configured_as_well() {
+    let talk = Talk::new();
+    let config = r#"{ agents: { defaults: { model: { primary: "openai/broken", fallbacks: ["openai/good"] } } } }"#;
+    talk.room.write("ctx.json5", config);
+    let ran = talk.run(&["-p", "turn 3: go on"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.starts_with("answer 3: "), "{}", ran.stdout);
+    assert!(ran.stderr.contains("openai/good answers instead of openai/broken"), "{}", ran.stderr);
+}
+
+#[test]
+fn anthropics_servers_are_spoken_to_as_well() {
+    let provider = FakeProvider::builder().key("sk-1").script([Step::text("hello")]).start();
+    let provider = provider.expect("it starts");
+    let talk = Talk::new();
+    let args = ["--model", "anthropic/claude-sonnet-5", "-p", "say hello"];
+    let mut command = talk.command(&args);
+    command.env("ANTHROPIC_BASE_URL", provider.url()).env("ANTHROPIC_API_KEY", "sk-1");
+    let ran = Ran::of(&mut command);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hello\n"), "{}", ran.stderr);
+    assert_eq!(provider.requests()[0].path, "/v1/messages");
+}
+
+#[test]
+fn a_provider_that_fails_is_an_error_and_the_message_is_kept() {
+    let talk = Talk::new();
+    talk.provider.extend([Step::error(FailureKind::Unauthorized)]);
+    let ran = talk.run(&[&GOOD[..], &["-p", "turn 3: go on"]].concat());
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    assert!(
+        ran.stderr.starts_with("error: ") || ran.stderr.contains("\nerror: "),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(talk.said("user"), ["turn 3: go on"]);
+    let ran = talk.run(&[&GOOD[..], &["-p", "turn 6: go on"]].concat());
+    assert!(ran.stdout.starts_with("answer 6: "), "{} {}", ran.stdout, ran.stderr);
+}
