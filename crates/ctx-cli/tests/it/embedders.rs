@@ -160,13 +160,11 @@ fn a_server_that_fails_loses_no_message_and_its_vectors_are_made_when_it_is_back
         let site = Site::new(&provider);
         let ran = site.room.ctx(&["memory", "ingest", &site.file]);
         assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
-        assert_eq!(warnings(&ran.stderr).len(), 1, "{name}: {}", ran.stderr);
+        // One text at a time is tried where all together fail, which may go well.
+        let is_told = !warnings(&ran.stderr).is_empty();
         let stats = site.room.json(&["memory", "stats"]);
-        assert_eq!(
-            (&stats["segments"], &stats["vectors"]),
-            (&json!(MESSAGES), &json!(0)),
-            "{name}"
-        );
+        assert_eq!(stats["segments"], json!(MESSAGES), "{name}");
+        assert!(is_told || stats["vectors"] == json!(MESSAGES), "{name}: {stats}");
         site.ingest();
         assert_eq!(site.vectors(), MESSAGES, "{name}");
     }
@@ -191,7 +189,8 @@ fn a_turn_is_assembled_compacted_and_recorded_whatever_the_server_does() {
         }
         let ran = site.room.ctx(&["compact", &site.file, "--window", "16000", "--force", "--json"]);
         assert_eq!(ran.code, Some(0), "{name}: {}", ran.stderr);
-        assert_eq!(warnings(&ran.stderr).len(), 1, "{name}: {}", ran.stderr);
+        // That of what was archived, and that of what was asked.
+        assert!((1..=2).contains(&warnings(&ran.stderr).len()), "{name}: {}", ran.stderr);
         let stats = site.room.json(&["memory", "stats"]);
         assert!(stats["segments"].as_u64() > Some(10), "{name}: {stats}");
     }
