@@ -12,6 +12,8 @@ mod files;
 mod keeping;
 mod models;
 mod named;
+#[cfg(feature = "otlp")]
+mod otlp;
 mod out;
 mod receipt;
 mod selection;
@@ -49,6 +51,8 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
     let global = cli.global;
+    #[cfg(feature = "otlp")]
+    let _sent_at_the_end = otlp::begin(&cli.command, out);
     match cli.command {
         Command::Chat(args) => commands::chat::run(&global, &args, out),
         Command::Replay(args) => commands::replay::run(&global, &args, out),

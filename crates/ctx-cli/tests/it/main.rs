@@ -28,6 +28,8 @@ mod memory;
 mod memory_damage;
 mod memory_slot;
 mod models;
+#[cfg(feature = "otlp")]
+mod otlp;
 #[path = "../../../../tests/it/plugins.rs"]
 mod plugins;
 mod readme;
