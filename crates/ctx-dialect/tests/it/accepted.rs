@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// A conversation as a request holds it.
 pub(crate) fn written(messages: &[Message], rules: &Rules) -> Vec<Value> {
-    texts(messages, rules).iter().map(|json| serde_json::from_str(json).unwrap()).collect()
+    texts(messages, rules).iter().map(|json| serde_json::from_str(json).expect("JSON")).collect()
 }
 
 /// The same, as bytes.
@@ -134,7 +134,7 @@ fn of_responses(items: &[Value]) -> Verdict {
                 must(!parts.is_empty(), "content is not empty", item)?;
             }
             "reasoning" => {
-                must(is_filled(&item["encrypted_content"]), "reasoning is sealed", item)?
+                must(is_filled(&item["encrypted_content"]), "reasoning is sealed", item)?;
             }
             "function_call" => {
                 must(

@@ -101,7 +101,7 @@ fn rules(api: &str, provider: &str, model: &str) -> Rules {
 }
 
 fn read(json: &str) -> Message {
-    ctx_dialect::pi::parse(json).unwrap()
+    ctx_dialect::pi::parse(json).expect("a message")
 }
 
 #[test]
