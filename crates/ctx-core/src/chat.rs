@@ -1,5 +1,6 @@
 //! The model that a conversation is held with, and the tools it may call.
 
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -115,6 +116,13 @@ impl Reply {
     }
 }
 
+/// A message that ends the answer, with nothing reported.
+impl From<Message> for Reply {
+    fn from(message: Message) -> Self {
+        Self { message, stop: ChatStop::End }
+    }
+}
+
 /// A model that a conversation is held with.
 ///
 /// An answer is whole or an error: a stream that breaks off is an error, and so is one that ends in
@@ -137,6 +145,53 @@ pub trait ChatModel: Send + Sync {
 
     /// Answers. The pieces go to `deltas` as they come; where an error follows them, they are void.
     async fn answer(&self, request: ChatRequest, deltas: Deltas<'_>) -> Result<Reply>;
+}
+
+/// A model made of a function that gives its answer in one piece: for a host's own, and for tests.
+///
+/// ```
+/// use ctx_core::{Message, ModelCard, Reply, Role, Tokens, model_fn};
+///
+/// let parrot = model_fn(ModelCard::new("my/parrot", Tokens(32_000)), |request| async move {
+///     let heard = request.messages.last().map(|m| m.plain_text()).unwrap_or_default();
+///     Ok(Reply::from(Message::text(Role::Assistant, heard)))
+/// });
+/// # let _: &dyn ctx_core::ChatModel = &parrot;
+/// ```
+pub fn model_fn<F, Fut>(card: ModelCard, answer: F) -> ModelFn<F>
+where
+    F: Fn(ChatRequest) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<Reply>> + Send,
+{
+    ModelFn { card, answer }
+}
+
+/// See [`model_fn`].
+#[derive(Clone)]
+pub struct ModelFn<F> {
+    card: ModelCard,
+    answer: F,
+}
+
+impl<F> fmt::Debug for ModelFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelFn").field("card", &self.card).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl<F, Fut> ChatModel for ModelFn<F>
+where
+    F: Fn(ChatRequest) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<Reply>> + Send,
+{
+    fn card(&self) -> &ModelCard {
+        &self.card
+    }
+
+    async fn answer(&self, request: ChatRequest, _: Deltas<'_>) -> Result<Reply> {
+        (self.answer)(request).await
+    }
 }
 
 /// What a tool gave back.

@@ -35,8 +35,8 @@ mod workspace;
 
 pub use bash_run::BashRun;
 pub use chat::{
-    ChatModel, ChatRequest, ChatStop, Delta, Deltas, ModelCard, NoTools, Reply, ToolOutput,
-    ToolSpec, Toolbox,
+    ChatModel, ChatRequest, ChatStop, Delta, Deltas, ModelCard, ModelFn, NoTools, Reply,
+    ToolOutput, ToolSpec, Toolbox, model_fn,
 };
 pub use count::{Counter, CounterKind, IMAGE_TOKENS, PONYBUNNY_CALL_TOKENS};
 pub use engine::{

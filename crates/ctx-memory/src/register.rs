@@ -38,6 +38,13 @@ impl Section for workspace::Folder {
     }
 }
 
+impl Section for workspace::Access {
+    const PATH: &'static str = "agents.defaults.workspaceAccess";
+    fn for_profile(_: Profile) -> Self {
+        Self::default()
+    }
+}
+
 impl Section for workspace::Config {
     const PATH: &'static str = "agents.defaults.workspaceContext";
     fn for_profile(profile: Profile) -> Self {
@@ -132,6 +139,7 @@ ctx_engine_registry::inventory::submit! {
     }
 }
 ctx_engine_registry::inventory::submit! { ConfigSection::of::<workspace::Folder>(env!("CARGO_PKG_NAME")) }
+ctx_engine_registry::inventory::submit! { ConfigSection::of::<workspace::Access>(env!("CARGO_PKG_NAME")) }
 ctx_engine_registry::inventory::submit! { ConfigSection::of::<workspace::Config>(env!("CARGO_PKG_NAME")) }
 ctx_engine_registry::inventory::submit! {
     LayerRegistration {

@@ -24,7 +24,10 @@ pub fn workspace_search(
     warn: impl FnMut(String),
 ) -> Result<Option<Arc<dyn WorkspaceSearch>>> {
     let folder: workspace::Folder = config.section()?;
-    let Some(folder) = folder.path()? else { return Ok(None) };
+    let access: workspace::Access = config.section()?;
+    let Some(folder) = folder.path()?.filter(|_| access != workspace::Access::None) else {
+        return Ok(None);
+    };
     let section: workspace::Config = config.section()?;
     let workspace = Workspace::open(indexes, &folder, section.settings(counter))?;
     let model = workspace_model(config, warn)?;

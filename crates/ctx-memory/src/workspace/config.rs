@@ -53,6 +53,24 @@ impl Folder {
     }
 }
 
+/// `agents.defaults.workspaceAccess`: what the agent may do in its workspace. Ordered by how much that
+/// is, so that of two limits the lower one counts.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum Access {
+    /// Nothing: its files are not brought in, and nothing is written there.
+    #[serde(rename = "none")]
+    None,
+    /// Read: a memory flush, which would write there, is skipped.
+    #[serde(rename = "ro")]
+    ReadOnly,
+    /// Read and write.
+    #[default]
+    #[serde(rename = "rw")]
+    ReadWrite,
+}
+
 /// Where the block stands in the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -32,7 +32,7 @@ mod update;
 mod walk;
 
 pub use block::{ContextBlock, build as build_context};
-pub use config::{Config, Folder, Placement};
+pub use config::{Access, Config, Folder, Placement};
 pub use index::{Workspace, folder_of};
 pub use layer::WorkspaceLayer;
 pub use rank::{rank, sessions};

@@ -7,6 +7,7 @@ use ctx_core::{
     ChatModel, Error, ErrorKind, IdSource, Result, SummaryModels, Timer, Timestamp, Tokens,
 };
 use ctx_engine_registry::Config;
+use ctx_layers::memory::workspace::Access as WorkspaceAccess;
 use ctx_model::TokioTimer;
 use ctx_session::group_commit::GroupCommit;
 use ctx_session::log::RandomIds;
@@ -19,18 +20,6 @@ use crate::lifecycle::Resets;
 
 /// Where the time comes from.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-
-/// What the agent may do in its workspace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WorkspaceAccess {
-    /// Read and write.
-    #[default]
-    ReadWrite,
-    /// Read.
-    ReadOnly,
-    /// Nothing.
-    None,
-}
 
 /// How long a model may say nothing before it is given up, by default.
 pub const SILENCE: Duration = Duration::from_secs(300);
@@ -132,7 +121,8 @@ impl Builder {
         self
     }
 
-    /// What the agent may do in its workspace. A memory flush writes there.
+    /// What the agent may do in its workspace, at most: `agents.defaults.workspaceAccess` may allow
+    /// less. A memory flush writes there.
     pub fn workspace_access(mut self, access: WorkspaceAccess) -> Self {
         self.settings.access = access;
         self

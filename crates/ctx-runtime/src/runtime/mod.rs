@@ -18,8 +18,9 @@ use ctx_session::key::{FileId, SessionKey};
 use ctx_session::paths::Home;
 use tracing::Instrument;
 
-pub use builder::{Builder, Clock, SILENCE, WorkspaceAccess};
+pub use builder::{Builder, Clock, SILENCE};
 pub use counts::LayerAction;
+pub use ctx_layers::memory::workspace::Access as WorkspaceAccess;
 pub use lifecycle::{Lifecycle, Lived, OneSession};
 pub use listener::{Deaf, Event, Listener, Notice, NoticeKind};
 pub use outcome::{Fill, Input, TurnOutcome};

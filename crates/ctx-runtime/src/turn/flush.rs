@@ -68,12 +68,14 @@ impl Turn<'_> {
 
     async fn flush_of(&mut self, room: Room) -> Result<Option<Flush>> {
         let inner = self.inner();
-        if inner.settings.access != WorkspaceAccess::ReadWrite
-            || self.session.flushed_at == Some(self.session.compactions)
-        {
+        if self.session.flushed_at == Some(self.session.compactions) {
             return Ok(None);
         }
         let resolved = &self.session.setting()?.resolved;
+        let access = resolved.config.section::<WorkspaceAccess>()?.min(inner.settings.access);
+        if access != WorkspaceAccess::ReadWrite {
+            return Ok(None);
+        }
         let compaction = Config::resolve(&resolved.config)?;
         let workspace: Option<PathBuf> = resolved.config.section::<Folder>()?.path()?;
         let (true, true, Some(workspace)) =

@@ -114,9 +114,13 @@ impl<'a> Turn<'a> {
             },
         };
         self.receive(message).await?;
-        let answer = self.converse().await?;
-        self.session.check_file()?;
-        self.session.commit().await?;
+        let answer = self.converse().await;
+        if answer.is_ok() {
+            self.session.check_file()?;
+        }
+        let committed = self.session.commit().await;
+        let answer = answer?;
+        committed?;
         self.outcome.answer = no_reply::shown(&answer);
         self.finish().await;
         self.fill().await;
@@ -124,12 +128,12 @@ impl<'a> Turn<'a> {
         Ok(std::mem::take(&mut self.outcome))
     }
 
-    /// Stores the user's message. It is on disk before anything is made of it.
+    /// Stores the user's message: it is in the file before the model is asked. A power failure can
+    /// take it until there is an answer, the turn fails, or a tool runs, whichever is first.
     async fn receive(&mut self, message: Message) -> Result<()> {
         let now = self.now();
         // The view must be there to grow, or it is read from the file with the message in it.
-        self.session.append(message, now).await?;
-        self.session.commit().await
+        self.session.append(message, now).await
     }
 
     /// Requests and tools, until there is an answer. Its text.
@@ -154,6 +158,8 @@ impl<'a> Turn<'a> {
                 let text = if text.is_empty() { reason } else { text };
                 return Ok(text);
             }
+            // What a tool does stays done: that it was called must outlive a power failure.
+            self.session.commit().await?;
             self.run_tools(&calls).await?;
         }
     }

@@ -177,10 +177,25 @@ async fn where_the_workspace_may_not_be_written_memory_is_not_flushed() {
     for access in [WorkspaceAccess::ReadOnly, WorkspaceAccess::None] {
         let model = ScriptedChat::new("script/a", 32_000);
         let house = with_workspace(model, |builder| builder.workspace_access(access));
-        until_compacted(&house).await;
-        assert!(house.model.requests().iter().all(|request| request.tools.is_empty()));
-        assert!(!house.dir().join("work/memory").exists());
+        is_not_flushed(&house).await;
     }
+    for access in ["ro", "none"] {
+        let config = WORKSPACE.replacen(
+            "agents: { defaults: {",
+            &format!("agents: {{ defaults: {{ workspaceAccess: {access:?},"),
+            1,
+        );
+        assert_ne!(config, WORKSPACE);
+        let house = House::with(ScriptedChat::new("script/a", 32_000), &config, |builder| builder);
+        std::fs::create_dir_all(house.dir().join("work")).unwrap();
+        is_not_flushed(&house).await;
+    }
+}
+
+async fn is_not_flushed(house: &House) {
+    until_compacted(house).await;
+    assert!(house.model.requests().iter().all(|request| request.tools.is_empty()));
+    assert!(!house.dir().join("work/memory").exists());
 }
 
 #[tokio::test]
