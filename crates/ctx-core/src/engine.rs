@@ -249,6 +249,8 @@ pub enum SubagentEnd {
     Deleted,
     /// It finished.
     Completed,
+    /// It ended without a result.
+    Failed,
     /// It outlived its time.
     Swept,
     /// Its parent let it go.

@@ -17,7 +17,7 @@ use ctx_core::{
     Result, Role, Timestamp, Tokens, ToolCall, ToolOutput, ToolSpec, Toolbox,
 };
 use ctx_engine_registry::Config;
-use ctx_runtime::{Deaf, Runtime};
+use ctx_runtime::{Builder, Deaf, Runtime};
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::log::{Durability, LogOptions, NewSession, SessionLog};
 use ctx_session::paths::Home;
@@ -126,13 +126,16 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(within).expect("a folder")
 }
 
-fn runtime(home: &Path, window: u32) -> Runtime {
+fn builder(home: &Path, window: u32) -> Builder {
     // No more than 500 sessions are kept otherwise.
     let config = format!("{{ session: {{ maintenance: {{ maxEntries: {} }} }} }}", 2 * SESSIONS);
     let config = Config::parse(&config).expect("a configuration");
     let builder = Runtime::builder(Home::at(home), config);
-    let builder = builder.model(AtOnce::new(window)).system_prompt(prose(0, 400)).limit(AT_ONCE);
-    builder.build().expect("a runtime")
+    builder.model(AtOnce::new(window)).system_prompt(prose(0, 400)).limit(AT_ONCE)
+}
+
+fn runtime(home: &Path, window: u32) -> Runtime {
+    builder(home, window).build().expect("a runtime")
 }
 
 /// The median and what only one in a hundred exceeds.
@@ -245,7 +248,8 @@ fn written(home: &Home) {
     }
 }
 
-/// A thousand sessions of 200 messages, open in one process.
+/// A thousand sessions of 200 messages, open in one process; two files each, so that 4,096 must be
+/// allowed for all to stay open.
 async fn many() {
     let dir = folder();
     let home = Home::at(dir.path());
@@ -262,6 +266,15 @@ async fn many() {
     println!("  {SHARED_TURNS} turns over them, {AT_ONCE} at once: {rate:.0} turns/s");
     println!("  each, waiting included: {}", percentiles(&mut times));
     println!("  {}", resident());
+    drop(runtime);
+    // As it is where few files may be open: most turns open their session first, and close another.
+    let builder = builder(dir.path(), 200_000).open_sessions(SESSIONS / 4);
+    let runtime = builder.build().expect("a runtime");
+    let order = (0..SHARED_TURNS / 4).map(|n| n * 7_919 % SESSIONS).collect();
+    let began = Instant::now();
+    turns(&runtime, order).await;
+    let rate = (SHARED_TURNS / 4) as f64 / began.elapsed().as_secs_f64();
+    println!("  with {} of them open at most: {rate:.0} turns/s; {}", SESSIONS / 4, resident());
 }
 
 /// Makes turns in the sessions named, so many at once.

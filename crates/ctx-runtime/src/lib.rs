@@ -30,8 +30,8 @@ pub use chain::Chain;
 pub use embedder::{http_embedder, vector_model};
 pub use memory::{AgentMemory, MemoryAt, memory_session};
 pub use runtime::{
-    Builder, Clock, Deaf, Event, Fill, Input, LayerAction, Lifecycle, Listener, Lived, Notice,
-    NoticeKind, OneSession, Runtime, SILENCE, TurnOutcome, WorkspaceAccess,
+    Builder, Clock, Deaf, Event, Fill, Input, LONGEST_WAIT, LayerAction, Lifecycle, Listener,
+    Lived, Notice, NoticeKind, OneSession, Runtime, SILENCE, TurnOutcome, WorkspaceAccess,
 };
 pub use setup::{Asked, Resolved, Wanted};
 pub use sharing::Memories;

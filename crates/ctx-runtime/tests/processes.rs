@@ -26,19 +26,20 @@ fn child_dir() -> Option<PathBuf> {
     std::env::var_os(CHILD).map(PathBuf::from)
 }
 
-/// This program, to run one test as a child. `limit` is the largest file it may write, in KiB.
-fn child(test: &str, dir: &Path, limit: Option<u32>) -> Child {
-    let program = std::env::current_exe().unwrap();
-    let mut command = match limit {
-        None => Command::new(program),
-        Some(kib) => {
-            // With the signal ignored, a write beyond the limit fails half-way instead of killing.
-            let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", kib * 2);
-            let mut shell = Command::new("sh");
-            shell.arg("-c").arg(script).arg(program);
-            shell
-        }
-    };
+/// This program, to run one test as a child.
+fn child(test: &str, dir: &Path) -> Child {
+    begun(Command::new(std::env::current_exe().unwrap()), test, dir)
+}
+
+/// The same, with the limits that a shell sets before.
+fn limited(test: &str, dir: &Path, limits: &str) -> Child {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(format!("{limits}; exec \"$0\" \"$@\""));
+    shell.arg(std::env::current_exe().unwrap());
+    begun(shell, test, dir)
+}
+
+fn begun(mut command: Command, test: &str, dir: &Path) -> Child {
     command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(CHILD, dir);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
@@ -96,7 +97,7 @@ fn a_session_that_another_process_has_open_is_told_with_a_hint_and_free_once_it_
     let dir = tempfile::tempdir().unwrap();
     let name =
         "a_session_that_another_process_has_open_is_told_with_a_hint_and_free_once_it_is_killed";
-    let mut other = child(name, dir.path(), None);
+    let mut other = child(name, dir.path());
     let mut lines = said(&mut other);
     assert_eq!(lines.next().as_deref(), Some("open"));
     let mine = runtime(dir.path(), ScriptedChat::new("script/b", 100_000));
@@ -125,7 +126,7 @@ fn what_was_answered_before_a_process_was_killed_is_there_and_whole() {
     let name = "what_was_answered_before_a_process_was_killed_is_there_and_whole";
     let mut answered = 0;
     for round in 0..3 {
-        let mut other = child(name, dir.path(), None);
+        let mut other = child(name, dir.path());
         let told = said(&mut other).take(20 + 7 * round).count();
         other.kill().unwrap();
         other.wait().unwrap();
@@ -168,7 +169,8 @@ fn a_full_disk_is_an_error_with_a_hint_and_the_session_goes_on_when_there_is_roo
     }
     let dir = tempfile::tempdir().unwrap();
     let name = "a_full_disk_is_an_error_with_a_hint_and_the_session_goes_on_when_there_is_room";
-    let mut other = child(name, dir.path(), Some(2_048));
+    // 2 MiB. With the signal ignored, a write beyond that fails half-way instead of killing.
+    let mut other = limited(name, dir.path(), "trap '' XFSZ; ulimit -f 4096");
     // Read to the end: the harness of the child has to say something as well.
     let told: Vec<_> = said(&mut other).collect();
     let answered: usize = told[0].parse().unwrap();
@@ -183,4 +185,38 @@ fn a_full_disk_is_an_error_with_a_hint_and_the_session_goes_on_when_there_is_roo
     let stored = stored(dir.path());
     assert_eq!(stored.last().unwrap().1, "answer 1");
     assert_eq!(answers(&stored), answered);
+}
+
+#[test]
+fn more_sessions_than_files_may_be_open_are_held_in_one_process() {
+    const SESSIONS: usize = 300;
+    let nth = |n: usize| -> SessionKey { format!("agent:main:chat-{n}").parse().unwrap() };
+    if let Some(dir) = child_dir() {
+        let runtime = runtime(&dir, ScriptedChat::new("script/a", 100_000));
+        let tokio = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        for round in 0..2 {
+            tokio.block_on(async {
+                let turns = (0..SESSIONS).map(|n| {
+                    let runtime = runtime.clone();
+                    async move { runtime.turn(&nth(n), "hello", &NoTools, &mut Deaf).await }
+                });
+                for done in futures_util::future::join_all(turns).await {
+                    done.unwrap_or_else(|error| panic!("round {round}: {error}"));
+                }
+            });
+        }
+        return say("done");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let name = "more_sessions_than_files_may_be_open_are_held_in_one_process";
+    let mut other = limited(name, dir.path(), "ulimit -n 128");
+    let told: Vec<_> = said(&mut other).collect();
+    assert_eq!(told, ["done"]);
+    assert!(other.wait().unwrap().success());
+    let home = Home::at(dir.path());
+    let sessions = SessionStore::at(home.sessions_file(&FileId::main())).load().unwrap();
+    for n in 0..SESSIONS {
+        let path = home.transcript(&nth(n), sessions.get(&nth(n)).unwrap()).unwrap();
+        assert_eq!(Transcript::open(&path).unwrap().main_line().unwrap().len(), 4, "{n}");
+    }
 }

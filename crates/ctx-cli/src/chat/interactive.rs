@@ -1,6 +1,8 @@
 //! A conversation at a terminal.
 
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use ctx_runtime::{COMMANDS, TurnOutcome};
 use ctx_session::paths::Home;
@@ -10,6 +12,7 @@ use super::edit::{Line, Lines};
 use super::show::{Show, Shown, harmless_text};
 use super::{Interrupt, Talk};
 use crate::ending;
+use crate::failure;
 use crate::out::{BOLD, DIM, Out};
 use crate::words::harmless;
 
@@ -24,15 +27,20 @@ enum Turned {
     Stopped,
 }
 
-/// Talks until there is nothing more to say.
+/// Talks until there is nothing more to say. Where nobody is at a terminal but messages come from a pipe,
+/// Ctrl-C ends the program, and its exit code is that of the first message that failed.
 pub(crate) fn run(
     talk: &Talk<'_>,
     home: &Home,
     interrupt: &Interrupt,
     out: &Out,
 ) -> anyhow::Result<ExitCode> {
-    let stop = interrupt.clone();
-    ending::on_interrupt(move || stop.trigger());
+    let is_terminal = io::stdin().is_terminal();
+    if is_terminal {
+        let stop = interrupt.clone();
+        ending::on_interrupt(move || stop.trigger());
+    }
+    let mut failed = None;
     let mut lines = Lines::open(&home.root().join("chat-history"))?;
     let (model, key) = (harmless(talk.model), harmless(&talk.key.to_string()));
     out.aside(format!("{model}, session {key}; /help lists the commands, Ctrl-D ends"));
@@ -58,13 +66,21 @@ pub(crate) fn run(
                 match waiting.block_on(turn(talk, said, interrupt, out)) {
                     Ok(Turned::Answered(outcome)) => end_of_turn(&outcome, out),
                     Ok(Turned::Stopped) => out.note("stopped; what was stored so far stays"),
-                    Err(error) => out.error(&error),
+                    Err(error) => {
+                        out.error(&error);
+                        failed.get_or_insert(failure::code(&error));
+                    }
                 }
             }
         }
     }
-    waiting.block_on(talk.runtime.close(talk.key))?;
-    Ok(ExitCode::SUCCESS)
+    waiting.block_on(async {
+        let closed = talk.runtime.close(talk.key).await;
+        // It had all the time there was.
+        talk.runtime.end_maintenance(Duration::ZERO).await;
+        closed
+    })?;
+    Ok(failed.filter(|_| !is_terminal).unwrap_or(ExitCode::SUCCESS))
 }
 
 /// One message. Where Ctrl-C comes first, the turn is dropped: what it had stored stays, and what it

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Usage};
 use ctx_runtime::TurnOutcome;
@@ -53,23 +54,29 @@ impl From<Usage> for Used {
     }
 }
 
-/// Says `prompt` and prints what is answered. Whatever follows a turn is done when this returns.
+/// How long the end of the program waits for the maintenance that may follow a turn.
+const MAINTENANCE: Duration = Duration::from_secs(2);
+
+/// Says `prompt` and prints what is answered, before anything else: what follows a turn is done when
+/// this returns, and whatever becomes of it, the answer is there.
 pub(crate) fn run(talk: &Talk<'_>, args: &Chat, out: &Out) -> anyhow::Result<ExitCode> {
     let message = message(args.prompt.as_deref().unwrap_or_default())?;
-    let outcome = super::on_runtime(async {
+    super::on_runtime(async {
         let mut show = Show::new(out, Shown::Notices, talk.verbose);
         let outcome = talk.runtime.turn(talk.key, message, talk.tools, &mut show).await;
-        show.end()?;
-        let closed = talk.runtime.close(talk.key).await;
-        let outcome = outcome.map_err(|error| talk.told(error))?;
-        closed?;
-        Ok::<_, anyhow::Error>(outcome)
-    })??;
-    match args.json {
-        true => out.json(&answered(talk, &outcome))?,
-        false => print(outcome.answer.as_deref())?,
-    }
-    Ok(ExitCode::SUCCESS)
+        let printed = show.end().map_err(anyhow::Error::from).and_then(|_| match &outcome {
+            Ok(outcome) if args.json => out.json(&answered(talk, outcome)),
+            Ok(outcome) => Ok(print(outcome.answer.as_deref())?),
+            Err(_) => Ok(()),
+        });
+        if let Err(error) = talk.runtime.close(talk.key).await {
+            out.warn(format!("the session was not closed as it should be: {error}"));
+        }
+        talk.runtime.end_maintenance(MAINTENANCE).await;
+        outcome.map_err(|error| talk.told(error))?;
+        printed?;
+        Ok(ExitCode::SUCCESS)
+    })?
 }
 
 /// The message, which a single dash has read from standard input.

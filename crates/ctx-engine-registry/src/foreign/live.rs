@@ -41,10 +41,11 @@ impl Work {
             child_session_key: child_session_key.to_owned(),
             reason: match reason {
                 SubagentEnd::Deleted => protocol::SubagentReason::Deleted,
-                SubagentEnd::Completed => protocol::SubagentReason::Completed,
+                SubagentEnd::Completed | SubagentEnd::Failed => protocol::SubagentReason::Completed,
                 SubagentEnd::Swept => protocol::SubagentReason::Swept,
                 SubagentEnd::Released => protocol::SubagentReason::Released,
             },
+            failed: reason == SubagentEnd::Failed,
         })
     }
 

@@ -122,6 +122,10 @@ pub struct SubagentEnded {
     pub child_session_key: String,
     /// Why.
     pub reason: SubagentReason,
+    /// Whether it ended without a result. It is [completed](SubagentReason::Completed) then as well,
+    /// for engines that do not know this field.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
 }
 
 /// An answer that says no more than that it is done.

@@ -102,6 +102,8 @@ impl Lanes {
         let entry = self.announce(key, outer.as_ref())?;
         let away = outer.as_ref().map(|outer| outer.place.leave());
         let done = entry.work(&self.global, work).await;
+        // Who waits for a place again holds nobody up in the lane that he has left.
+        drop(entry);
         if let Some(away) = away {
             away.come_back().await;
         }

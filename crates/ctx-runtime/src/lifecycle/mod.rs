@@ -14,4 +14,4 @@ pub use maintenance::{Act, Kept, Maintained, MaintenanceReport, Why, maintain};
 pub use resets::Resets;
 
 pub(crate) use maintenance::Run;
-pub(crate) use upkeep::{Job, Upkeep};
+pub(crate) use upkeep::{Due, Job, Upkeep};

@@ -254,6 +254,42 @@ async fn sessions_are_looked_after_once_an_hour_and_those_that_are_open_stay() {
     assert_eq!((report.done.len(), keys()), (1, 0));
 }
 
+#[tokio::test]
+async fn programs_that_follow_one_another_look_after_sessions_once_an_hour_all_together() {
+    let mut house = House::new("maintenance: { maxEntries: 1 }, reset: { mode: 'none' }");
+    let old = |house: &House| {
+        let key: SessionKey = "agent:main:old".parse().unwrap();
+        let entry = SessionEntry::new("00000000-0000-4000-8000-000000000000", Timestamp(1_000));
+        house.store().update(|sessions| sessions.insert(&key, entry)).unwrap();
+    };
+    for (time, left) in [
+        ("2026-01-10T12:00:00Z", 1),
+        ("2026-01-10T12:59:00Z", 2),
+        ("2026-01-10T13:00:00Z", 1),
+        // Set back: what was done later was not done.
+        ("2026-01-10T12:30:00Z", 1),
+    ] {
+        old(&house);
+        house.set(time);
+        house.reopen();
+        house.say("hello").await;
+        house.runtime().end_maintenance(Duration::MAX).await;
+        assert_eq!(keys_of(&house), left, "{time}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_ends_does_not_wait_for_what_it_would_look_after() {
+    let house = House::new("maintenance: { maxEntries: 1 }");
+    house.runtime().inner.upkeep.stop();
+    let key: SessionKey = "agent:main:old".parse().unwrap();
+    let entry = SessionEntry::new("00000000-0000-4000-8000-000000000000", Timestamp(1_000));
+    house.store().update(|sessions| sessions.insert(&key, entry)).unwrap();
+    house.say("hello").await;
+    house.runtime().inner.upkeep.settled().await;
+    assert_eq!(keys_of(&house), 2);
+}
+
 fn keys_of(house: &House) -> usize {
     house.store().load().unwrap().len()
 }

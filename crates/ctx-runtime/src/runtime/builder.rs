@@ -14,6 +14,7 @@ use ctx_session::log::RandomIds;
 use ctx_session::paths::Home;
 use ctx_session::projections::system_clock;
 
+use super::idle::{most_at_once, most_open};
 use super::{Inner, Lifecycle, Runtime};
 use crate::lanes::{GLOBAL_LIMIT, Lanes};
 use crate::lifecycle::Resets;
@@ -24,6 +25,9 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 /// How long a model may say nothing before it is given up, by default.
 pub const SILENCE: Duration = Duration::from_secs(300);
 
+/// How long a provider is waited for that says when to come again, by default.
+pub const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
 /// Makes a [`Runtime`].
 #[must_use]
 pub struct Builder {
@@ -32,7 +36,7 @@ pub struct Builder {
     pub(super) models: Vec<Arc<dyn ChatModel>>,
     pub(super) settings: Settings,
     pub(super) lifecycle: Option<Arc<dyn Lifecycle>>,
-    pub(super) limit: usize,
+    pub(super) limit: Option<usize>,
 }
 
 /// What every turn of a runtime is run with.
@@ -47,6 +51,8 @@ pub(crate) struct Settings {
     pub(crate) access: WorkspaceAccess,
     pub(crate) background: bool,
     pub(crate) silence: Duration,
+    pub(crate) longest_wait: Duration,
+    pub(crate) open_sessions: usize,
     pub(crate) summary_models: Option<SummaryModels>,
 }
 
@@ -62,9 +68,11 @@ impl Builder {
             access: WorkspaceAccess::default(),
             background: false,
             silence: SILENCE,
+            longest_wait: LONGEST_WAIT,
+            open_sessions: most_open(),
             summary_models: None,
         };
-        Self { home, config, models: Vec::new(), settings, lifecycle: None, limit: GLOBAL_LIMIT }
+        Self { home, config, models: Vec::new(), settings, lifecycle: None, limit: None }
     }
 
     /// The model that answers.
@@ -141,9 +149,26 @@ impl Builder {
         self
     }
 
-    /// How many turns run at once; [`GLOBAL_LIMIT`] by default.
+    /// How long a provider is waited for that says when to come again; [`LONGEST_WAIT`] by default.
+    /// One that wants more time is given up for now: the next model is asked, or the caller told.
+    pub fn longest_wait(mut self, longest: Duration) -> Self {
+        self.settings.longest_wait = longest;
+        self
+    }
+
+    /// How many turns run at once; [`GLOBAL_LIMIT`] by default, or an eighth of the files that the
+    /// process may have open, where that is less.
     pub fn limit(mut self, turns: usize) -> Self {
-        self.limit = turns;
+        self.limit = Some(turns);
+        self
+    }
+
+    /// How many sessions are open at once. Beyond that, those that nobody works on are closed, the one
+    /// used least lately first; it is opened again when it is wanted, which takes reading its file.
+    /// Default: a quarter of the files that the process may have open, as each session has two, and
+    /// 4,096 at most.
+    pub fn open_sessions(mut self, most: usize) -> Self {
+        self.settings.open_sessions = most;
         self
     }
 
@@ -165,7 +190,7 @@ impl Builder {
                 .hint("give one with Builder::model"));
         }
         let group = GroupCommit::open(&self.home)?;
-        let lanes = Lanes::new(self.limit);
+        let lanes = Lanes::new(self.limit.unwrap_or_else(|| GLOBAL_LIMIT.min(most_at_once())));
         let lifecycle = match &self.lifecycle {
             Some(lifecycle) => lifecycle.clone(),
             None => Arc::new(Resets::of(&self.config)?),

@@ -2,12 +2,14 @@
 
 mod builder;
 mod counts;
+mod idle;
 mod lifecycle;
 mod listener;
 mod outcome;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 #[cfg(doc)]
 use ctx_core::ErrorKind;
@@ -18,7 +20,7 @@ use ctx_session::key::{FileId, SessionKey};
 use ctx_session::paths::Home;
 use tracing::Instrument;
 
-pub use builder::{Builder, Clock, SILENCE};
+pub use builder::{Builder, Clock, LONGEST_WAIT, SILENCE};
 pub use counts::LayerAction;
 pub use ctx_layers::memory::workspace::Access as WorkspaceAccess;
 pub use lifecycle::{Lifecycle, Lived, OneSession};
@@ -28,9 +30,11 @@ pub use outcome::{Fill, Input, TurnOutcome};
 pub(crate) use builder::Settings;
 pub(crate) use counts::{Counts, layer};
 
+use idle::Idle;
+
 use crate::lanes::Lanes;
-use crate::lifecycle::{Job, MaintenanceMode, MaintenanceReport, Run, SessionConfig, Upkeep};
-use crate::session::{self, Agents, Book, Opened, Session, blocking, locked};
+use crate::lifecycle::{Due, Job, MaintenanceMode, MaintenanceReport, Run, SessionConfig, Upkeep};
+use crate::session::{self, Agents, Book, Hands, Opened, Session, blocking, locked};
 use crate::subagents::{Engines, Seats};
 use crate::turn::{Background, Turn};
 
@@ -60,8 +64,9 @@ pub(crate) enum Opening {
 /// A turn whose future is dropped is over: what it had stored stays, whole lines and nothing else,
 /// and calls without results are answered as failed when the session is next used.
 ///
-/// Sessions stay open, and locked against other processes, until [`close`](Self::close), or until
-/// the last clone of the runtime is gone.
+/// Sessions stay open, and locked against other processes, until [`close`](Self::close), until the
+/// last clone of the runtime is gone, or until more are open than may be
+/// ([`Builder::open_sessions`]).
 #[derive(Clone)]
 pub struct Runtime {
     pub(crate) inner: Arc<Inner>,
@@ -82,7 +87,8 @@ pub(crate) struct Inner {
     pub(crate) upkeep: Arc<Upkeep>,
     pub(crate) counts: Arc<Counts>,
     /// Sessions that nobody is working on.
-    idle: Mutex<HashMap<SessionKey, Session>>,
+    idle: Idle,
+    hands: Hands,
     /// Compactions that are being written beside the turns.
     pub(crate) background: Mutex<HashMap<SessionKey, Background>>,
 }
@@ -108,7 +114,8 @@ impl Inner {
             engines: Arc::default(),
             seats: Arc::default(),
             upkeep: Arc::default(),
-            idle: Mutex::default(),
+            idle: Idle::default(),
+            hands: Hands::default(),
             background: Mutex::default(),
         }
     }
@@ -129,14 +136,15 @@ impl Inner {
             seats: self.seats.clone(),
             upkeep: self.upkeep.clone(),
             counts: self.counts.clone(),
-            idle: Mutex::default(),
+            idle: Idle::default(),
+            hands: Hands::default(),
             background: Mutex::default(),
         }
     }
 
-    pub(crate) fn close(&self, key: &SessionKey) -> Option<Session> {
-        locked(&self.background).remove(key);
-        locked(&self.idle).remove(key)
+    /// How many tokens compactions hold that are being written beside the turns.
+    fn held_by_background(&self) -> u64 {
+        locked(&self.background).values().map(Background::held).sum()
     }
 }
 
@@ -165,20 +173,18 @@ impl Runtime {
     ) -> Result<TurnOutcome> {
         let message = message.into();
         let span = tracing::info_span!("turn", session = %key);
+        // What is below is on the heap: a tool may run another turn, and one of that another.
         let work = async {
-            let opening = match crate::turn::begins_anew(&message) {
-                true => Opening::Anew,
-                false => Opening::Message,
-            };
-            let (session, notices) = self.take(key, opening).await?;
+            let opening = crate::turn::opening(&message);
+            let (session, notices) = Box::pin(self.take(key, opening)).await?;
             let mut turn = Turn::new(self, session, tools, listener);
             turn.say_of_opening(notices);
-            let done = turn.run(message).await;
+            let done = Box::pin(turn.run(message)).await;
             let session = turn.into_session();
-            self.put_back(session, done.as_ref().err()).await;
+            Box::pin(self.put_back(session, done.as_ref().err())).await;
             done
         };
-        let done = self.inner.lanes.run(key.clone(), work.instrument(span)).await;
+        let done = self.inner.lanes.run(key.clone(), Box::pin(work.instrument(span))).await;
         self.look_after(key);
         done
     }
@@ -196,12 +202,12 @@ impl Runtime {
             let (session, _) = self.take(key, Opening::AsItIs).await?;
             let mut deaf = Deaf;
             let mut turn = Turn::new(self, session, &ctx_core::NoTools, &mut deaf);
-            let done = turn.compact_by_hand(focus).await;
+            let done = Box::pin(turn.compact_by_hand(focus)).await;
             let session = turn.into_session();
-            self.put_back(session, done.as_ref().err()).await;
+            Box::pin(self.put_back(session, done.as_ref().err())).await;
             done
         };
-        self.inner.lanes.run(key.clone(), work.instrument(span)).await
+        self.inner.lanes.run(key.clone(), Box::pin(work.instrument(span))).await
     }
 
     /// Closes a session, after what is going on in it, so that other processes may have it.
@@ -210,7 +216,8 @@ impl Runtime {
     ///
     /// What making its last entries durable may give.
     pub async fn close(&self, key: &SessionKey) -> Result<()> {
-        self.inner.lanes.run(key.clone(), self.closed(key)).await
+        let work = async { self.closed(key, self.inner.idle.take(key)).await };
+        self.inner.lanes.run(key.clone(), work).await
     }
 
     /// How often each layer did what, in all sessions since the runtime was made.
@@ -219,8 +226,8 @@ impl Runtime {
         self.inner.counts.list()
     }
 
-    async fn closed(&self, key: &SessionKey) -> Result<()> {
-        let session = self.inner.close(key);
+    async fn closed(&self, key: &SessionKey, session: Option<Session>) -> Result<()> {
+        locked(&self.inner.background).remove(key);
         if let Some(session) = &session {
             session.let_go_of_engine().await;
         }
@@ -253,11 +260,25 @@ impl Runtime {
         .await
     }
 
+    /// Has the maintenance that follows turns come to its end, in `longest`, or else with the session
+    /// that it is at; there is none after that. For a program that is about to end: it would be waited
+    /// for, however long it takes.
+    pub async fn end_maintenance(&self, longest: Duration) {
+        let inner = &self.inner;
+        tokio::select! {
+            biased;
+            () = inner.upkeep.settled() => {}
+            () = inner.settings.timer.sleep(longest) => {}
+        }
+        inner.upkeep.stop();
+    }
+
     /// Looks after the agent's other sessions when it is time to, beside what comes next.
     fn look_after(&self, key: &SessionKey) {
         let inner = &self.inner;
         let agent = key.agent().cloned().unwrap_or_else(FileId::main);
-        if !inner.upkeep.is_due(&agent, inner.settings.timer.elapsed()) {
+        let due = inner.upkeep.due(&agent, inner.settings.timer.elapsed());
+        if due == Due::No {
             return;
         }
         let now = (inner.settings.clock)();
@@ -273,7 +294,7 @@ impl Runtime {
         };
         let (home, config) = (inner.home.clone(), inner.config.clone());
         let memory = inner.agents.memory(&agent);
-        inner.upkeep.begin(Job { home, config, agent, memory, now }, closed);
+        inner.upkeep.begin(Job { home, config, agent, memory, now, due }, closed);
     }
 
     /// Sessions that are open, and that nobody used for so long that they are to go.
@@ -283,9 +304,7 @@ impl Runtime {
             return Vec::new();
         }
         let oldest = now.0.saturating_sub(config.prune_after.millis());
-        let idle = locked(&self.inner.idle);
-        let stale = idle.iter().filter(|(_, session)| session.newest.0 < oldest);
-        stale.map(|(key, _)| key.clone()).collect()
+        self.inner.idle.unused_since(Timestamp(oldest))
     }
 
     pub(crate) async fn take(
@@ -293,8 +312,7 @@ impl Runtime {
         key: &SessionKey,
         opening: Opening,
     ) -> Result<(Session, Vec<String>)> {
-        let idle = locked(&self.inner.idle).remove(key);
-        if let Some(session) = idle {
+        if let Some(session) = self.inner.idle.take(key) {
             let now = (self.inner.settings.clock)();
             let is_over = || {
                 let lived = Lived { began: session.began, last: session.newest };
@@ -310,47 +328,58 @@ impl Runtime {
                 session.check_file()?;
                 return Ok((session, Vec::new()));
             }
-            session.let_go_of_engine().await;
-            drop(session);
-            self.closed(key).await?;
+            self.closed(key, Some(session)).await?;
         }
+        // Somebody's turn may have been dropped while it worked on the disk.
+        self.inner.hands.free(key).await;
+        let hand = self.inner.hands.take(key);
+        self.close_excess().await;
         let (inner, key) = (self.inner.clone(), key.clone());
         let Opened { session, notices } =
-            blocking(move || session::open(&inner, &key, opening)).await?;
+            blocking(move || session::open(&inner, &key, opening, hand)).await?;
         Ok((session, notices))
     }
 
     /// After an error the session is closed: what is in memory may be half of what is on disk, and
     /// calls may be left open. Whoever opens it next mends that.
     pub(crate) async fn put_back(&self, session: Session, error: Option<&Error>) {
-        if error.is_none() {
-            let mut idle = locked(&self.inner.idle);
-            idle.insert(session.key.clone(), session);
-            forget_views(&mut idle, MOST_HELD);
+        let inner = &self.inner;
+        if error.is_some() {
+            session.let_go_of_engine().await;
+            // The error that there was says more than one of closing.
+            return closed_quietly(session).await;
+        }
+        inner.idle.keep(session, inner.held_by_background());
+    }
+
+    /// Closes sessions that nobody works on where more are open than may be.
+    async fn close_excess(&self) {
+        let inner = &self.inner;
+        let excess = inner.idle.excess(inner.hands.len(), inner.settings.open_sessions);
+        if excess.is_empty() {
             return;
         }
-        session.let_go_of_engine().await;
-        // The error that there was says more than one of closing.
-        let _ = blocking(move || {
-            drop(session);
-            Ok(())
-        })
-        .await;
+        for mut closing in excess {
+            if let Some(session) = closing.let_go().await {
+                locked(&inner.background).remove(&session.key);
+                closed_quietly(session).await;
+            }
+        }
+        let (book, now) = (inner.book.clone(), inner.settings.timer.elapsed());
+        if let Err(error) = blocking(move || book.write_if_due(now)).await {
+            tracing::warn!("the counters of sessions were not written: {error}");
+        }
     }
 }
 
-/// How many tokens of messages sessions that are idle keep in memory, all together: some 400 MB.
-const MOST_HELD: u64 = 64_000_000;
-
-/// Takes views out of idle sessions, those that were not used for longest first, until they hold no
-/// more than that. Who needs one again makes it from the file.
-fn forget_views(idle: &mut HashMap<SessionKey, Session>, most: u64) {
-    let mut held: u64 = idle.values().map(Session::held).sum();
-    while held > most {
-        let with_view = idle.values_mut().filter(|session| session.view.is_some());
-        let Some(oldest) = with_view.min_by_key(|session| session.newest) else { return };
-        held = held.saturating_sub(oldest.held());
-        oldest.view = None;
+/// Closes a session. What was acknowledged is on disk without.
+async fn closed_quietly(session: Session) {
+    let done = blocking(move || {
+        drop(session);
+        Ok(())
+    });
+    if let Err(error) = done.await {
+        tracing::warn!("a session was not closed: {error}");
     }
 }
 

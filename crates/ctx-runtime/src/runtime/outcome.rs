@@ -70,16 +70,3 @@ pub struct Fill {
     /// The window.
     pub window: Tokens,
 }
-
-impl TurnOutcome {
-    /// Adds what a provider reported.
-    pub(crate) fn add(&mut self, usage: &Usage) {
-        let sum = &mut self.usage;
-        sum.input = sum.input.saturating_add(usage.input);
-        sum.output = sum.output.saturating_add(usage.output);
-        sum.cache_read = sum.cache_read.saturating_add(usage.cache_read);
-        sum.cache_write = sum.cache_write.saturating_add(usage.cache_write);
-        let total = sum.total_tokens.unwrap_or_default().saturating_add(usage.total());
-        sum.total_tokens = Some(total);
-    }
-}

@@ -3,7 +3,9 @@
 //! The file is the truth. The view is made from it when there is none (when the session is opened,
 //! after a compaction, for another model or other tools), and grows with what is appended otherwise.
 
+mod agents;
 mod book;
+mod hands;
 mod mend;
 mod open;
 mod setting;
@@ -19,9 +21,14 @@ use ctx_core::{
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::log::{NewEntry, SessionLog};
 
+use crate::turn::Sent;
+use hands::Hand;
+
+pub(crate) use agents::Agents;
 pub(crate) use book::{Book, Tally};
+pub(crate) use hands::Hands;
 pub(crate) use open::{Opened, open};
-pub(crate) use setting::{Agents, Setting, tools_json};
+pub(crate) use setting::{Setting, tools_json};
 pub(crate) use view::{Leaving, rebuilt};
 
 /// A session that is open.
@@ -30,7 +37,7 @@ pub(crate) struct Session {
     pub(crate) agent: FileId,
     pub(crate) id: String,
     pub(crate) path: PathBuf,
-    pub(crate) log: Arc<Mutex<SessionLog>>,
+    log: Arc<Log>,
     /// Which file the log writes to.
     identity: Identity,
     /// What the session is run with; made when a turn first needs it.
@@ -38,6 +45,8 @@ pub(crate) struct Session {
     pub(crate) view: Option<ContextView>,
     /// How many edits of the view were counted.
     pub(crate) counted: usize,
+    /// What the last request of this process held.
+    pub(crate) sent: Option<Sent>,
     /// When anything was last sent.
     pub(crate) last_request: Option<Timestamp>,
     /// When it began.
@@ -48,6 +57,21 @@ pub(crate) struct Session {
     pub(crate) compactions: u64,
     /// The number of compactions at the last memory flush.
     pub(crate) flushed_at: Option<u64>,
+    /// What the compaction took out with which the file ended when it was opened: whoever stored that
+    /// may have been killed before he archived it.
+    to_archive: Vec<Arc<Entry>>,
+}
+
+/// The log, and with it the session in hand: in this order they are let go of.
+struct Log {
+    log: Mutex<SessionLog>,
+    _hand: Hand,
+}
+
+impl Log {
+    fn new(log: SessionLog, hand: Hand) -> Self {
+        Self { log: Mutex::new(log), _hand: hand }
+    }
 }
 
 /// Which file a path stands for.
@@ -144,15 +168,13 @@ impl Session {
     /// Makes what was appended durable, together with other sessions that wait for the same.
     pub(crate) async fn commit(&self) -> Result<()> {
         let log = self.log.clone();
-        blocking(move || locked(&log).commit()).await
+        blocking(move || locked(&log.log).commit()).await
     }
 
-    /// The engine is not needed any more. That it could not end well matters to nobody by then.
+    /// Lets go of the engine, for good.
     pub(crate) async fn let_go_of_engine(&self) {
-        if let Some(setting) = &self.setting
-            && let Err(error) = setting.engine.dispose().await
-        {
-            tracing::warn!(session = %self.id, "the engine did not end well: {error}");
+        if let Some(setting) = &self.setting {
+            setting.let_go(&self.id).await;
         }
     }
 
@@ -167,7 +189,7 @@ impl Session {
     }
 
     pub(crate) fn log(&self) -> MutexGuard<'_, SessionLog> {
-        locked(&self.log)
+        locked(&self.log.log)
     }
 }
 

@@ -1,20 +1,37 @@
 //! Finding a session, or beginning one.
+//!
+//! Other processes may do the same at the same time. Who begins a session in the place of another has
+//! that one's lock until it is done, and puts it into the store only if the store still says what was
+//! seen before; who opens one looks again once it has the lock.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ctx_core::{ErrorKind, Result, Role, Timestamp};
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::log::{LogOptions, NewSession, SessionLog};
 use ctx_session::store::{SessionEntry, SessionStore};
+use ctx_session::{Hold, retire};
 
-use super::{Identity, Session, gone, mend};
+use super::hands::Hand;
+use super::{Identity, Log, Session, gone, mend};
 use crate::runtime::{Inner, Lived, Opening};
 
 /// A session, and what a person should be told of its opening.
 pub(crate) struct Opened {
     pub(crate) session: Session,
     pub(crate) notices: Vec<String>,
+}
+
+/// What is opened, and when.
+struct Wanted<'a> {
+    inner: &'a Inner,
+    key: &'a SessionKey,
+    agent: FileId,
+    store: SessionStore,
+    opening: Opening,
+    now: Timestamp,
+    hand: Hand,
 }
 
 /// Opens the session of a key, or begins one: where there is none, where the last is over, and
@@ -25,129 +42,165 @@ pub(crate) struct Opened {
 /// [`ErrorKind::NotFound`](ctx_core::ErrorKind::NotFound) if its file is gone,
 /// [`ErrorKind::Locked`](ctx_core::ErrorKind::Locked) if another process has it open, and what
 /// reading and writing may give.
-pub(crate) fn open(inner: &Inner, key: &SessionKey, opening: Opening) -> Result<Opened> {
-    let now = (inner.settings.clock)();
+pub(crate) fn open(
+    inner: &Inner,
+    key: &SessionKey,
+    opening: Opening,
+    hand: Hand,
+) -> Result<Opened> {
     let agent = key.agent().cloned().unwrap_or_else(FileId::main);
     let store = SessionStore::at(inner.home.sessions_file(&agent));
-    let load = || -> Result<Option<SessionEntry>> { Ok(store.load()?.get(key).cloned()) };
-    let mut known = load()?;
-    let ends = |entry: &SessionEntry| match opening {
-        Opening::Anew => true,
-        Opening::AsItIs => false,
-        Opening::Message => {
-            let lived = Lived { began: began(entry), last: entry.updated_at };
-            inner.lifecycle.is_over(key, lived, now)
-        }
-    };
+    let now = (inner.settings.clock)();
+    let wanted = Wanted { inner, key, agent, store, opening, now, hand };
     loop {
-        let entry = match known {
-            Some(entry) if !ends(&entry) => entry,
-            known => return begin(inner, key, agent, known.as_ref(), now),
+        let opened = match wanted.known()? {
+            Some(entry) if !wanted.is_over(&entry) => wanted.old(&entry)?,
+            known => wanted.begin(known.as_ref())?,
         };
-        match old(inner, key, agent.clone(), &entry, now) {
-            // Its file may have been put aside just now, and its entry with it.
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                known = load()?;
-                if known.as_ref().is_some_and(|known| known.session_id == entry.session_id) {
-                    return Err(error);
-                }
-            }
-            opened => return opened,
+        if let Some(opened) = opened {
+            return Ok(opened);
         }
+        // Somebody else was there first: the key stands for another session now.
     }
 }
 
-fn old(
-    inner: &Inner,
-    key: &SessionKey,
-    agent: FileId,
-    entry: &SessionEntry,
-    now: Timestamp,
-) -> Result<Opened> {
-    let path = inner.home.transcript(key, entry)?;
-    if !path.exists() {
-        return Err(gone(key, &path));
+impl Wanted<'_> {
+    /// What the store says of the key.
+    fn known(&self) -> Result<Option<SessionEntry>> {
+        Ok(self.store.load()?.get(self.key).cloned())
     }
-    let mut log = SessionLog::open(&path, options(inner))?;
-    let transcript = ctx_session::open(&inner.home, &path)?;
-    let open_calls = mend::answer_open_calls(&transcript, &mut log, now)?;
-    let mut notices: Vec<_> = transcript.problems().iter().map(ToString::to_string).collect();
-    if open_calls > 0 {
-        notices.push(format!("{open_calls} tool calls were cut short, and are answered as failed"));
-    }
-    let entries = transcript.context(None)?.entries;
-    let newest = entries.iter().filter_map(|entry| entry.timestamp()).max();
-    let mut session = session(key, agent, &path, log, newest.unwrap_or_default().max(now));
-    session.began = began(entry);
-    for entry in entries.iter().rev() {
-        if entry.facts()?.role == Role::Assistant {
-            session.last_request = entry.timestamp();
-            break;
+
+    fn is_over(&self, entry: &SessionEntry) -> bool {
+        match self.opening {
+            Opening::Anew => true,
+            Opening::AsItIs => false,
+            Opening::Message => {
+                let lived = Lived { began: began(entry), last: entry.updated_at };
+                self.inner.lifecycle.is_over(self.key, lived, self.now)
+            }
         }
     }
-    session.compactions = entry.compaction_count.unwrap_or_default();
-    session.flushed_at = entry.memory_flush_compaction_count;
-    Ok(Opened { session, notices })
+
+    /// Opens a session that is there. `None` if the key stands for another by the time it is open.
+    fn old(&self, seen: &SessionEntry) -> Result<Option<Opened>> {
+        let path = self.inner.home.transcript(self.key, seen)?;
+        let is_seen = |known: &SessionEntry| {
+            known.session_id == seen.session_id && known.session_file == seen.session_file
+        };
+        let log = match path.exists() {
+            true => SessionLog::open(&path, self.options()),
+            false => Err(gone(self.key, &path)),
+        };
+        let known = self.known()?.filter(is_seen);
+        let Some(entry) = known else {
+            // Where there is no telling, the lock is what counts: others may still be at it.
+            return match log {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+                _ => Ok(None),
+            };
+        };
+        let mut log = log?;
+        let transcript = ctx_session::open(&self.inner.home, &path)?;
+        let context = transcript.context(None)?;
+        let in_force = context.compaction.as_ref();
+        let to_archive = match in_force.filter(|compaction| transcript.leaf() == Some(compaction)) {
+            Some(compaction) => transcript.covered_by(compaction, None)?,
+            None => Vec::new(),
+        };
+        let newest = context.entries.iter().filter_map(|entry| entry.timestamp()).max();
+        let newest = newest.unwrap_or_default().max(self.now);
+        let open_calls = mend::answer_open_calls(&transcript, &mut log, newest)?;
+        let mut notices: Vec<_> = transcript.problems().iter().map(ToString::to_string).collect();
+        if open_calls > 0 {
+            notices.push(format!(
+                "{open_calls} tool calls were cut short, and are answered as failed"
+            ));
+        }
+        let mut session = self.session(&path, log, newest);
+        session.began = began(&entry);
+        session.to_archive = to_archive;
+        for entry in context.entries.iter().rev() {
+            if entry.facts()?.role == Role::Assistant {
+                session.last_request = entry.timestamp();
+                break;
+            }
+        }
+        session.compactions = entry.compaction_count.unwrap_or_default();
+        session.flushed_at = entry.memory_flush_compaction_count;
+        Ok(Some(Opened { session, notices }))
+    }
+
+    /// Begins a session. `None` if somebody else began one meanwhile.
+    fn begin(&self, old: Option<&SessionEntry>) -> Result<Option<Opened>> {
+        let before = old.map(|old| self.inner.home.transcript(self.key, old)).transpose()?;
+        // Whoever has the old one open goes on in it, and must not find himself without a key.
+        let _held = before.as_deref().map(Hold::of).transpose()?;
+        let (path, mut entry) = self.fresh()?;
+        self.inner.lifecycle.begins(self.key, old, &mut entry);
+        entry.session_started_at = Some(self.now);
+        let new = NewSession {
+            id: FileId::new(&entry.session_id)?,
+            timestamp: self.now,
+            cwd: std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned(),
+            parent_session: None,
+        };
+        let log = SessionLog::create(&path, &new, self.options())?;
+        let seen = old.map(|old| old.session_id.clone());
+        if !self.inner.book.begin(&self.agent, self.key, entry, seen)? {
+            drop(log);
+            if let Err(error) = retire::discard(&path) {
+                tracing::warn!("a session that was not begun left its file: {error}");
+            }
+            return Ok(None);
+        }
+        let mut notices = Vec::new();
+        if let (Some(before), Opening::Message) = (before, self.opening) {
+            let words = "another session begins, as the last one was over; that one stays in";
+            notices.push(format!("{words} {}", before.display()));
+        }
+        Ok(Some(Opened { session: self.session(&path, log, self.now), notices }))
+    }
+
+    /// An id that no session has, and the path of its file.
+    fn fresh(&self) -> Result<(PathBuf, SessionEntry)> {
+        loop {
+            let entry = SessionEntry::new(self.inner.settings.ids.next_id(), self.now);
+            let path = self.inner.home.transcript(self.key, &entry)?;
+            if !path.exists() {
+                return Ok((path, entry));
+            }
+        }
+    }
+
+    fn options(&self) -> LogOptions {
+        let inner = self.inner;
+        LogOptions::default().with_group(inner.group.clone()).with_ids(inner.settings.ids.clone())
+    }
+
+    fn session(&self, path: &Path, log: SessionLog, newest: Timestamp) -> Session {
+        Session {
+            key: self.key.clone(),
+            agent: self.agent.clone(),
+            id: log.session_id().to_owned(),
+            path: path.to_owned(),
+            identity: Identity::of(path).unwrap_or(Identity(0, 0)),
+            log: Arc::new(Log::new(log, self.hand.clone())),
+            setting: None,
+            view: None,
+            counted: 0,
+            sent: None,
+            last_request: None,
+            began: newest,
+            newest,
+            compactions: 0,
+            flushed_at: None,
+            to_archive: Vec::new(),
+        }
+    }
 }
 
 /// When a session began. Entries of older programs do not say; such a session is over when nothing
 /// happened in it since the day began.
 fn began(entry: &SessionEntry) -> Timestamp {
     entry.session_started_at.unwrap_or(entry.updated_at)
-}
-
-fn begin(
-    inner: &Inner,
-    key: &SessionKey,
-    agent: FileId,
-    old: Option<&SessionEntry>,
-    now: Timestamp,
-) -> Result<Opened> {
-    let (path, mut entry) = loop {
-        let entry = SessionEntry::new(inner.settings.ids.next_id(), now);
-        let path = inner.home.transcript(key, &entry)?;
-        if !path.exists() {
-            break (path, entry);
-        }
-    };
-    inner.lifecycle.begins(key, old, &mut entry);
-    entry.session_started_at = Some(now);
-    let new = NewSession {
-        id: FileId::new(&entry.session_id)?,
-        timestamp: now,
-        cwd: std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned(),
-        parent_session: None,
-    };
-    let log = SessionLog::create(&path, &new, options(inner))?;
-    inner.book.begin(&agent, key, entry)?;
-    Ok(Opened { session: session(key, agent, &path, log, now), notices: Vec::new() })
-}
-
-fn options(inner: &Inner) -> LogOptions {
-    LogOptions::default().with_group(inner.group.clone()).with_ids(inner.settings.ids.clone())
-}
-
-fn session(
-    key: &SessionKey,
-    agent: FileId,
-    path: &Path,
-    log: SessionLog,
-    newest: Timestamp,
-) -> Session {
-    Session {
-        key: key.clone(),
-        agent,
-        id: log.session_id().to_owned(),
-        path: path.to_owned(),
-        identity: Identity::of(path).unwrap_or(Identity(0, 0)),
-        log: Arc::new(Mutex::new(log)),
-        setting: None,
-        view: None,
-        counted: 0,
-        last_request: None,
-        began: newest,
-        newest,
-        compactions: 0,
-        flushed_at: None,
-    }
 }

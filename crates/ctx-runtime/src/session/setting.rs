@@ -1,7 +1,6 @@
 //! What a session is run with: budget, engine, memory, for one model and one set of tools.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ctx_core::{
     BootstrapRequest, ContextEngine, Error, ErrorKind, Installed, MemoryStore, ModelCard, Result,
@@ -13,9 +12,9 @@ use ctx_session::blobs::FileBlobs;
 use ctx_session::key::FileId;
 use ctx_session::values::FileStore;
 
-use super::{Session, locked};
+use super::Session;
 use crate::runtime::Inner;
-use crate::{AgentMemory, Asked, EngineWatch, Resolved, Wanted, summary_models, workspace_search};
+use crate::{Asked, EngineWatch, Resolved, Wanted, summary_models};
 
 /// What a session is run with.
 pub(crate) struct Setting {
@@ -32,60 +31,39 @@ pub(crate) struct Setting {
     pub(crate) memory: Option<Arc<dyn MemoryStore>>,
     pub(crate) workspace: Option<Arc<dyn WorkspaceSearch>>,
     pub(crate) summary_models: Option<SummaryModels>,
+    services: Services,
     /// What a person should be told, once.
     pub(crate) warnings: Vec<String>,
 }
 
-/// What the sessions of one agent share.
-#[derive(Default)]
-pub(crate) struct Agents {
-    shared: Mutex<HashMap<FileId, Shared>>,
-}
-
-#[derive(Clone)]
-struct Shared {
-    memory: AgentMemory,
-    workspace: Option<Arc<dyn WorkspaceSearch>>,
-}
-
-impl Agents {
-    fn of(
-        &self,
-        inner: &Inner,
-        agent: &FileId,
-        resolved: &Resolved,
-        models: Option<&SummaryModels>,
-    ) -> Result<(Shared, Vec<String>)> {
-        let mut all = locked(&self.shared);
-        if let Some(shared) = all.get(agent) {
-            return Ok((shared.clone(), Vec::new()));
+impl Setting {
+    /// The engine is not needed any more. That it could not end well matters to nobody by then.
+    pub(super) async fn let_go(&self, session: &str) {
+        if let Err(error) = self.engine.dispose().await {
+            tracing::warn!(session, "the engine did not end well: {error}");
         }
-        let config = MemoryConfig::for_engine(&resolved.config, &resolved.engine.id)?;
-        let folder = inner.home.memory_dir(agent);
-        let mut memory = match config.enabled {
-            true => AgentMemory::configured(&resolved.config, &config, &folder, agent.as_str()),
-            // Nothing but what is asked for by hand: no model is worth connecting to.
-            false => AgentMemory::open(&config, Some(&folder), agent.as_str(), None),
-        };
-        let mut warnings = std::mem::take(&mut memory.warnings);
-        let indexes = inner.home.workspaces_dir(agent);
-        let mut said = Vec::new();
-        let warn = |words| said.push(words);
-        let workspace = workspace_search(&resolved.config, &indexes, resolved.counter, warn);
-        warnings.extend(said);
-        let workspace = workspace.unwrap_or_else(|error| {
-            warnings.push(format!("the workspace is left out: {error}"));
-            None
-        });
-        let shared = Shared { memory: memory.with_models(models.cloned()), workspace };
-        all.insert(agent.clone(), shared.clone());
-        Ok((shared, warnings))
     }
 
-    /// The memory of an agent, where a session of it was run.
-    pub(crate) fn memory(&self, agent: &FileId) -> Option<AgentMemory> {
-        locked(&self.shared).get(agent).map(|shared| shared.memory.clone())
+    /// The same with other tools: what they measure is all that differs, so the engine stays.
+    fn take_tools(&mut self, tools: String, resolved: Resolved) -> Result<()> {
+        self.ledger = resolved.ledger();
+        self.hooks = ToolHooks::new();
+        self._guard = guard(&resolved, &self.services, &self.hooks, &self.ledger)?;
+        self.resolved = resolved;
+        self.tools = tools;
+        Ok(())
     }
+}
+
+/// Has the results of tools bounded.
+fn guard(
+    resolved: &Resolved,
+    services: &Services,
+    hooks: &ToolHooks,
+    ledger: &TokenLedger,
+) -> Result<Installed> {
+    let guard = ToolGuard::new(GuardConfig::resolve(&resolved.config)?);
+    Ok(guard.with_services(services).install(hooks, ledger))
 }
 
 /// The tools as JSON text: what is counted for them.
@@ -172,15 +150,17 @@ impl Session {
         specs: &[ToolSpec],
     ) -> Result<()> {
         let tools = tools_json(specs);
-        if let Some(known) = &self.setting
-            && known.model == model
-            && known.tools == tools
-        {
+        let is_known = |known: &&mut Setting| known.model == model;
+        if self.setting.as_mut().filter(is_known).is_some_and(|known| known.tools == tools) {
             return Ok(());
         }
         let Some(chosen) = inner.models.get(model) else { return Err(unsettled()) };
         let resolved = resolve(inner, &self.agent, chosen.card(), &tools)?;
         resolved.check_window(None)?;
+        if let Some(known) = self.setting.as_mut().filter(is_known) {
+            self.view = None;
+            return known.take_tools(tools, resolved);
+        }
         let mut warnings: Vec<String> = resolved.warning().into_iter().collect();
         let summary_models = match &inner.settings.summary_models {
             Some(models) => Some(models.clone()),
@@ -191,8 +171,8 @@ impl Session {
                 writers.map(|writers| writers.models)
             }
         };
-        let (shared, said) =
-            inner.agents.of(inner, &self.agent, &resolved, summary_models.as_ref())?;
+        let models = summary_models.as_ref();
+        let (shared, said) = inner.agents.of(inner, &self.agent, &resolved, models).await?;
         warnings.extend(said);
         let config = MemoryConfig::for_engine(&resolved.config, &resolved.engine.id)?;
         let memory = shared.memory.of_session(&self.id, resolved.counter);
@@ -213,10 +193,9 @@ impl Session {
         inner.engines.note(&self.key, &engine);
         let ledger = resolved.ledger();
         let hooks = ToolHooks::new();
-        let guard = ToolGuard::new(GuardConfig::resolve(&resolved.config)?);
-        let guard = guard.with_services(&services).install(&hooks, &ledger);
+        let guard = guard(&resolved, &services, &hooks, &ledger)?;
         self.view = None;
-        self.setting = Some(Setting {
+        let before = self.setting.replace(Setting {
             model,
             tools,
             watch: EngineWatch::new(&inner.home),
@@ -228,8 +207,13 @@ impl Session {
             hooks,
             memory,
             summary_models,
+            services,
             warnings,
         });
+        if let Some(before) = before {
+            before.let_go(&self.id).await;
+        }
+        self.archive_late().await;
         Ok(())
     }
 }

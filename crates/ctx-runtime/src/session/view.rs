@@ -111,16 +111,30 @@ impl Session {
         self.log().append_compaction(&compacted, now)?;
         self.compactions += 1;
         self.commit().await?;
-        let mut trouble = Vec::new();
-        if let Some(memory) = self.setting.as_ref().and_then(|setting| setting.memory.clone()) {
-            let archived = memory.archive(&taken);
-            if let Err(error) = match archived {
-                Ok(()) => memory.flush().await,
-                failed => failed,
-            } {
-                trouble.push(format!("what left the context was not archived: {error}"));
-            }
+        Ok(self.archive(&taken).await.into_iter().collect())
+    }
+
+    /// Puts messages into the archive. What went wrong.
+    async fn archive(&self, taken: &[Arc<Entry>]) -> Option<String> {
+        let memory = self.setting.as_ref()?.memory.clone()?;
+        let archived = match memory.archive(taken) {
+            Ok(()) => memory.flush().await,
+            failed => failed,
+        };
+        let error = archived.err()?;
+        Some(format!("what left the context was not archived: {error}"))
+    }
+
+    /// Archives what whoever had the session before may have been kept from archiving. What is in the
+    /// archive already stays as it is.
+    pub(super) async fn archive_late(&mut self) {
+        let taken = std::mem::take(&mut self.to_archive);
+        if taken.is_empty() {
+            return;
         }
-        Ok(trouble)
+        let trouble = self.archive(&taken).await;
+        if let Some(setting) = &mut self.setting {
+            setting.warnings.extend(trouble);
+        }
     }
 }

@@ -60,7 +60,7 @@ impl Runtime {
     ) -> Result<SubagentOutcome> {
         let child = start::key(parent, &self.inner.settings.ids.next_id())?;
         let span = tracing::info_span!("subagent", %parent, %child, mode = ?request.mode);
-        self.spawned(parent, child, request, tools, listener).instrument(span).await
+        Box::pin(self.spawned(parent, child, request, tools, listener)).instrument(span).await
     }
 
     /// Ends a subagent that runs. Whether there is one.
@@ -91,12 +91,12 @@ impl Runtime {
             child_session_key: child.to_string(),
             ttl_ms: longest.map(|longest| u64::try_from(longest.as_millis()).unwrap_or(u64::MAX)),
         };
-        let engine = self.engine_of(parent).await?;
+        let engine = Box::pin(self.engine_of(parent)).await?;
         let mut announced = Announced::prepare(engine, spawn).await?;
         let runtime = self.for_subagent(&request);
         let mode = request.mode;
         let birth = Birth { parent: parent.clone(), child: child.clone(), mode, depth };
-        if let Err(error) = runtime.begin_subagent(birth, tools).await {
+        if let Err(error) = Box::pin(runtime.begin_subagent(birth, tools)).await {
             if let Err(failed) = announced.take_back().await {
                 say(listener, format!("the engine did not take a subagent back: {failed}"));
             }
@@ -107,7 +107,13 @@ impl Runtime {
         let task = format!("{PREFACE}{}", request.task);
         let (done, reason) = tokio::select! {
             biased;
-            done = runtime.turn(&child, task, tools, &mut *listener) => (done, SubagentEnd::Completed),
+            done = Box::pin(runtime.turn(&child, task, tools, &mut *listener)) => {
+                let reason = match &done {
+                    Ok(_) => SubagentEnd::Completed,
+                    Err(_) => SubagentEnd::Failed,
+                };
+                (done, reason)
+            }
             () = seat.stopped() => {
                 let error = Error::new(ErrorKind::Cancelled, "the subagent was stopped");
                 (Err(error.with("session", &child)), SubagentEnd::Released)

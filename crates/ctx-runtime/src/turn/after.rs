@@ -1,6 +1,6 @@
 //! What follows a turn: the engine is told, and a session past the threshold is compacted.
 
-use ctx_core::{CompactResult, CompactionTrigger, EntryId, ErrorKind, LeaseState, Result};
+use ctx_core::{CompactResult, CompactionTrigger, EntryId, ErrorKind, LeaseState, Result, Tokens};
 use ctx_layers::compaction::Config;
 use tokio::task::JoinHandle;
 use tracing::Instrument;
@@ -15,13 +15,19 @@ pub(crate) struct Background {
     task: JoinHandle<Result<CompactResult>>,
     /// The last entry of the session that it is written from.
     leaf: Option<EntryId>,
-    leaving: Leaving,
+    /// How many tokens of messages it works on.
+    size: Tokens,
 }
 
 impl Background {
     /// Whether it is written.
     pub(crate) fn is_finished(&self) -> bool {
         self.task.is_finished()
+    }
+
+    /// How many tokens of messages it keeps in memory.
+    pub(crate) fn held(&self) -> u64 {
+        if self.is_finished() { 0 } else { self.size.get() }
     }
 }
 
@@ -74,13 +80,13 @@ impl Turn<'_> {
             self.session.view = Some(view);
             return self.compact(CompactionTrigger::Threshold, 1, None).await.map(drop);
         }
-        let leaving = Leaving::of(&view);
+        let size = view.total();
         let request = self.threshold_request(view)?;
         let engine = self.session.setting()?.engine.clone();
         let span = tracing::info_span!(parent: None, "compact", session = %self.session.id);
         let work = async move { engine.compact(request).await };
         let task = tokio::spawn(work.instrument(span));
-        let background = Background { task, leaf: self.session.leaf(), leaving };
+        let background = Background { task, leaf: self.session.leaf(), size };
         locked(&inner.background).insert(self.session.key.clone(), background);
         Ok(())
     }
@@ -108,7 +114,10 @@ impl Turn<'_> {
         let trigger = CompactionTrigger::Threshold;
         self.listener.on(Event::CompactionBegan { trigger, tokens: before });
         let now = self.now();
-        match self.store(compacted, &background.leaving, now).await {
+        // The session is the one that it was written from, entry by entry.
+        let view = self.session.take_view(&inner.home).await?;
+        let leaving = Leaving::of(&view);
+        match self.store(compacted, &leaving, now).await {
             Err(error) if error.kind() == ErrorKind::Contract => {
                 self.say(NoticeKind::Compaction, format!("the session was not compacted: {error}"));
                 return Ok(());

@@ -25,7 +25,9 @@ impl Turn<'_> {
             let request = self.assemble().await?;
             match self.ask(request).await {
                 Ok(reply) => return Ok(reply),
-                Err(error) if error.kind() == ErrorKind::Overflow => self.recover(error).await?,
+                Err(error) if error.kind() == ErrorKind::Overflow => {
+                    Box::pin(self.recover(error)).await?;
+                }
                 Err(error) if is_of_the_model(error.kind()) => {
                     self.fail_over(error).await.map_err(advised)?;
                     self.listener.on(Event::Restarted);
@@ -45,8 +47,19 @@ impl Turn<'_> {
             self.session.last_request = Some(self.now());
             let span = tracing::info_span!("request", model = %model.card().name, attempt);
             let asked = self.stream(&*model, request.clone()).instrument(span).await;
+            let longest = self.inner().settings.longest_wait;
             match asked.and_then(whole) {
-                Err(error) if error.is_retryable() && attempt < ATTEMPTS => {
+                // The lane is not held for hours: whoever can do something else does it now.
+                Err(error) if error.wait().is_some_and(|wait| wait > longest) => {
+                    let wait = error.wait().unwrap_or_default().as_secs();
+                    return Err(error.with("asks to be left alone for", format!("{wait} s")));
+                }
+                // Who was waited for in vain is not waited for again.
+                Err(error)
+                    if error.is_retryable()
+                        && error.kind() != ErrorKind::Timeout
+                        && attempt < ATTEMPTS =>
+                {
                     let wait = error.wait().unwrap_or_else(|| backoff(attempt));
                     let words = format!("asking {} again: {error}", model.card().name);
                     self.say(NoticeKind::Retry, words);

@@ -3,7 +3,7 @@
 use ctx_core::{AssembleRequest, ChatRequest, Result, Tokens};
 use tracing::Instrument;
 
-use super::Turn;
+use super::{Sent, Turn};
 
 /// How often a request is assembled anew because it was compacted. What the second one leaves too
 /// large, `finish` trims.
@@ -26,6 +26,7 @@ impl Turn<'_> {
     async fn assembled(&mut self, span: &tracing::Span) -> Result<ChatRequest> {
         let inner = self.inner();
         let mut look = 0;
+        let mut is_trusted = true;
         loop {
             look += 1;
             let now = self.now();
@@ -34,10 +35,12 @@ impl Turn<'_> {
             let setting = self.session.setting()?;
             let turn = self.session.turn(&inner.settings.ids, setting);
             let engine = setting.engine.clone();
-            let request = AssembleRequest { session_id: self.session.id.clone(), view, turn };
-            let assembled = engine.assemble(request).await;
-            self.watch();
-            let mut view = assembled?.into_view();
+            if is_trusted {
+                let request = AssembleRequest { session_id: self.session.id.clone(), view, turn };
+                let assembled = engine.assemble(request).await;
+                self.watch();
+                view = assembled?.into_view();
+            }
             view.finish()?;
             inner.counts.edits(view.edits().get(self.session.counted..).unwrap_or_default());
             self.session.counted = view.edits().len();
@@ -49,13 +52,17 @@ impl Turn<'_> {
             span.record("tokens", view.used().get());
             span.record("window", view.ledger().window().get());
             if !compactions.is_empty() {
-                self.store_all(compactions, &view, now).await?;
-                if again {
+                let refused = Box::pin(self.store_all(compactions, &view, now)).await?;
+                // What would be sent is not what the file says, whatever the engine makes of it.
+                is_trusted = again || !refused;
+                if again || refused {
                     continue;
                 }
             }
             let system = joined(&inner.settings.system, view.system_addition());
-            self.outcome.manifest = Some(view.manifest());
+            let manifest = view.manifest();
+            self.session.sent = Some(Sent::of(&manifest));
+            self.outcome.manifest = Some(manifest);
             let messages = view.messages()?;
             let card = inner.models[self.model].card();
             let max_tokens = longest_answer(card.max_output, view.ledger().window() - view.used());

@@ -1,15 +1,14 @@
 //! Commands: messages that are for the runtime, not for the model.
 
 use ctx_core::{
-    CompactResult, CompactionTrigger, Manifest, MemoryStore, NodeState, RecallRequest, Result,
-    SnippetSource,
+    CompactResult, Manifest, MemoryStore, NodeState, RecallRequest, Result, SnippetSource,
 };
 use ctx_layers::memory::Redactor;
 use ctx_layers::memory::facts::{Candidate, FactKind};
 use ctx_session::log::NewEntry;
 
 use super::Turn;
-use crate::runtime::Input;
+use crate::runtime::{Input, Opening};
 use crate::session::{blocking, locked};
 
 /// How much a search brings.
@@ -54,9 +53,14 @@ pub(super) enum Obeyed {
     GoOn(String),
 }
 
-/// Whether a message begins another session, whatever was before.
-pub(crate) fn begins_anew(input: &Input) -> bool {
-    matches!(Command::of(input), Some(Command::New(_)))
+/// What a message opens its session for. Commands look at a session, or do something to it: by
+/// themselves they begin none in its place.
+pub(crate) fn opening(input: &Input) -> Opening {
+    match Command::of(input) {
+        Some(Command::New(_)) => Opening::Anew,
+        Some(_) => Opening::AsItIs,
+        None => Opening::Message,
+    }
 }
 
 impl Command {
@@ -91,11 +95,10 @@ impl Turn<'_> {
             Command::New(Some(message)) => return Ok(Obeyed::GoOn(message)),
             Command::New(None) => "A new session has begun.".to_owned(),
             Command::Compact(focus) => {
-                let trigger = CompactionTrigger::Manual;
-                let done = self.compact(trigger, 1, focus.as_deref()).await?;
+                let done = self.compact_as_asked(focus.as_deref()).await?;
                 self.compacted(&done)
             }
-            Command::Context(None) => listed(&self.present().await?),
+            Command::Context(None) => self.list_context().await?,
             Command::Context(Some(query)) => self.search(&query).await?,
             Command::Status => self.status().await?,
             Command::Remember(Some(text)) => self.remember(text).await?,
@@ -236,36 +239,6 @@ impl Turn<'_> {
         self.session.view = None;
         Ok(format!("The compaction {compaction} is taken back: its messages are there again."))
     }
-}
-
-/// A manifest as text.
-fn listed(manifest: &Manifest) -> String {
-    let mut out = format!(
-        "{} of {} tokens (window {}, {} kept free for the answer); {} at the beginning are as in \
-         the last request\n",
-        manifest.tokens,
-        manifest.limit,
-        manifest.window,
-        manifest.reserve,
-        manifest.unchanged_prefix,
-    );
-    let parts = manifest.components.iter().filter(|part| part.tokens.0 > 0);
-    let parts: Vec<_> = parts.map(|part| format!("{} {}", part.name, part.tokens)).collect();
-    out.push_str(&parts.join(", "));
-    for entry in &manifest.entries {
-        let state = match entry.state {
-            NodeState::Kept => "kept",
-            NodeState::Replaced => "shortened",
-            NodeState::Dropped => "left out",
-            NodeState::Inserted => "added",
-        };
-        let (id, before, tokens) = (&entry.entry, entry.before, entry.tokens);
-        out.push_str(&format!("\n{id}  {}  {state}  {before} -> {tokens}", entry.role));
-        if let (Some(layer), Some(reason)) = (&entry.layer, &entry.reason) {
-            out.push_str(&format!("  {layer}: {reason}"));
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Compacting within a turn: the direct way, for who is in the session's lane already.
 
 use ctx_core::{
-    CompactRequest, CompactResult, Compacted, CompactionTrigger, ContextView, Layer, Result,
-    Timestamp,
+    CompactRequest, CompactResult, Compacted, CompactionTrigger, ContextView, ErrorKind, Layer,
+    Result, Timestamp,
 };
 use ctx_layers::compaction::{Compaction, Config, Details};
 use tracing::Instrument;
@@ -34,10 +34,25 @@ impl Turn<'_> {
         if self.session.setting.is_none() {
             self.settle_first().await?;
         }
-        self.swap_in().await?;
-        let done = self.compact(CompactionTrigger::Manual, 1, focus).await?;
+        let done = match self.swap_in().await {
+            Ok(()) => self.compact_as_asked(focus).await,
+            Err(error) => Err(error),
+        };
         self.note_counters().await;
-        Ok(done)
+        done
+    }
+
+    /// Flushes memory, and compacts.
+    pub(super) async fn compact_as_asked(&mut self, focus: Option<&str>) -> Result<CompactResult> {
+        let flushed_at = self.session.flushed_at;
+        self.flush_first(Room::Whole).await;
+        let done = self.compact(CompactionTrigger::Manual, 1, focus).await;
+        if !done.as_ref().is_ok_and(|done| done.compacted) {
+            // The cycle goes on, and there is more to write down at its end.
+            self.session.flushed_at = flushed_at;
+            self.untold.flushed = None;
+        }
+        done
     }
 
     /// Compacts the session: the engine first, and where it fails the default compactor. What comes
@@ -59,7 +74,7 @@ impl Turn<'_> {
             window = tracing::field::Empty,
         );
         let asked = Asked { trigger, attempt, focus };
-        self.compact_in(asked, &span).instrument(span.clone()).await
+        Box::pin(self.compact_in(asked, &span)).instrument(span.clone()).await
     }
 
     async fn compact_in(
@@ -93,7 +108,7 @@ impl Turn<'_> {
         let leaving = Leaving::of(&view);
         let engine = self.session.setting()?.engine.clone();
         let request = self.request(view, asked)?;
-        let mut result = engine.compact(request).await;
+        let result = engine.compact(request).await;
         self.watch();
         // Who owns compaction may find that there is nothing to do, but not when the provider has
         // refused the request.
@@ -103,22 +118,22 @@ impl Turn<'_> {
             Ok(done) => !done.ok || must,
             Err(_) => true,
         };
-        if failed {
-            let why = match &result {
-                Ok(done) => done.reason.clone().unwrap_or_default(),
-                Err(error) => error.to_string(),
-            };
-            self.say(NoticeKind::Compaction, format!("the default compactor takes over: {why}"));
-            let view = self.session.take_view(&inner.home).await?;
-            result = self.compact_by_default(self.request(view, asked)?).await;
+        let mut done = Done::of(result);
+        if !failed {
+            self.store_done(&mut done, &leaving, now).await;
         }
+        // What cannot be stored is no compaction either.
+        if failed || done.is_refused() {
+            self.say(
+                NoticeKind::Compaction,
+                format!("the default compactor takes over: {}", done.why()),
+            );
+            let view = self.session.take_view(&inner.home).await?;
+            done = Done::of(self.compact_by_default(self.request(view, asked)?).await);
+            self.store_done(&mut done, &leaving, now).await;
+        }
+        let Done { result, stored } = done;
         let result = result?;
-        let stored = match &result.result {
-            Some(compacted) if result.compacted => {
-                self.store(compacted.clone(), &leaving, now).await.map(|()| true)
-            }
-            _ => Ok(false),
-        };
         let view = self.session.take_view(&inner.home).await?;
         let after = view.used();
         self.session.view = Some(view);
@@ -168,6 +183,14 @@ impl Turn<'_> {
         }
     }
 
+    /// Stores what a compactor made, if it made anything.
+    async fn store_done(&mut self, done: &mut Done, leaving: &Leaving, now: Timestamp) {
+        let Ok(result) = &done.result else { return };
+        if let Some(compacted) = result.result.clone().filter(|_| result.compacted) {
+            done.stored = self.store(compacted, leaving, now).await.map(|()| true);
+        }
+    }
+
     /// Stores a compaction. What it takes out is archived.
     pub(super) async fn store(
         &mut self,
@@ -178,30 +201,77 @@ impl Turn<'_> {
         self.session.check_file()?;
         let trouble = self.session.store(compacted, leaving, now).await?;
         self.outcome.compactions += 1;
+        self.untold.compacted = true;
         self.inner().counts.did(layer::COMPACTION, "compact");
         for words in trouble {
             self.say(NoticeKind::Compaction, words);
         }
+        // The turn may be dropped before its end; whoever opens the session next must know.
+        self.note_counters().await;
         Ok(())
     }
 
-    /// Stores the compactions that came with a request.
+    /// Stores the compactions that came with a request. Whether one was refused: where the engine names
+    /// what is not there, the default compactor makes room instead.
     pub(super) async fn store_all(
         &mut self,
         compactions: Vec<Compacted>,
         view: &ContextView,
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let leaving = Leaving::of(view);
         for compacted in compactions {
             let (before, after) = (compacted.tokens_before, view.used());
             let trigger = CompactionTrigger::Threshold;
             self.listener.on(Event::CompactionBegan { trigger, tokens: before });
-            self.store(compacted, &leaving, now).await?;
+            let stored = self.store(compacted, &leaving, now).await;
+            let compacted = stored.is_ok();
             let count = self.session.compactions;
-            self.listener.on(Event::CompactionEnded { compacted: true, before, after, count });
+            self.listener.on(Event::CompactionEnded { compacted, before, after, count });
+            match stored {
+                Err(error) if error.kind() == ErrorKind::Contract => {
+                    let words = format!("the default compactor takes over: {error}");
+                    self.say(NoticeKind::Compaction, words);
+                    self.make_room_by_default(now).await?;
+                    return Ok(true);
+                }
+                stored => stored?,
+            }
         }
-        Ok(())
+        Ok(false)
+    }
+
+    async fn make_room_by_default(&mut self, now: Timestamp) -> Result<()> {
+        let view = self.session.take_view(&self.inner().home).await?;
+        let leaving = Leaving::of(&view);
+        let request = self.threshold_request(view)?;
+        let mut done = Done::of(self.compact_by_default(request).await);
+        self.store_done(&mut done, &leaving, now).await;
+        done.result.and(done.stored).map(drop)
+    }
+}
+
+/// What came of a compactor, and whether it is stored.
+struct Done {
+    result: Result<CompactResult>,
+    stored: Result<bool>,
+}
+
+impl Done {
+    fn of(result: Result<CompactResult>) -> Self {
+        Self { result, stored: Ok(false) }
+    }
+
+    /// Whether it is nothing that could be stored, whatever the compactor says.
+    fn is_refused(&self) -> bool {
+        self.stored.as_ref().is_err_and(|error| error.kind() == ErrorKind::Contract)
+    }
+
+    fn why(&self) -> String {
+        match (&self.result, &self.stored) {
+            (Err(error), _) | (_, Err(error)) => error.to_string(),
+            (Ok(done), _) => done.reason.clone().unwrap_or_default(),
+        }
     }
 }
 

@@ -38,6 +38,15 @@ const SYSTEM: &str = "This turn is for your memory alone: the user neither asked
 
 const HINT: &str = "When you are done, answer NO_REPLY.";
 
+/// When memory is flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    /// Close to the threshold.
+    Near,
+    /// Whatever the session holds.
+    Now,
+}
+
 /// What a flush is run with.
 struct Flush {
     note: DailyNote,
@@ -48,7 +57,16 @@ struct Flush {
 impl Turn<'_> {
     /// Flushes memory if the session is close to its threshold, or beyond it.
     pub(super) async fn flush_if_due(&mut self, room: Room) {
-        let done = match self.flush_of(room).await {
+        Box::pin(self.flush_when(Due::Near, room)).await;
+    }
+
+    /// Flushes memory because the session is about to be compacted, however much it holds.
+    pub(super) async fn flush_first(&mut self, room: Room) {
+        Box::pin(self.flush_when(Due::Now, room)).await;
+    }
+
+    async fn flush_when(&mut self, due: Due, room: Room) {
+        let done = match self.flush_of(due).await {
             Ok(None) => return,
             Ok(Some(flush)) => {
                 let span = tracing::info_span!("flush", session = %self.session.id);
@@ -59,14 +77,14 @@ impl Turn<'_> {
         // Tried once is enough: it would be tried before every request.
         let count = self.session.compactions;
         self.session.flushed_at = Some(count);
-        self.flushed = Some((self.session.newest, count));
+        self.untold.flushed = Some((self.session.newest, count));
         self.inner().counts.did(layer::FLUSH, "flush");
         if let Err(error) = done {
             self.say(NoticeKind::Flush, format!("memory was not flushed: {error}"));
         }
     }
 
-    async fn flush_of(&mut self, room: Room) -> Result<Option<Flush>> {
+    async fn flush_of(&mut self, due: Due) -> Result<Option<Flush>> {
         let inner = self.inner();
         if self.session.flushed_at == Some(self.session.compactions) {
             return Ok(None);
@@ -85,7 +103,10 @@ impl Turn<'_> {
         };
         let view = self.session.take_view(&inner.home).await?;
         let soft = soft_threshold(&compaction, view.ledger());
-        let is_due = room == Room::Half || view.used() > soft;
+        let is_due = match due {
+            Due::Near => view.used() > soft,
+            Due::Now => !view.is_empty(),
+        };
         self.session.view = Some(view);
         if !is_due {
             return Ok(None);
@@ -123,7 +144,10 @@ impl Turn<'_> {
             let heard = std::sync::atomic::AtomicU64::new(super::ask::millis(
                 inner.settings.timer.elapsed(),
             ));
-            let mut unheard = |_: ctx_core::Delta<'_>| {};
+            let mut unheard = |_: ctx_core::Delta<'_>| {
+                let now = super::ask::millis(inner.settings.timer.elapsed());
+                heard.store(now, std::sync::atomic::Ordering::Relaxed);
+            };
             let reply = tokio::select! {
                 biased;
                 reply = model.answer(request, &mut unheard) => reply.and_then(whole)?,
@@ -131,8 +155,8 @@ impl Turn<'_> {
                     return Err(error);
                 }
             };
-            if let Some(usage) = reply.usage() {
-                self.outcome.add(&usage.clone());
+            if let Some(usage) = reply.usage().copied() {
+                self.used(&usage);
             }
             let calls: Vec<_> = reply.message.tool_calls().cloned().collect();
             if calls.is_empty() {

@@ -9,6 +9,7 @@ mod ask;
 mod assemble;
 mod command;
 mod compact;
+mod context;
 mod flush;
 mod models;
 mod no_reply;
@@ -17,11 +18,12 @@ mod overflow;
 mod repeated;
 mod tools;
 
-use ctx_core::{ErrorKind, Message, Reply, Result, Timestamp, Toolbox};
+use ctx_core::{Block, ErrorKind, Message, Reply, Result, Role, Timestamp, Toolbox, Usage};
 
 pub(crate) use after::Background;
 pub use command::COMMANDS;
-pub(crate) use command::begins_anew;
+pub(crate) use command::opening;
+pub(crate) use context::Sent;
 
 use crate::runtime::{
     Event, Fill, Inner, Input, Listener, Notice, NoticeKind, Runtime, TurnOutcome,
@@ -46,7 +48,16 @@ pub(crate) struct Turn<'a> {
     model: usize,
     recovery: Recovery,
     repeated: Repeated,
+    /// What `sessions.json` is not told yet.
+    untold: Untold,
+}
+
+/// What happened in a session since its counters were noted.
+#[derive(Debug, Default)]
+struct Untold {
+    usage: Usage,
     flushed: Option<(Timestamp, u64)>,
+    compacted: bool,
 }
 
 impl<'a> Turn<'a> {
@@ -65,7 +76,7 @@ impl<'a> Turn<'a> {
             model: 0,
             recovery: Recovery::default(),
             repeated: Repeated::default(),
-            flushed: None,
+            untold: Untold::default(),
         }
     }
 
@@ -97,19 +108,24 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Runs the turn.
+    /// Runs the turn. What it cost and did is counted, whatever came of it.
     pub(crate) async fn run(&mut self, input: Input) -> Result<TurnOutcome> {
+        let done = self.answered(input).await;
+        if done.is_ok() {
+            self.fill().await;
+        }
+        self.note_counters().await;
+        self.outcome.answer = done?;
+        Ok(std::mem::take(&mut self.outcome))
+    }
+
+    async fn answered(&mut self, input: Input) -> Result<Option<String>> {
         self.settle_first().await?;
         self.swap_in().await?;
         let message = match Command::of(&input) {
             None => input.into_message(),
-            Some(command) => match self.obey(command).await? {
-                Obeyed::Done(answer) => {
-                    self.outcome.answer = Some(answer);
-                    self.fill().await;
-                    self.note_counters().await;
-                    return Ok(std::mem::take(&mut self.outcome));
-                }
+            Some(command) => match Box::pin(self.obey(command)).await? {
+                Obeyed::Done(answer) => return Ok(Some(answer)),
                 Obeyed::GoOn(text) => Input::from(text).into_message(),
             },
         };
@@ -121,11 +137,8 @@ impl<'a> Turn<'a> {
         let committed = self.session.commit().await;
         let answer = answer?;
         committed?;
-        self.outcome.answer = no_reply::shown(&answer);
-        self.finish().await;
-        self.fill().await;
-        self.note_counters().await;
-        Ok(std::mem::take(&mut self.outcome))
+        Box::pin(self.finish()).await;
+        Ok(no_reply::shown(&answer))
     }
 
     /// Stores the user's message: it is in the file before the model is asked. A power failure can
@@ -139,7 +152,7 @@ impl<'a> Turn<'a> {
     /// Requests and tools, until there is an answer. Its text.
     async fn converse(&mut self) -> Result<String> {
         loop {
-            let reply = self.answer().await?;
+            let reply = Box::pin(self.answer()).await?;
             let calls: Vec<_> = reply.message.tool_calls().cloned().collect();
             let text = reply.message.plain_text();
             let cut_off = reply.stop == ctx_core::ChatStop::Length;
@@ -155,24 +168,41 @@ impl<'a> Turn<'a> {
             }
             if let Some(reason) = self.stopped() {
                 self.refuse(&calls, &reason).await?;
-                let text = if text.is_empty() { reason } else { text };
-                return Ok(text);
+                return self.end_with(reason).await;
             }
             // What a tool does stays done: that it was called must outlive a power failure.
             self.session.commit().await?;
-            self.run_tools(&calls).await?;
+            Box::pin(self.run_tools(&calls)).await?;
         }
     }
 
     /// Why no more tools are run in this turn, once that is so and the model was told.
-    fn stopped(&self) -> Option<String> {
+    fn stopped(&mut self) -> Option<String> {
         match self.repeated.stopped() {
             Some(reason) => Some(reason.to_owned()),
             None if self.outcome.requests >= MOST_REQUESTS => {
-                Some(format!("{MOST_REQUESTS} requests in one turn: no more tools are run in it"))
+                let reason =
+                    format!("{MOST_REQUESTS} requests in one turn: no more tools are run in it");
+                self.say(NoticeKind::ToolLoop, &*reason);
+                Some(reason)
             }
             None => None,
         }
+    }
+
+    /// Ends the turn in the model's place, with the reason as its answer: what is returned is what is
+    /// on disk.
+    async fn end_with(&mut self, reason: String) -> Result<String> {
+        let text = format!("Stopped: {reason}.");
+        let message = Message::new(Role::Assistant, vec![Block::text(&*text)]);
+        self.take_in(Reply { message, stop: ctx_core::ChatStop::End }).await?;
+        Ok(text)
+    }
+
+    /// Counts what a provider reported.
+    fn used(&mut self, usage: &Usage) {
+        add(&mut self.outcome.usage, usage);
+        add(&mut self.untold.usage, usage);
     }
 
     /// Stores an answer, and learns from what the provider counted.
@@ -192,7 +222,7 @@ impl<'a> Turn<'a> {
         });
         self.outcome.model = Some(card.name.clone());
         if let Some(usage) = meta.usage {
-            self.outcome.add(&usage);
+            self.used(&usage);
             self.calibrate(&usage);
         }
         let now = self.now();
@@ -226,16 +256,18 @@ impl<'a> Turn<'a> {
 
     /// The counters of `sessions.json`.
     async fn note_counters(&mut self) {
+        let Untold { usage, flushed, compacted } = std::mem::take(&mut self.untold);
         let tally = Tally {
+            id: self.session.id.clone(),
             updated_at: self.session.newest,
-            usage: self.outcome.usage,
+            usage,
             window: self.session.setting.as_ref().map(|s| s.ledger.window().get()),
             compactions: self.session.compactions,
-            compacted: self.outcome.compactions > 0,
-            flushed: self.flushed.take(),
+            compacted,
+            flushed,
         };
         let elapsed = self.inner().settings.timer.elapsed();
-        if self.inner().book.note(&self.session.key, tally, elapsed) {
+        if self.inner().book.note(&self.session.key, &tally, elapsed) {
             let inner = self.runtime.inner.clone();
             let written = crate::session::blocking(move || inner.book.write()).await;
             if let Err(error) = written {
@@ -244,6 +276,16 @@ impl<'a> Turn<'a> {
             }
         }
     }
+}
+
+/// Adds what a provider reported.
+fn add(sum: &mut Usage, usage: &Usage) {
+    sum.input = sum.input.saturating_add(usage.input);
+    sum.output = sum.output.saturating_add(usage.output);
+    sum.cache_read = sum.cache_read.saturating_add(usage.cache_read);
+    sum.cache_write = sum.cache_write.saturating_add(usage.cache_write);
+    let total = sum.total_tokens.unwrap_or_default().saturating_add(usage.total());
+    sum.total_tokens = Some(total);
 }
 
 /// Whether another model may do what this one failed at.

@@ -21,7 +21,7 @@ impl Turn<'_> {
         let mut failed = from.checked_sub(1);
         for at in from..inner.models.len() {
             let span = tracing::debug_span!("guard", model = %inner.models[at].card().name);
-            let settled = self.session.settle(inner, at, self.tools.specs());
+            let settled = Box::pin(self.session.settle(inner, at, self.tools.specs()));
             match tracing::Instrument::instrument(settled, span).await {
                 Ok(()) => {
                     self.model = at;

@@ -2,8 +2,8 @@
 //!
 //! An answer that is nothing but the word is silent. One that begins or ends with it loses it. Both
 //! must be known before a piece of a stream is shown, so the reading goes character by character and
-//! holds back what may still turn out to be the word: never more than the word, the white space
-//! around it, and punctuation before the first word.
+//! holds back what may still turn out to be the word: never more than the word, the white space and
+//! the markup around it, the punctuation behind it, and that before the first word.
 
 /// The word.
 pub(crate) const NO_REPLY: &str = "NO_REPLY";
@@ -14,7 +14,7 @@ pub(crate) struct NoReply {
     state: State,
     /// Punctuation before the first word.
     lead: String,
-    /// White space that is shown only if something follows.
+    /// White space, and what may open the word: shown only if something follows.
     space: String,
     /// A word that is the beginning of the one looked for, or all of it.
     word: String,
@@ -57,7 +57,9 @@ impl NoReply {
             }
             State::Body | State::Word => {}
         }
-        if !self.word.is_empty() && self.word != NO_REPLY {
+        if self.word.is_empty() {
+            out.push_str(self.space.trim_end());
+        } else if self.word != NO_REPLY {
             self.release(out);
         }
         self.shown || !out.is_empty()
@@ -91,10 +93,12 @@ impl NoReply {
             }
             State::Silent if !in_word => self.after.push(c),
             State::Silent => {
-                if self.lead.is_empty() {
-                    // Its first word was it, and is not shown; what stands behind it is.
+                // Its first word was it, and is not shown, nor what closes it; what stands behind is.
+                // In markup it is one only on a line of its own: else the text is about the word.
+                if self.lead.is_empty() || self.after.contains('\n') {
                     self.word.clear();
-                    self.lead = std::mem::take(&mut self.after).trim_start().to_owned();
+                    let after = std::mem::take(&mut self.after);
+                    self.lead = after.trim_start_matches(closes).trim_start().to_owned();
                 }
                 self.settle(out);
                 self.take(c, out);
@@ -109,7 +113,8 @@ impl NoReply {
     }
 
     fn body(&mut self, c: char, in_word: bool, out: &mut String) {
-        if !self.after.is_empty() && !c.is_whitespace() {
+        let is_behind = c.is_whitespace() || closes(c);
+        if !self.after.is_empty() && !is_behind {
             self.release(out);
         }
         if in_word {
@@ -118,16 +123,18 @@ impl NoReply {
                 self.release(out);
                 self.state = State::Word;
             }
-        } else if self.word == NO_REPLY && c.is_whitespace() {
+        } else if self.word == NO_REPLY && is_behind {
             self.after.push(c);
         } else {
-            let had_word = !self.word.is_empty();
-            if had_word || !c.is_whitespace() {
+            if !self.word.is_empty() {
                 self.release(out);
             }
-            match c.is_whitespace() {
+            match c.is_whitespace() || opens(c) {
                 true => self.space.push(c),
-                false => out.push(c),
+                false => {
+                    self.release(out);
+                    out.push(c);
+                }
             }
         }
     }
@@ -148,6 +155,17 @@ impl NoReply {
             self.take(c, out);
         }
     }
+}
+
+/// What may stand right before the word: markup, quotes, an opening bracket.
+fn opens(c: char) -> bool {
+    matches!(c, '*' | '`' | '~' | '"' | '\'' | '(' | '[' | '“' | '‘')
+}
+
+/// What may stand right behind it, and goes with it.
+fn closes(c: char) -> bool {
+    matches!(c, '*' | '`' | '~' | '"' | '\'' | ')' | ']' | '”' | '’')
+        || matches!(c, '.' | ',' | ';' | ':' | '!' | '?' | '…')
 }
 
 /// What is shown of a whole answer; `None` where it is silent.
@@ -187,6 +205,18 @@ mod tests {
             ("-", Some("-")),
             ("**NO_REPLY** is a word", Some("**NO_REPLY** is a word")),
             ("Grüße NO_REPLYü", Some("Grüße NO_REPLYü")),
+            ("I saved it. **NO_REPLY**", Some("I saved it.")),
+            ("I saved it.\n\n`NO_REPLY`.\n", Some("I saved it.")),
+            ("I saved it (NO_REPLY).", Some("I saved it")),
+            ("NO_REPLY. I saved it.", Some("I saved it.")),
+            ("NO_REPLY: I saved it.", Some("I saved it.")),
+            ("**NO_REPLY**\n\nI saved it.", Some("I saved it.")),
+            ("NO_REPLY\n\n- one\n- two", Some("- one\n- two")),
+            ("NO_REPLY (that is all)", Some("(that is all)")),
+            ("it is **bold**", Some("it is **bold**")),
+            ("it is ** ", Some("it is **")),
+            ("say **NO_REPLY** to stop", Some("say **NO_REPLY** to stop")),
+            ("NO_REPLY, he said: \"NO_REPLY\"!", Some("he said:")),
         ] {
             assert_eq!(shown(text).as_deref(), expected, "{text:?}");
         }
@@ -236,8 +266,12 @@ mod tests {
             let any = reading.end(&mut out);
             prop_assert_eq!(any.then_some(out.clone()), shown(&text));
             prop_assert!(text.contains(&*out) || text.contains(NO_REPLY));
-            let words = |text: &str| text.replace(NO_REPLY, " ").split_whitespace().collect::<String>();
+            let words = |text: &str| {
+                let text = text.replace(NO_REPLY, " ");
+                text.chars().filter(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
+            };
             prop_assert!(out.is_empty() || words(&out) == words(&text), "nothing else is lost");
+            prop_assert!(text.contains(NO_REPLY) || out == text.trim() || out.is_empty());
         }
     }
 }

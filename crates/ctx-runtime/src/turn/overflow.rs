@@ -41,7 +41,7 @@ impl Turn<'_> {
                 return Ok(());
             }
         }
-        self.flush_if_due(Room::Half).await;
+        self.flush_first(Room::Half).await;
         let mut why = error.to_string();
         while self.recovery.compactions < MOST_COMPACTIONS {
             self.recovery.compactions += 1;

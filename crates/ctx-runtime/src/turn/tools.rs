@@ -3,6 +3,7 @@
 use ctx_core::{CompactionTrigger, Message, Result, ToolCall, ToolOutput, ToolResult};
 use tracing::Instrument;
 
+use super::compact::Room;
 use super::{Turn, is_of_the_disk};
 use crate::runtime::{Event, NoticeKind, layer};
 
@@ -38,6 +39,7 @@ impl Turn<'_> {
     /// Compacts between two calls. Whether that did anything: what is too large all the same is
     /// dealt with when the next request is made.
     async fn make_room(&mut self) -> Result<bool> {
+        self.flush_first(Room::Whole).await;
         match self.compact(CompactionTrigger::Threshold, 1, None).await {
             Ok(done) => Ok(done.compacted),
             Err(error) if is_of_the_disk(error.kind()) => Err(error),

@@ -19,6 +19,7 @@ pub use ids::RandomIds;
 
 pub(crate) use entry::{Body, UNDO_TYPE, iso, one_line};
 pub(crate) use file::LogFile;
+pub(crate) use scan::first_line;
 pub(crate) use shared::{Medium, SharedFile, System};
 
 use crate::Transcript;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 use ctx_testkit::provider::{FailureKind, FakeProvider, Step};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Talk;
 use crate::support::{Ran, Room};
@@ -179,4 +179,77 @@ fn a_provider_that_fails_is_an_error_and_the_message_is_kept() {
     assert_eq!(talk.said("user"), ["turn 3: go on"]);
     let ran = talk.run(&[&GOOD[..], &["-p", "turn 6: go on"]].concat());
     assert!(ran.stdout.starts_with("answer 6: "), "{} {}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn the_answer_is_printed_though_the_session_cannot_be_closed_as_it_should() {
+    let talk = Talk::new();
+    let file = talk.room.path("agents/main/sessions/sessions.json");
+    let break_it = format!("rm '{0}' && mkdir '{0}'", file.display());
+    talk.provider.extend([Step::call("bash", json!({"command": break_it})), Step::text("done")]);
+    let ran = talk.run(&[&GOOD[..], &["-p", "break it", "--tools", "bash"]].concat());
+    assert!(file.is_dir(), "{}", ran.stderr);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: the session was not closed"), "{}", ran.stderr);
+}
+
+#[test]
+fn messages_of_a_pipe_that_fail_are_told_by_the_exit_code_and_do_not_end_it() {
+    let talk = Talk::new();
+    let failed = Step::error(FailureKind::Unauthorized);
+    talk.provider.extend([Step::text("one"), failed, Step::text("three")]);
+    let mut command = talk.command(&GOOD);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it runs");
+    child.stdin.take().expect("a pipe").write_all(b"first\nsecond\nthird\n").expect("written");
+    let output = child.wait_with_output().expect("it ends");
+    let (said, told) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("one\n") && said.contains("three\n"), "{said} {told}");
+    assert!(told.contains("error: "), "{told}");
+    assert_eq!(output.status.code(), Some(1), "{told}");
+}
+
+/// `ctx` for which Ctrl-C is not ignored, whatever it is for who runs the tests.
+#[cfg(target_os = "linux")]
+fn interruptible(command: &std::process::Command) -> std::process::Command {
+    let mut whole = std::process::Command::new("env");
+    whole.arg("--default-signal=INT").arg(command.get_program()).args(command.get_args());
+    if let Some(folder) = command.get_current_dir() {
+        whole.current_dir(folder);
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => whole.env(name, value),
+            None => whole.env_remove(name),
+        };
+    }
+    whole
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn ctrl_c_ends_a_script_and_what_it_said_so_far_is_there() {
+    use std::os::unix::process::ExitStatusExt;
+
+    use rustix::process::{Pid, Signal, kill_process};
+
+    for args in [&["-p", "turn 3: go on"][..], &[]] {
+        let talk = Talk::new();
+        talk.provider.extend([Step::hang()]);
+        let mut command = interruptible(&talk.command(&[&GOOD[..], args].concat()));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it runs");
+        let mut input = child.stdin.take().expect("a pipe");
+        input.write_all(b"turn 3: go on\n").expect("written");
+        assert!(talk.provider.wait_arrived(1));
+        let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process");
+        kill_process(id, Signal::INT).expect("it gets it");
+        let output = child.wait_with_output().expect("it ends");
+        drop(input);
+        assert_eq!(output.status.signal(), Some(2), "{args:?}: {output:?}");
+        assert_eq!(talk.said("user"), ["turn 3: go on"]);
+        let ran = talk.run(&[&GOOD[..], &["-p", "turn 6: go on"]].concat());
+        assert!(ran.stdout.starts_with("answer 6: "), "{} {}", ran.stdout, ran.stderr);
+    }
 }

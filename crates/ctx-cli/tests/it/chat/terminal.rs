@@ -29,13 +29,26 @@ struct Terminal {
 
 impl Terminal {
     fn new(talk: &Talk, args: &[&str]) -> Self {
+        let plain = talk.command(args);
+        let command = Command::new(plain.get_program()).args(plain.get_args());
+        Self::with(command, &plain)
+    }
+
+    /// One in which whoever starts `ctx` has Ctrl-C ignored, as shells do in the background.
+    fn ignoring(talk: &Talk, args: &[&str]) -> Self {
+        let plain = talk.command(args);
+        let command = Command::new("sh")
+            .args(["-c", "trap '' INT; exec \"$0\" \"$@\""])
+            .arg(plain.get_program())
+            .args(plain.get_args());
+        Self::with(command, &plain)
+    }
+
+    fn with(command: Command, plain: &std::process::Command) -> Self {
         let (pty, pts) = open().expect("a terminal");
         pty.resize(Size::new(40, 100)).expect("a size");
-        let plain = talk.command(args);
-        let mut command = Command::new(plain.get_program())
-            .args(plain.get_args())
-            .current_dir(plain.get_current_dir().expect("a folder"))
-            .env("TERM", "xterm");
+        let mut command =
+            command.current_dir(plain.get_current_dir().expect("a folder")).env("TERM", "xterm");
         for (name, value) in plain.get_envs() {
             command = match value {
                 Some(value) => command.env(name, value),
@@ -203,6 +216,20 @@ fn ctrl_c_stops_a_turn_and_the_session_goes_on_whole() {
     assert_eq!(asked.iter().filter(|text| text.starts_with("turn ")).count(), 4, "{asked:?}");
     let results = talk.said("toolResult");
     assert_eq!(results.len(), 2, "calls that were cut short are answered: {results:?}");
+}
+
+#[test]
+fn ctrl_c_stops_a_turn_also_where_it_was_to_be_ignored() {
+    let talk = Talk::new();
+    talk.provider.extend([Step::hang()]);
+    let mut terminal = Terminal::ignoring(&talk, &GOOD);
+    terminal.say("turn 1: go on");
+    assert!(talk.provider.wait_arrived(1));
+    terminal.type_in("\u{3}");
+    terminal.wait("stopped");
+    terminal.say("turn 3: go on");
+    terminal.wait("answer 3: ");
+    assert!(terminal.end().0.success());
 }
 
 #[test]

@@ -178,7 +178,11 @@ pub(super) fn verbs() -> Vec<Exchange> {
         prompt: Some("and now?".into()),
     };
     let commit = CommitTurn { session_id: "s-1".into(), advancement_key: "turn-9".into() };
-    let ended = SubagentEnded { child_session_key: "s-2".into(), reason: SubagentReason::Released };
+    let ended = SubagentEnded {
+        child_session_key: "s-2".into(),
+        reason: SubagentReason::Released,
+        failed: false,
+    };
     vec![
         answered(verb::HELLO, hello, info),
         answered(verb::BOOTSTRAP, bootstrap, bootstrapped),

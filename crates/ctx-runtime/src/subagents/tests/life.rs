@@ -129,7 +129,7 @@ async fn a_subagent_that_fails_is_over_once() {
     let house = House::new("unlucky", model);
     house.say("hello").await;
     assert_eq!(kind(house.spawn(SpawnRequest::isolated("look")).await), ErrorKind::Upstream);
-    assert_eq!(house.told(), ["prepare", "ended Completed"]);
+    assert_eq!(house.told(), ["prepare", "ended Failed"]);
 }
 
 #[tokio::test]

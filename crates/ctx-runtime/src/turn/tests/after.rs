@@ -227,3 +227,75 @@ async fn memory_is_flushed_before_the_compaction_of_an_overflow_too() {
     let flush = &requests[requests.len() - 2];
     assert_eq!(flush.tools.len(), 1);
 }
+
+fn flushes(house: &House) -> usize {
+    let of_flush = |r: &&ctx_core::ChatRequest| r.tools.iter().any(|t| t.name == "append_memory");
+    house.model.requests().iter().filter(of_flush).count()
+}
+
+#[tokio::test]
+async fn memory_is_flushed_before_a_compaction_that_is_asked_for() {
+    let model = ScriptedChat::new("script/a", 128_000);
+    let mut house = with_workspace(model, |builder| builder);
+    // What compacts nothing is no end of a cycle.
+    house.say("hello").await.unwrap();
+    house.model.then(Step::text("NO_REPLY"));
+    house.say("/compact").await.unwrap();
+    assert_eq!(flushes(&house), 1);
+    for n in 0..30 {
+        house.say(&format!("message {n}\n{}", filler(1_500))).await.unwrap();
+    }
+    house.model.then(Step::text("NO_REPLY"));
+    let said = house.say("/compact").await.unwrap().answer.unwrap();
+    assert!(said.starts_with("Compacted: "), "{said}");
+    assert_eq!(flushes(&house), 2);
+    for n in 0..30 {
+        house.say(&format!("message {n}\n{}", filler(1_500))).await.unwrap();
+    }
+    let model = house.model.clone();
+    house.open(WORKSPACE, model, |builder| builder);
+    house.model.then(Step::text("NO_REPLY"));
+    assert!(house.runtime().compact(&main_key(), None).await.unwrap().compacted);
+    assert_eq!(flushes(&house), 3);
+}
+
+#[tokio::test]
+async fn memory_is_flushed_before_a_compaction_between_two_tools() {
+    let model = ScriptedChat::new("script/a", 32_000);
+    let house = with_workspace(model, |builder| builder);
+    for n in 0..10 {
+        house.model.then(Step::text(filler(1_500)));
+        house.say(&format!("tell me more of {n}")).await.unwrap();
+    }
+    assert_eq!(flushes(&house), 0);
+    house.model.then(reads(0..4));
+    house.model.then(Step::text("NO_REPLY"));
+    let (outcome, heard) = house.heard("read them", &reader(6_000)).await;
+    assert!(heard.contains(&"compaction Threshold".to_owned()), "{heard:?}");
+    assert_eq!(flushes(&house), 1);
+    let requests = house.model.requests();
+    let flush =
+        requests.iter().find(|request| !request.tools.is_empty() && request.session_id.is_none());
+    let messages = flush.unwrap().messages.iter().map(|message| &**message);
+    ctx_core::check_pairs(messages).unwrap();
+    assert!(outcome.answer.is_some());
+}
+
+#[tokio::test]
+async fn what_a_compaction_took_out_is_archived_at_the_next_opening_where_that_was_cut_short() {
+    const MEMORY: &str = "{ agents: { defaults: { memoryContext: { enabled: true } } } }";
+    let mut house = House::with(ScriptedChat::new("script/a", 100_000), MEMORY, |builder| builder);
+    house.say("the vault is called Gringolet").await.unwrap();
+    for n in 0..30 {
+        house.say(&format!("message {n}\n{}", filler(1_500))).await.unwrap();
+    }
+    let said = house.say("/compact").await.unwrap().answer.unwrap();
+    assert!(said.starts_with("Compacted: "), "{said}");
+    let model = house.model.clone();
+    house.runtime = None;
+    // As if it had been killed once the compaction was on disk.
+    std::fs::remove_dir_all(house.home().memory_dir(&FileId::main())).unwrap();
+    house.open(MEMORY, model, |builder| builder);
+    let found = house.say("/recall what is the vault called?").await.unwrap().answer.unwrap();
+    assert!(found.contains("Gringolet"), "{found}");
+}

@@ -148,8 +148,16 @@ async fn a_model_that_calls_tools_for_ever_is_stopped() {
         .with("look", |call| ToolOutput::text(call.arguments.as_str()));
     let outcome = house.say_with("look for it", &tools).await.unwrap();
     assert!(outcome.requests <= 510, "{}", outcome.requests);
-    assert!(outcome.answer.is_some_and(|answer| answer.contains("500 requests")));
+    let answer = outcome.answer.clone().unwrap();
+    assert!(answer.contains("500 requests"), "{answer}");
+    assert_eq!(kinds(&outcome), [NoticeKind::ToolLoop]);
+    assert_eq!(house.stored().last(), Some(&(Role::Assistant, answer)));
     house.say_with("/status", &tools).await.unwrap();
+}
+
+fn times(house: &House) -> Vec<Option<Timestamp>> {
+    let transcript = Transcript::open(&house.file()).unwrap();
+    transcript.main_line().unwrap().iter().map(|item| item.entry.timestamp()).collect()
 }
 
 #[tokio::test]
@@ -158,11 +166,29 @@ async fn a_clock_that_jumps_back_moves_no_entry_back() {
     house.say("hello").await.unwrap();
     house.set_clock(1_000);
     house.say("again").await.unwrap();
-    let transcript = Transcript::open(&house.file()).unwrap();
-    let times: Vec<_> =
-        transcript.main_line().unwrap().iter().map(|item| item.entry.timestamp()).collect();
+    let times = times(&house);
     assert_eq!(times.len(), 4);
     assert!(times.is_sorted() && times[0].is_some_and(|at| at.0 > 1_000_000), "{times:?}");
+}
+
+#[tokio::test]
+async fn nor_does_it_where_calls_that_were_cut_short_are_answered() {
+    let house = House::new(ScriptedChat::new("script/a", 100_000).with([reads(0..1)]));
+    let tools = Stuck(reader(1).specs().to_vec());
+    let mut turn = Box::pin(house.say_with("read it", &tools));
+    while !house.home().sessions_file(&FileId::main()).exists() || house.stored().len() < 2 {
+        tokio::select! {
+            biased;
+            _ = &mut turn => panic!("the tool never ends"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    drop(turn);
+    house.set_clock(1_000);
+    house.say_with("are you there?", &tools).await.unwrap();
+    let times = times(&house);
+    assert_eq!(times.len(), 5);
+    assert!(times.is_sorted(), "{times:?}");
 }
 
 #[tokio::test]

@@ -46,6 +46,44 @@ async fn status_and_context_say_what_the_session_holds() {
 }
 
 #[tokio::test]
+async fn context_is_the_next_request_and_says_where_the_providers_cache_ends() {
+    let config = r#"{ agents: { defaults: { contextPruning: { mode: "turn-age" } } } }"#;
+    let house = House::with(ScriptedChat::new("script/a", 32_000), config, |builder| builder);
+    assert!(answer(&house, "/context").await.contains("nothing was sent since"));
+    for n in 0..3 {
+        house.model.then(reads(n..n + 1));
+        house.say_with(&format!("read file {n}"), &reader(2_000)).await.unwrap();
+    }
+    let (asked, file) = (house.model.asked(), std::fs::read(house.file()).unwrap());
+    let with_tools = async || {
+        let tools = reader(1);
+        house.say_with("/context", &tools).await.unwrap().answer.unwrap()
+    };
+    let listed = with_tools().await;
+    let fates: Vec<_> = listed.lines().skip(2).map(|line| line.to_owned()).collect();
+    assert_eq!(fates.len(), 12, "{listed}");
+    // The last answer was in no request yet, and all before it is as it was sent.
+    assert!(fates[..11].iter().all(|line| line.contains("  cached")), "{listed}");
+    assert!(fates[11].contains("  first change"), "{listed}");
+    assert_eq!(house.model.asked(), asked);
+    assert_eq!(std::fs::read(house.file()).unwrap(), file, "nothing is kept of it");
+    let share = |listed: &str| -> (u64, u64) {
+        let mut numbers = listed.split(' ').filter_map(|word| word.parse().ok());
+        let whole: u64 = numbers.next().unwrap();
+        let prefix = listed.split_once("); ").unwrap().1;
+        (whole, prefix.split(' ').next().unwrap().parse().unwrap())
+    };
+    let (whole, prefix) = share(&listed);
+    assert!(0 < prefix && prefix < whole, "{listed}");
+    // Other tools stand before everything.
+    house.say("and now without tools").await.unwrap();
+    let (whole, prefix) = share(&answer(&house, "/context").await);
+    assert!(0 < prefix && prefix < whole);
+    let listed = with_tools().await;
+    assert!(share(&listed).1 == 0 && !listed.contains("cached"), "{listed}");
+}
+
+#[tokio::test]
 async fn the_workspace_is_searched_by_hand() {
     let config = r#"{ agents: { defaults: { workspace: "$DIR/work" } } }"#;
     let house = House::with(ScriptedChat::new("script/a", 100_000), config, |builder| builder);

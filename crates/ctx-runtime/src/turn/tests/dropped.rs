@@ -118,3 +118,59 @@ async fn a_turn_given_up_at_any_of_its_waits_leaves_a_session_that_goes_on_as_if
     }
     assert!(completed.is_some_and(|polls| polls > 12), "{completed:?}");
 }
+
+/// Says that the session is over, the first time, and then does not come to an end of beginning
+/// another until it may.
+struct Slow {
+    asked: AtomicI64,
+    began: AtomicI64,
+    may: Mutex<std::sync::mpsc::Receiver<()>>,
+}
+
+impl crate::runtime::Lifecycle for Slow {
+    fn is_over(&self, _: &SessionKey, _: crate::runtime::Lived, _: Timestamp) -> bool {
+        self.asked.fetch_add(1, Ordering::SeqCst) == 0
+    }
+
+    fn begins(
+        &self,
+        _: &SessionKey,
+        _: Option<&ctx_session::store::SessionEntry>,
+        _: &mut ctx_session::store::SessionEntry,
+    ) {
+        self.began.fetch_add(1, Ordering::SeqCst);
+        self.may.lock().unwrap().recv().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_turn_waits_for_what_a_dropped_one_still_does_on_the_disk() {
+    let mut house = House::new(ScriptedChat::new("script/a", 32_000));
+    house.say("hello").await.unwrap();
+    let (go_on, may) = std::sync::mpsc::channel();
+    let slow = Slow { asked: 0.into(), began: 0.into(), may: may.into() };
+    let (slow, model) = (Arc::new(slow), house.model.clone());
+    house.open("{}", model, |builder| builder.lifecycle(slow.clone()));
+    let mut turn = Box::pin(house.say("good morning"));
+    while slow.began.load(Ordering::SeqCst) == 0 {
+        tokio::select! {
+            biased;
+            _ = &mut turn => panic!("it has not begun yet"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    drop(turn);
+    let mut next = Box::pin(house.say("are you there?"));
+    for _ in 0..20_000 {
+        tokio::select! {
+            biased;
+            _ = &mut next => panic!("the lock is another's"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    assert_eq!(slow.asked.load(Ordering::SeqCst), 1, "it looks at the session once it is free");
+    go_on.send(()).unwrap();
+    next.await.unwrap();
+    let said: Vec<_> = house.stored().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(said, ["are you there?", "answer 2"]);
+}

@@ -16,6 +16,10 @@ enum Does {
     Compact,
     Decline,
     Fail,
+    /// It names what is not there as the first message that stays.
+    Misname,
+    /// It does so while it assembles.
+    MisnameOnTheWay,
 }
 
 struct Owner {
@@ -47,7 +51,13 @@ owners! {
     "owner-compacts" Does::Compact;
     "owner-declines" Does::Decline;
     "owner-fails" Does::Fail;
+    "owner-misnames" Does::Misname;
+    "owner-misnames-on-the-way" Does::MisnameOnTheWay;
+    "owner-ends" Does::Decline;
 }
+
+/// How many engines were made and let go of, by their ids.
+static ENDED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 #[async_trait]
 impl ContextEngine for Owner {
@@ -63,12 +73,33 @@ impl ContextEngine for Owner {
     }
 
     async fn assemble(&self, request: AssembleRequest) -> Result<Assembled> {
-        Ok(Assembled { view: request.view, system_prompt_addition: None })
+        let mut view = request.view;
+        if matches!(self.does, Does::MisnameOnTheWay) && view.used() > ctx_core::Tokens(20_000) {
+            // From a message of its own on: there is none behind it that the file has.
+            let mine = Message::text(Role::User, "a word of the engine's own");
+            let mine = Arc::new(ctx_core::Entry::held("mine", mine));
+            view.insert(view.len(), mine, "owner", "it likes to")?;
+            let mut compacted = misnamed(view.used());
+            compacted.first_kept_entry_id = "mine".into();
+            view.compact(compacted, "summary", "owner", "it is full")?;
+        }
+        Ok(Assembled { view, system_prompt_addition: None })
+    }
+
+    async fn dispose(&self) -> Result<()> {
+        ENDED.lock().unwrap().push(self.info.id.to_string());
+        Ok(())
     }
 
     async fn compact(&self, request: CompactRequest) -> Result<CompactResult> {
         match self.does {
-            Does::Decline => Ok(CompactResult::nothing("not in the mood")),
+            Does::Misname => Ok(CompactResult {
+                ok: true,
+                compacted: true,
+                reason: None,
+                result: Some(misnamed(request.view.used())),
+            }),
+            Does::Decline | Does::MisnameOnTheWay => Ok(CompactResult::nothing("not in the mood")),
             Does::Fail => Err(Error::new(ErrorKind::Upstream, "the engine is not up to it")),
             Does::Compact => {
                 let kept = request.view.nodes().last().map(|node| node.entry().id().clone());
@@ -89,6 +120,18 @@ impl ContextEngine for Owner {
                 })
             }
         }
+    }
+}
+
+fn misnamed(tokens: ctx_core::Tokens) -> Compacted {
+    Compacted {
+        summary: "what nobody said".into(),
+        first_kept_entry_id: "nowhere".into(),
+        tokens_before: tokens,
+        tokens_after: None,
+        details: None,
+        staying: Vec::new(),
+        projections: Vec::new(),
     }
 }
 
@@ -115,9 +158,11 @@ async fn an_engine_that_owns_compaction_is_asked_first() {
 
 #[tokio::test]
 async fn where_the_owner_declines_or_fails_the_default_compactor_takes_over_in_the_same_turn() {
-    for (engine, why) in
-        [("owner-declines", "not in the mood"), ("owner-fails", "the engine is not up to it")]
-    {
+    for (engine, why) in [
+        ("owner-declines", "not in the mood"),
+        ("owner-fails", "the engine is not up to it"),
+        ("owner-misnames", "unknown entry"),
+    ] {
         let (house, outcome) = overflown(engine).await;
         assert_eq!((outcome.requests, outcome.compactions), (2, 1), "{engine}");
         assert_eq!(outcome.answer.as_deref(), Some("here it is"));
@@ -137,4 +182,46 @@ async fn an_engine_that_cannot_take_a_message_in_costs_a_notice_and_no_answer() 
     assert_eq!(outcome.answer.as_deref(), Some("answer 1"));
     assert_eq!(kinds(&outcome), [NoticeKind::Engine]);
     assert_eq!(house.stored().len(), 2);
+}
+
+#[tokio::test]
+async fn a_compaction_on_the_way_that_cannot_be_stored_is_made_by_the_default_compactor() {
+    let model = ScriptedChat::new("script/a", 64_000);
+    let house = House::with(model, "{}", |builder| builder.engine("owner-misnames-on-the-way"));
+    let mut told = Vec::new();
+    for n in 0..40 {
+        let outcome = house.say(&format!("message {n}\n{}", filler(1_500))).await.unwrap();
+        told.extend(outcome.notices);
+    }
+    assert!(told.iter().any(|notice| notice.words.contains("default compactor")), "{told:?}");
+    for sent in house.model.requests() {
+        assert!(!told_of(&sent).contains("what nobody said"), "what is sent is what the file says");
+    }
+    let said = house.stored();
+    assert_eq!(said.iter().filter(|(role, _)| *role == Role::Assistant).count(), 40);
+}
+
+fn told_of(request: &ctx_core::ChatRequest) -> String {
+    request.messages.iter().map(|message| told(message).1).collect()
+}
+
+#[tokio::test]
+async fn an_engine_stays_for_other_tools_and_is_let_go_of_for_another_model() {
+    let ended = || ENDED.lock().unwrap().iter().filter(|id| *id == "owner-ends").count();
+    let (_, fallback) = ctx_testkit::chat::shared(ScriptedChat::new("script/b", 64_000));
+    let model = ScriptedChat::new("script/a", 64_000);
+    let house = House::with(model, "{}", |builder| builder.engine("owner-ends").fallback(fallback));
+    house.say("hello").await.unwrap();
+    let engine = house.runtime().inner.engines.of(&main_key()).unwrap();
+    house.say_with("hello", &reader(10)).await.unwrap();
+    let with_tools = house.runtime().inner.engines.of(&main_key()).unwrap();
+    assert!(Arc::ptr_eq(&engine, &with_tools), "what the tools measure is all that differs");
+    let sent = house.model.requests().last().unwrap().clone();
+    assert_eq!((sent.tools.len(), ended()), (1, 0));
+    drop((engine, with_tools));
+    house.model.then(Step::Fail(Error::new(ErrorKind::Capability, "no such model")));
+    let outcome = house.say("hello").await.unwrap();
+    assert_eq!((outcome.model.as_deref(), ended()), (Some("script/b"), 1));
+    house.runtime().close(&main_key()).await.unwrap();
+    assert_eq!(ended(), 2);
 }

@@ -3,6 +3,7 @@
 mod after;
 mod bad;
 mod basics;
+mod begins;
 mod commands;
 mod dropped;
 mod engines;

@@ -132,3 +132,69 @@ async fn a_model_that_never_answers_is_given_up() {
     assert!(error.hint_text().is_some());
     assert_eq!(house.stored(), [(Role::User, "hello".to_owned())]);
 }
+
+#[tokio::test]
+async fn a_provider_that_wants_hours_is_not_waited_for() {
+    let hours = || Error::new(ErrorKind::Upstream, "busy").retry_after(Duration::from_secs(7_200));
+    let timer = Arc::new(Impatient::default());
+    let (second, fallback) = shared(ScriptedChat::new("script/b", 64_000));
+    let model = ScriptedChat::new("script/a", 128_000).with([Step::Fail(hours())]);
+    let house = House::with(model, "{}", |builder| builder.timer(timer.clone()).fallback(fallback));
+    let outcome = house.say("hello").await.unwrap();
+    assert_eq!((outcome.model.as_deref(), second.asked()), (Some("script/b"), 1));
+    assert_eq!(kinds(&outcome), [NoticeKind::Failover]);
+    assert!(outcome.notices[0].words.contains("7200 s"), "{:?}", outcome.notices);
+    // Where there is no other, the caller hears of it at once.
+    house.model.then(Step::Fail(hours()));
+    second.then(Step::Fail(hours()));
+    let error = house.say("hello again").await.unwrap_err();
+    assert!(error.to_string().contains("7200 s"), "{error}");
+    assert_eq!((error.wait(), timer.waits()), (Some(Duration::from_secs(7_200)), vec![]));
+}
+
+#[tokio::test]
+async fn how_long_a_provider_is_waited_for_is_the_hosts_to_say() {
+    let patient = Error::new(ErrorKind::Upstream, "busy").retry_after(Duration::from_secs(60));
+    let timer = Arc::new(Impatient::default());
+    let model = ScriptedChat::new("script/a", 128_000).with([Step::Fail(patient)]);
+    let house = House::with(model, "{}", |builder| {
+        builder.timer(timer.clone()).longest_wait(Duration::from_secs(90))
+    });
+    house.say("hello").await.unwrap();
+    assert_eq!(timer.waits(), [60_000]);
+}
+
+#[tokio::test]
+async fn a_model_that_was_waited_for_in_vain_is_not_asked_again_in_this_turn() {
+    let late = Error::new(ErrorKind::Timeout, "the server took too long to answer").retryable();
+    let (second, fallback) = shared(ScriptedChat::new("script/b", 64_000));
+    let model = ScriptedChat::new("script/a", 128_000).with([Step::Fail(late)]);
+    let house = House::with(model, "{}", |builder| builder.fallback(fallback));
+    let outcome = house.say("hello").await.unwrap();
+    assert_eq!((outcome.requests, house.model.asked(), second.asked()), (2, 1, 1));
+}
+
+#[tokio::test]
+async fn what_a_turn_cost_and_did_is_counted_where_it_fails_too() {
+    let house = House::new(ScriptedChat::new("script/a", 32_000));
+    with_history(&house, 12).await;
+    house.runtime().close(&main_key()).await.unwrap();
+    let sessions = || {
+        let file = house.home().sessions_file(&FileId::main());
+        let sessions = ctx_session::store::SessionStore::at(file).load().unwrap();
+        sessions.get(&main_key()).unwrap().clone()
+    };
+    let before = sessions();
+    house.model.then(reads(50..51));
+    (0..2).for_each(|_| house.model.then(Step::overflow()));
+    house.model.then(Step::Fail(Error::new(ErrorKind::Capability, "no such model")));
+    house.say_with("and now?", &reader(10)).await.unwrap_err();
+    let stored = sessions();
+    assert_eq!(stored.compaction_count, Some(1));
+    house.runtime().close(&main_key()).await.unwrap();
+    assert!(sessions().input_tokens > before.input_tokens, "{before:?}");
+    // Whoever opens it next goes on counting.
+    house.say_with("better?", &reader(10)).await.unwrap();
+    let outcome = house.say_with("/status", &reader(10)).await.unwrap();
+    assert!(outcome.answer.unwrap().contains("compactions: 1"));
+}

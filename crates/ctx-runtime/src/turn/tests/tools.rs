@@ -42,11 +42,13 @@ async fn three_identical_calls_with_identical_results_stop_the_tool_loop() {
     let (outcome, heard) = house.heard("look for it", &tools).await;
     assert_eq!((tools.ran().len(), outcome.requests), (3, 4));
     assert_eq!(kinds(&outcome), [NoticeKind::ToolLoop]);
-    assert!(outcome.answer.is_some_and(|answer| answer.contains("same result 3 times")));
+    let answer = outcome.answer.unwrap();
+    assert!(answer.contains("same result 3 times"), "{answer}");
     assert_eq!(heard.iter().filter(|heard| *heard == "notice toolLoop").count(), 1);
     let stored = house.stored();
-    let (role, last) = stored.last().unwrap();
+    let [.., (role, last), said] = stored.as_slice() else { panic!("{stored:?}") };
     assert!(*role == Role::ToolResult && last.contains("not run"), "{last}");
+    assert_eq!(*said, (Role::Assistant, answer), "what is returned is what is on disk");
     let told = house.model.requests()[3].messages.last().map(|message| told(message).1).unwrap();
     assert!(told.contains("answer with what is known"), "the model is told: {told}");
 }

@@ -8,8 +8,13 @@ use crate::conformance::bench::{Bench, Running};
 use crate::conformance::laws;
 use crate::conformance::stop::{Stop, Verdict, ensure};
 
-const ENDS: [SubagentEnd; 4] =
-    [SubagentEnd::Completed, SubagentEnd::Deleted, SubagentEnd::Swept, SubagentEnd::Released];
+const ENDS: [SubagentEnd; 5] = [
+    SubagentEnd::Completed,
+    SubagentEnd::Failed,
+    SubagentEnd::Deleted,
+    SubagentEnd::Swept,
+    SubagentEnd::Released,
+];
 
 pub(super) fn subagents(bench: &Bench) -> Verdict {
     let house = bench.house(WINDOW);
