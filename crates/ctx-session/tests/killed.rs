@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ctx_core::{Compacted, EntryId, RawJson, Timestamp, Tokens};
 use ctx_session::compactions::{rewrite_compacted, store_compaction, undo_compaction};
@@ -28,7 +28,9 @@ const NOW: Timestamp = Timestamp(1_765_233_665_306);
 const KILLS: u64 = 100;
 const KILLS_A_SESSION: u64 = 20;
 
-/// The longest time a writer lives after its first word.
+/// A writer lives for fewer steps than these, and a part of one.
+const MOST_STEPS: u64 = 5;
+/// The longest that part is, in microseconds.
 const LONGEST: u64 = 50_000;
 
 /// What a writer does to a session, and the test to its model of it.
@@ -296,11 +298,19 @@ fn kill_writers(test: &str, place: Place) {
                 line.split_once("say ").map(|(_, said)| said.to_owned())
             };
             assert!(lines.by_ref().filter_map(said).any(|said| said == "ready"));
-            // No waiting for anything: the moment is meant to be any.
-            std::thread::sleep(Duration::from_micros(random.next() % LONGEST));
-            child.kill().unwrap();
-            let mut trying = None;
-            for said in lines.filter_map(said) {
+            // Some steps, however slow the machine is, and then any moment of the next one.
+            let (began, wanted) = (Instant::now(), random.next() % MOST_STEPS);
+            let (mut done, mut trying, mut killed) = (0, None, false);
+            let mut said = lines.filter_map(said);
+            loop {
+                if !killed && done >= wanted {
+                    let a_step = began.elapsed() / u32::try_from(done.max(1)).unwrap();
+                    let longest = u64::try_from(a_step.as_micros()).unwrap().clamp(100, LONGEST);
+                    std::thread::sleep(Duration::from_micros(random.next() % longest));
+                    child.kill().unwrap();
+                    killed = true;
+                }
+                let Some(said) = said.next() else { break };
                 match said.split_once(' ').unwrap() {
                     ("try", step) => trying = Some(Step::read(step)),
                     (_, id) => {
@@ -308,10 +318,11 @@ fn kill_writers(test: &str, place: Place) {
                         rewritten += usize::from(step == Step::Rewrite);
                         session = session.after(&step);
                         stored.push(id.into());
-                        steps += 1;
+                        done += 1;
                     }
                 }
             }
+            steps += done;
             assert!(!child.wait().unwrap().success());
 
             let transcript = open(&writer.home, &writer.path).unwrap();
