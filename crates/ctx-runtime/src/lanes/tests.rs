@@ -153,3 +153,26 @@ async fn a_turn_that_is_given_up_leaves_its_lane_to_the_next() {
     assert_eq!(in_time(nested).await.unwrap(), 1);
     assert!(lanes.busy().is_empty());
 }
+
+#[tokio::test]
+async fn who_waits_for_his_place_again_is_in_no_lane_that_he_has_left() {
+    let lanes = Lanes::new(1);
+    let outer = lanes.run(key("a"), async {
+        let inner = async {
+            // Until the third one waits for the place.
+            for _ in 0..8 {
+                tokio::task::yield_now().await;
+            }
+            Ok(())
+        };
+        lanes.run(key("b"), inner).await
+    });
+    let third = lanes.run(key("c"), async {
+        let mut busy = lanes.busy();
+        busy.sort();
+        Ok(busy)
+    });
+    let (outer, busy) = in_time(async { tokio::join!(outer, third) }).await;
+    outer.unwrap();
+    assert_eq!(busy.unwrap(), [key("a"), key("c")]);
+}

@@ -143,7 +143,7 @@ impl Inner {
     }
 
     /// How many tokens compactions hold that are being written beside the turns.
-    fn held_by_background(&self) -> u64 {
+    pub(crate) fn held_by_background(&self) -> u64 {
         locked(&self.background).values().map(Background::held).sum()
     }
 }

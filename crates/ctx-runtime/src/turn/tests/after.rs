@@ -90,10 +90,13 @@ async fn a_new_message_cancels_a_compaction_that_is_not_written_yet() {
     while writer.asked().is_empty() {
         tokio::task::yield_now().await;
     }
+    let held = || house.runtime().inner.held_by_background();
+    assert!(held() > 10_000, "what it works on is in memory");
     house.model.then(Step::text("here I am"));
     let outcome = house.say("are you there?").await.unwrap();
     assert_eq!(outcome.answer.as_deref(), Some("here I am"));
     assert!(crate::session::locked(&house.runtime().inner.background).is_empty());
+    assert_eq!(held(), 0);
     assert!(outcome.compactions <= 1 && writer.asked().len() > 1, "made anew, for the request");
 }
 
@@ -298,4 +301,57 @@ async fn what_a_compaction_took_out_is_archived_at_the_next_opening_where_that_w
     house.open(MEMORY, model, |builder| builder);
     let found = house.say("/recall what is the vault called?").await.unwrap().answer.unwrap();
     assert!(found.contains("Gringolet"), "{found}");
+}
+
+/// A clock that is set by hand. Who waits looks at it again and again.
+#[derive(Clone, Default)]
+struct ByHand(Arc<std::sync::atomic::AtomicU64>);
+
+#[async_trait::async_trait]
+impl ctx_core::Timer for ByHand {
+    fn elapsed(&self) -> std::time::Duration {
+        std::time::Duration::from_secs(self.0.load(Ordering::SeqCst))
+    }
+
+    async fn sleep(&self, duration: std::time::Duration) {
+        let until = self.elapsed().saturating_add(duration);
+        while self.elapsed() < until {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// A model that takes 800 seconds to flush memory, and says something all the while.
+struct Slow(Arc<ScriptedChat>, ByHand);
+
+#[async_trait::async_trait]
+impl ChatModel for Slow {
+    fn card(&self) -> &ctx_core::ModelCard {
+        self.0.card()
+    }
+
+    async fn answer(
+        &self,
+        request: ctx_core::ChatRequest,
+        deltas: ctx_core::Deltas<'_>,
+    ) -> ctx_core::Result<ctx_core::Reply> {
+        for _ in 0..if request.tools.is_empty() { 0 } else { 4 } {
+            self.1.0.fetch_add(200, Ordering::SeqCst);
+            deltas(ctx_core::Delta::Text("NO_"));
+            tokio::task::yield_now().await;
+        }
+        self.0.answer(request, deltas).await
+    }
+}
+
+#[tokio::test]
+async fn a_flush_goes_on_for_as_long_as_the_model_says_something() {
+    let mut house = with_workspace(ScriptedChat::new("script/a", 32_000), |builder| builder);
+    let clock = ByHand::default();
+    let slow = Arc::new(Slow(house.model.clone(), clock.clone()));
+    house.open(WORKSPACE, slow, |builder| builder.timer(Arc::new(clock)));
+    let outcomes = until_compacted(&house).await;
+    assert_eq!(flushes(&house), 1);
+    let told: Vec<_> = outcomes.iter().flat_map(kinds).collect();
+    assert!(!told.contains(&NoticeKind::Flush), "{told:?}");
 }
