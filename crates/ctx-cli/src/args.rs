@@ -14,7 +14,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ctx_core::{CounterKind, Profile};
 
-pub(crate) use chat::{Chat, Tool};
+pub(crate) use chat::{Chat, CommandHost, Tool};
 pub(crate) use compact::Compact;
 pub(crate) use config::Config;
 pub(crate) use engines::{AddEngine, CheckEngine, Engines, EnginesCommand, RemoveEngine};
@@ -111,6 +111,9 @@ pub(crate) enum Command {
     /// Serve an engine in a library on stdin and stdout: how ctx runs libraries that are not trusted
     #[command(hide = true)]
     EngineHost(EngineHost),
+    /// Run a command of a tool, without a terminal and no longer than who asked for it
+    #[command(hide = true)]
+    CommandHost(CommandHost),
 }
 
 /// What the context is fitted to.
@@ -284,7 +287,10 @@ pub(crate) struct Sessions {
     /// Only this agent's sessions
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
-    /// Print JSON: an array of entries, each with its `sessionKey`
+    /// Print the paths of the transcripts in the place of the ids
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) paths: bool,
+    /// Print JSON: an array of entries, each with its `sessionKey` and the path of its `transcript`
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -12,16 +12,11 @@ pub(crate) fn removes(folder: &Path) {
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner).push(folder.to_owned());
 }
 
-/// Takes Ctrl-C in the place of the program's end.
-type OnInterrupt = Box<dyn Fn() + Send>;
-
-static ON_INTERRUPT: Mutex<Option<OnInterrupt>> = Mutex::new(None);
-
-/// From now on Ctrl-C does this, and does not end the program. It does so too where whoever started the
-/// program had it ignored, as shells do for what they start in the background: who types it means it.
+/// From now on Ctrl-C does this, and does not end the program. So it is also where who started the program
+/// had it ignore the signal, and where something else took it for itself before: an editor of lines does.
 pub(crate) fn on_interrupt(act: impl Fn() + Send + 'static) {
-    *ON_INTERRUPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(act));
-    catch_interrupt();
+    // Where it cannot be had, Ctrl-C does what it did before.
+    let _ = ctrlc::set_handler(act);
 }
 
 /// A command with all that it starts, which ends with this value, or with the program.
@@ -69,25 +64,16 @@ fn kill(_: u32) {
 
 #[cfg(unix)]
 mod signals {
+    use std::sync::PoisonError;
     use std::sync::mpsc::channel;
-    use std::sync::{OnceLock, PoisonError};
     use std::thread;
 
     use ctx_engine_registry::carrier::end_processes;
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    use signal_hook::iterator::{Handle, Signals};
+    use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
-    use super::{FOLDERS, GROUPS, ON_INTERRUPT, kill};
-
-    /// Adds signals to those that are caught.
-    static CATCHING: OnceLock<Handle> = OnceLock::new();
-
-    /// Catches Ctrl-C, whether or not it was to be ignored.
-    pub(super) fn catch_interrupt() {
-        // Where nothing is caught the system does what it does by default.
-        let _ = CATCHING.get().map(|catching| catching.add_signal(SIGINT));
-    }
+    use super::{FOLDERS, GROUPS, kill};
 
     /// Ends engines and removes folders before a signal that asks the program to end does end it.
     pub(crate) fn clean_up() {
@@ -96,15 +82,8 @@ mod signals {
             let caught =
                 [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal));
             let Ok(mut signals) = Signals::new(caught) else { return };
-            let _ = CATCHING.set(signals.handle());
             drop(ready);
             for signal in &mut signals {
-                if signal == SIGINT
-                    && let Some(act) = &*ON_INTERRUPT.lock().unwrap_or_else(PoisonError::into_inner)
-                {
-                    act();
-                    continue;
-                }
                 end_processes();
                 for group in GROUPS.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
                     kill(group);
@@ -143,17 +122,10 @@ mod signals {
 }
 
 #[cfg(unix)]
-use signals::catch_interrupt;
-#[cfg(unix)]
 pub(crate) use signals::clean_up;
 
 #[cfg(not(unix))]
 pub(crate) fn clean_up() {
     // Nothing asks for it there.
-    let _ = (&FOLDERS, &GROUPS, &ON_INTERRUPT);
-}
-
-#[cfg(not(unix))]
-fn catch_interrupt() {
-    // Nothing is caught there.
+    let _ = (&FOLDERS, &GROUPS);
 }

@@ -10,6 +10,7 @@ mod failure;
 mod faring;
 mod files;
 mod keeping;
+mod keyed;
 mod models;
 mod named;
 #[cfg(feature = "otlp")]
@@ -53,7 +54,7 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
     let global = cli.global;
     #[cfg(feature = "otlp")]
     let _sent_at_the_end = otlp::begin(&cli.command, out);
-    match cli.command {
+    match keyed::found(cli.command)? {
         Command::Chat(args) => commands::chat::run(&global, &args, out),
         Command::Replay(args) => commands::replay::run(&global, &args, out),
         Command::Eval(args) => commands::eval::run(&global, &args, out),
@@ -75,5 +76,6 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
         Command::Config(args) => commands::config::run(&global, args, out),
         Command::Completions(args) => commands::completions::run(&args),
         Command::EngineHost(args) => commands::engine_host::run(&args),
+        Command::CommandHost(args) => commands::command_host::run(&args),
     }
 }

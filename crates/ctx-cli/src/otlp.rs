@@ -49,8 +49,9 @@ pub(crate) struct Traces<'a> {
 pub(crate) fn begin<'a>(command: &Command, out: &'a Out) -> Option<Traces<'a>> {
     let is_named = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_off = env::var("OTEL_SDK_DISABLED").is_ok_and(|v| v.eq_ignore_ascii_case("true"));
-    // What an engine does is its host's to tell.
-    if is_off || matches!(command, Command::EngineHost(_)) || !ENDPOINTS.iter().any(is_named) {
+    // What an engine or a tool's command does is its host's to tell.
+    let is_host = matches!(command, Command::EngineHost(_) | Command::CommandHost(_));
+    if is_off || is_host || !ENDPOINTS.iter().any(is_named) {
         return None;
     }
     let begun = Traces::new(out).and_then(|(traces, subscriber)| {

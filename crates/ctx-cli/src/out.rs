@@ -1,5 +1,6 @@
 //! Words out: data on stdout, everything else on stderr.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
@@ -171,7 +172,7 @@ impl Out {
 impl Out {
     /// A sign that something is going on, which shows itself only when it takes longer than a
     /// moment.
-    pub(crate) fn waiting(&self, what: &'static str) -> ProgressBar {
+    pub(crate) fn waiting(&self, what: impl Into<Cow<'static, str>>) -> ProgressBar {
         let bar = ProgressBar::new_spinner().with_message(what);
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
             bar.set_style(style);

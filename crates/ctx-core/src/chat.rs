@@ -19,7 +19,7 @@ pub struct ModelCard {
     /// The API family, as transcripts say it: `anthropic-messages`, `openai-completions`,
     /// `openai-responses`.
     pub api: String,
-    /// Its own window, where known.
+    /// Its own window, where known, or what is assumed of it.
     pub window: Option<Tokens>,
     /// The longest answer, where known.
     pub max_output: Option<Tokens>,

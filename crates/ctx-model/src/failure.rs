@@ -125,7 +125,14 @@ impl Asked<'_> {
         match self.key {
             Some(KeyRef::Literal(_)) => "check apiKey of the provider in ctx.json5".to_owned(),
             Some(key) => format!("check the key in {key}"),
-            None => "no key was sent: set apiKey of the provider in ctx.json5".to_owned(),
+            None => {
+                let provider = self.name.split('/').next().unwrap_or_default();
+                let known = crate::known::provider(provider).and_then(|known| known.key);
+                let export = known.map(|name| format!("export {name}, or ")).unwrap_or_default();
+                format!(
+                    "no key was sent: {export}set models.providers.{provider}.apiKey in ctx.json5"
+                )
+            }
         }
     }
 

@@ -46,14 +46,50 @@ pub(crate) struct ErrorText {
     numbers: HashMap<String, u64>,
 }
 
-/// Reads a body; one that is no JSON is one text.
+/// How much of a page for people is a message.
+const PAGE_CHARS: usize = 120;
+
+/// Reads a body; one that is no JSON is one text, and a page of HTML what it says in short.
 pub(crate) fn read(body: &str) -> ErrorText {
     let mut error = ErrorText::default();
     match serde_json::from_str::<Value>(body) {
         Ok(value) => error.take(&value, DEPTH),
-        Err(_) => error.say(body),
+        Err(_) => error.say(&page(body).unwrap_or_else(|| body.to_owned())),
     }
     error
+}
+
+/// What a page of HTML says: its title, else the beginning of its text.
+fn page(body: &str) -> Option<String> {
+    let lower = body.trim_start().to_ascii_lowercase();
+    if !lower.starts_with("<!doctype") && !lower.starts_with("<html") && !lower.starts_with("<head")
+    {
+        return None;
+    }
+    let (mut text, mut is_tag) = (String::new(), false);
+    let body = body.trim_start();
+    let title = lower.find("<title").and_then(|at| {
+        let begin = at + lower[at..].find('>')? + 1;
+        Some(&body[begin..begin + lower[begin..].find("</title")?])
+    });
+    for c in title.unwrap_or(body).chars() {
+        match c {
+            '<' => is_tag = true,
+            // What stood on both sides of a tag are two words.
+            '>' if is_tag => {
+                is_tag = false;
+                text.push(' ');
+            }
+            c if !is_tag => text.push(c),
+            _ => {}
+        }
+    }
+    let words: Vec<_> = text.split_whitespace().collect();
+    let said: String = words.join(" ").chars().take(PAGE_CHARS).collect();
+    Some(match said.is_empty() {
+        true => "a page of HTML".to_owned(),
+        false => format!("a page of HTML: {said}"),
+    })
 }
 
 /// Reads a value.

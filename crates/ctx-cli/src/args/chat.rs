@@ -39,6 +39,13 @@ pub(crate) struct Chat {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct CommandHost {
+    /// What bash is to run
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) command: String,
+}
+
 /// A tool of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub(crate) enum Tool {

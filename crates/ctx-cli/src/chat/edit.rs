@@ -21,9 +21,11 @@ pub(super) enum Line {
 }
 
 /// Takes lines, and remembers them in a file.
+///
+/// One editor takes them all: it has read more than a line where several came at once, and what it
+/// holds is said next.
 pub(super) struct Lines {
-    history: FileHistory,
-    config: Config,
+    editor: Editor<(), FileHistory>,
     file: PathBuf,
     /// Why they are not remembered, once that is so.
     trouble: Option<String>,
@@ -40,28 +42,24 @@ impl Lines {
         {
             trouble = Some(format!("what was typed before is not there: {error}"));
         }
-        Ok(Self { history, config, file: file.to_owned(), trouble })
+        let mut editor = Editor::with_history(config, history).map_err(of_terminal)?;
+        editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
+        Ok(Self { editor, file: file.to_owned(), trouble })
     }
 
-    /// The next line. The editor takes Ctrl-C for itself as long as it is there, so it is there only
-    /// while somebody types.
+    /// The next line: what was typed or pasted since the last comes first, in its order.
     pub(super) fn next(&mut self, prompt: &str) -> anyhow::Result<Line> {
-        let history = std::mem::take(&mut self.history);
-        let mut editor: Editor<(), FileHistory> =
-            Editor::with_history(self.config.clone(), history).map_err(of_terminal)?;
-        editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
-        let line = editor.readline(prompt);
-        self.history = std::mem::take(editor.history_mut());
-        taken(line)
+        taken(self.editor.readline(prompt))
     }
 
     /// Has a line offered again, also in the next run.
     pub(super) fn remember(&mut self, line: &str) {
-        let stored = match self.history.add(line) {
+        let history = self.editor.history_mut();
+        let stored = match history.add(line) {
             Ok(true) => {
                 let folder = self.file.parent().map(std::fs::create_dir_all);
                 match folder.transpose() {
-                    Ok(_) => self.history.append(&self.file),
+                    Ok(_) => history.append(&self.file),
                     Err(error) => Err(error.into()),
                 }
             }
@@ -79,7 +77,24 @@ impl Lines {
     }
 }
 
-/// Asks a question whose answer nobody wants to see again.
+/// Drops what was typed and not read yet. Whether that was a line, or more.
+#[cfg(unix)]
+pub(super) fn drop_typed() -> bool {
+    use rustix::termios::{QueueSelector, tcflush};
+    let stdin = std::io::stdin();
+    let had_lines = rustix::io::ioctl_fionread(&stdin).is_ok_and(|bytes| bytes > 0);
+    // Where it cannot be dropped there is no terminal, and nobody to ask.
+    let _ = tcflush(&stdin, QueueSelector::IFlush);
+    had_lines
+}
+
+#[cfg(not(unix))]
+pub(super) fn drop_typed() -> bool {
+    false
+}
+
+/// Asks a question whose answer nobody wants to see again. What the editor of messages holds answers
+/// none: this is another.
 pub(super) fn ask(prompt: &str) -> anyhow::Result<Line> {
     let mut editor: Editor<(), MemHistory> =
         Editor::with_history(Config::default(), MemHistory::new()).map_err(of_terminal)?;

@@ -1,24 +1,21 @@
-//! A conversation at a terminal.
+//! A conversation: at a terminal, or of lines that come from elsewhere.
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use ctx_runtime::{COMMANDS, TurnOutcome};
+use ctx_runtime::{COMMANDS, Input, TurnOutcome};
 use ctx_session::paths::Home;
 
 use super::bar::bar;
 use super::edit::{Line, Lines};
+use super::said::{HERE, Place, Said};
 use super::show::{Show, Shown, harmless_text};
 use super::{Interrupt, Talk};
 use crate::ending;
 use crate::failure;
 use crate::out::{BOLD, DIM, Out};
 use crate::words::harmless;
-
-/// Commands that are for the terminal, not for the runtime.
-const HERE: [(&str, &str); 2] =
-    [("/help", "list the commands"), ("/quit", "end the conversation; so does Ctrl-D")];
 
 /// What came of a message.
 enum Turned {
@@ -35,16 +32,17 @@ pub(crate) fn run(
     interrupt: &Interrupt,
     out: &Out,
 ) -> anyhow::Result<ExitCode> {
-    let is_terminal = io::stdin().is_terminal();
-    if is_terminal {
+    let is_watched = io::stdin().is_terminal();
+    let mut lines = Lines::open(&home.root().join("chat-history"))?;
+    if is_watched {
+        // After the editor is there, which takes Ctrl-C for itself otherwise.
         let stop = interrupt.clone();
         ending::on_interrupt(move || stop.trigger());
     }
-    let mut failed = None;
-    let mut lines = Lines::open(&home.root().join("chat-history"))?;
     let (model, key) = (harmless(talk.model), harmless(&talk.key.to_string()));
     out.aside(format!("{model}, session {key}; /help lists the commands, Ctrl-D ends"));
     let waiting = super::waiting_runtime()?;
+    let mut failed = None;
     loop {
         if let Some(trouble) = lines.take_trouble() {
             out.warn(trouble);
@@ -57,45 +55,59 @@ pub(crate) fn run(
             }
             Line::Over => break,
         };
-        match said.trim() {
-            "" => continue,
-            "/quit" | "/exit" => break,
-            "/help" => help(out)?,
-            _ => {
-                lines.remember(&said);
-                match waiting.block_on(turn(talk, said, interrupt, out)) {
-                    Ok(Turned::Answered(outcome)) => end_of_turn(&outcome, out),
-                    Ok(Turned::Stopped) => out.note("stopped; what was stored so far stays"),
-                    Err(error) => {
-                        out.error(&error);
-                        failed.get_or_insert(failure::code(&error));
-                    }
-                }
+        // From here on, Ctrl-C is meant for what was said.
+        let stopped = interrupt.wait();
+        let meant = Said::of(&said, Place::Terminal);
+        if !matches!(meant, Ok(Said::Nothing)) {
+            lines.remember(&said);
+        }
+        let turned = match meant {
+            Ok(Said::Nothing) => continue,
+            Ok(Said::Quit) => break,
+            Ok(Said::Help) => {
+                help(out)?;
+                continue;
+            }
+            Ok(Said::Message { input, asks_model }) => {
+                let show = Show::new(out, Shown::Everything, talk.verbose, talk.sign);
+                let show = show.waiting_if(asks_model);
+                waiting.block_on(turn(talk, *input, show, stopped, out))
+            }
+            Err(error) => Err(error.into()),
+        };
+        match turned {
+            Ok(Turned::Answered(outcome)) => end_of_turn(&outcome, out),
+            Ok(Turned::Stopped) => out.note("stopped; what was stored so far stays"),
+            Err(error) => {
+                out.error(&error);
+                failed.get_or_insert(failure::code(&error));
             }
         }
     }
     waiting.block_on(async {
-        let closed = talk.runtime.close(talk.key).await;
+        if let Err(error) = talk.runtime.close(talk.key).await {
+            out.warn(format!("the session was not closed: {error}"));
+        }
         // It had all the time there was.
         talk.runtime.end_maintenance(Duration::ZERO).await;
-        closed
-    })?;
-    Ok(failed.filter(|_| !is_terminal).unwrap_or(ExitCode::SUCCESS))
+    });
+    Ok(failed.filter(|_| !is_watched).unwrap_or(ExitCode::SUCCESS))
 }
 
 /// One message. Where Ctrl-C comes first, the turn is dropped: what it had stored stays, and what it
 /// left open is mended when the session is next used.
 async fn turn(
     talk: &Talk<'_>,
-    said: String,
-    interrupt: &Interrupt,
+    input: Input,
+    mut show: Show<'_>,
+    stopped: impl Future<Output = ()>,
     out: &Out,
 ) -> anyhow::Result<Turned> {
-    let mut show = Show::new(out, Shown::Everything, talk.verbose);
-    let stopped = interrupt.wait();
     let outcome = tokio::select! {
-        outcome = talk.runtime.turn(talk.key, said, talk.tools, &mut show) => Some(outcome),
+        // Who wants it to stop wants nothing more of it.
+        biased;
         () = stopped => None,
+        outcome = talk.runtime.turn(talk.key, input, talk.tools, &mut show) => Some(outcome),
     };
     let was_shown = show.end()?;
     let Some(outcome) = outcome else { return Ok(Turned::Stopped) };
@@ -113,8 +125,16 @@ fn end_of_turn(outcome: &TurnOutcome, out: &Out) {
 }
 
 fn help(out: &Out) -> std::io::Result<()> {
-    for (usage, about) in COMMANDS.iter().chain(&HERE) {
+    for (usage, about) in COMMANDS {
         out.line(format!("{BOLD}{usage:<18}{BOLD:#}{DIM}{about}{DIM:#}"))?;
     }
-    out.line(format!("{DIM}Ctrl-C stops an answer; Alt-Enter begins another line{DIM:#}"))
+    for (usage, about) in HERE {
+        out.line(format!(
+            "{BOLD}{usage:<18}{BOLD:#}{DIM}{about} (only here, not with --prompt){DIM:#}"
+        ))?;
+    }
+    out.line(format!(
+        "{DIM}//x says /x to the model; Ctrl-C stops an answer or a tool; Alt-Enter begins another \
+         line{DIM:#}"
+    ))
 }

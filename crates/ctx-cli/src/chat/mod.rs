@@ -8,7 +8,9 @@ mod interrupt;
 mod models;
 mod once;
 mod person;
+mod said;
 mod show;
+mod sign;
 mod tools;
 
 use ctx_core::{Error, ErrorKind};
@@ -23,6 +25,7 @@ pub(crate) use interrupt::Interrupt;
 pub(crate) use models::{Models, connect};
 pub(crate) use once::run as once;
 pub(crate) use person::Person;
+pub(crate) use sign::Sign;
 pub(crate) use tools::{Nobody, Permits, Tools};
 
 /// What a conversation is held with.
@@ -32,6 +35,8 @@ pub(crate) struct Talk<'a> {
     pub(crate) tools: &'a Tools,
     /// The model that answers first.
     pub(crate) model: &'a str,
+    /// What is shown while a person waits.
+    pub(crate) sign: &'a Sign,
     pub(crate) verbose: bool,
     /// Whether the window was given on the command line.
     pub(crate) has_window: bool,
@@ -42,22 +47,76 @@ impl Talk<'_> {
     fn told(&self, error: Error) -> anyhow::Error {
         match error.kind() {
             ErrorKind::WindowTooSmall if self.has_window => misuse(error),
+            ErrorKind::UnknownFormat | ErrorKind::Corrupt | ErrorKind::InvalidInput => {
+                with_way_out(error).into()
+            }
             _ => error.into(),
         }
     }
 }
 
-/// Runs a future on threads that go on working while this one waits for a person.
-fn on_runtime<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
-    Ok(waiting_runtime()?.block_on(future))
+/// The error of a transcript that cannot be gone on with, with what to do about that here.
+fn with_way_out(error: Error) -> Error {
+    let is_transcript = |path: &&str| path.ends_with(".jsonl");
+    let path = error.context().iter().find(|(key, _)| *key == "path");
+    let Some(path) = path.map(|(_, path)| path.as_str()).filter(is_transcript) else {
+        return error;
+    };
+    let path = path.to_owned();
+    error.hint(format!(
+        "/new begins another session under this key, and the file stays; `ctx check {path} --repair` \
+         writes what can be read of it to a copy"
+    ))
 }
 
-fn waiting_runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+/// Threads that go on working while another waits for a person. Who ends waits for none of them: what
+/// is still done then is maintenance, which goes on another time.
+struct Threads(Option<tokio::runtime::Runtime>);
+
+impl Threads {
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        let runtime = self.0.as_ref().expect("it is taken when this is dropped, and not before");
+        runtime.block_on(future)
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn waiting_runtime() -> anyhow::Result<Threads> {
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    built.map_err(|error| {
+    built.map(|runtime| Threads(Some(runtime))).map_err(|error| {
         let said = Error::new(ErrorKind::Io, "the program cannot be set up to wait for answers");
         said.hint("see whether the limit of open files is reached: `ulimit -n`")
             .source(error)
             .into()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_end_waits_for_nothing_that_goes_on_beside() {
+        let (release, released) = channel::<()>();
+        let (ended, has_ended) = channel();
+        std::thread::spawn(move || {
+            let threads = waiting_runtime().unwrap();
+            let beside = move || released.recv();
+            threads.block_on(async { drop(tokio::task::spawn_blocking(beside)) });
+            drop(threads);
+            ended.send(()).unwrap();
+        });
+        assert_eq!(has_ended.recv_timeout(Duration::from_secs(60)), Ok(()));
+        drop(release);
+    }
 }

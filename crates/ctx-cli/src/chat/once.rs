@@ -9,6 +9,7 @@ use ctx_runtime::TurnOutcome;
 use serde::Serialize;
 
 use super::Talk;
+use super::said::{Place, Said};
 use super::show::{Show, Shown, harmless_text};
 use crate::args::Chat;
 use crate::failure::misuse;
@@ -57,26 +58,32 @@ impl From<Usage> for Used {
 /// How long the end of the program waits for the maintenance that may follow a turn.
 const MAINTENANCE: Duration = Duration::from_secs(2);
 
-/// Says `prompt` and prints what is answered, before anything else: what follows a turn is done when
-/// this returns, and whatever becomes of it, the answer is there.
+/// Says `prompt` and prints what is answered, as soon as it is there.
 pub(crate) fn run(talk: &Talk<'_>, args: &Chat, out: &Out) -> anyhow::Result<ExitCode> {
     let message = message(args.prompt.as_deref().unwrap_or_default())?;
-    super::on_runtime(async {
-        let mut show = Show::new(out, Shown::Notices, talk.verbose);
-        let outcome = talk.runtime.turn(talk.key, message, talk.tools, &mut show).await;
-        let printed = show.end().map_err(anyhow::Error::from).and_then(|_| match &outcome {
+    let input = match Said::of(&message, Place::Script).map_err(misuse)? {
+        Said::Message { input, .. } => input,
+        // A script says neither: that is an error already.
+        Said::Nothing | Said::Help | Said::Quit => return Err(misuse(no_message())),
+    };
+    super::waiting_runtime()?.block_on(async {
+        let mut show = Show::new(out, Shown::Notices, talk.verbose, talk.sign);
+        let outcome = talk.runtime.turn(talk.key, *input, talk.tools, &mut show).await;
+        show.end()?;
+        // The answer is paid for and stored: what goes wrong from here on does not take it away.
+        let printed = match &outcome {
             Ok(outcome) if args.json => out.json(&answered(talk, outcome)),
-            Ok(outcome) => Ok(print(outcome.answer.as_deref())?),
+            Ok(outcome) => print(outcome.answer.as_deref()).map_err(Into::into),
             Err(_) => Ok(()),
-        });
+        };
         if let Err(error) = talk.runtime.close(talk.key).await {
-            out.warn(format!("the session was not closed as it should be: {error}"));
+            out.warn(format!("the session was not closed: {error}"));
         }
         talk.runtime.end_maintenance(MAINTENANCE).await;
         outcome.map_err(|error| talk.told(error))?;
-        printed?;
-        Ok(ExitCode::SUCCESS)
-    })?
+        printed
+    })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The message, which a single dash has read from standard input.
@@ -96,12 +103,14 @@ fn message(prompt: &str) -> anyhow::Result<String> {
         }
     }
     match text.trim().is_empty() {
-        true => Err(misuse(
-            Error::new(ErrorKind::InvalidInput, "there is no message")
-                .hint("give one with --prompt TEXT, or --prompt - and standard input"),
-        )),
+        true => Err(misuse(no_message())),
         false => Ok(text),
     }
+}
+
+fn no_message() -> Error {
+    Error::new(ErrorKind::InvalidInput, "there is no message")
+        .hint("give one with --prompt TEXT, or --prompt - and standard input")
 }
 
 /// The answer as it is; on a terminal, without what that obeys.

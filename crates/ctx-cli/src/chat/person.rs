@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use super::Interrupt;
-use super::edit::{Line, ask};
+use super::edit::{Line, ask, drop_typed};
 use super::tools::{Deed, Leave, Permits};
+use super::{Interrupt, Sign};
 use crate::args::Tool;
 use crate::out::{BOLD, DIM};
 use crate::words::harmless_lines;
@@ -17,11 +17,12 @@ pub(crate) struct Person {
     /// What was allowed for good: this command, this file.
     always: Mutex<HashSet<(Tool, String)>>,
     interrupt: Interrupt,
+    sign: Sign,
 }
 
 impl Person {
-    pub(crate) fn new(interrupt: Interrupt) -> Self {
-        Self { always: Mutex::default(), interrupt }
+    pub(crate) fn new(interrupt: Interrupt, sign: Sign) -> Self {
+        Self { always: Mutex::default(), interrupt, sign }
     }
 
     fn always(&self) -> std::sync::MutexGuard<'_, HashSet<(Tool, String)>> {
@@ -56,7 +57,8 @@ impl Permits for Person {
             return Leave::Granted;
         }
         let refused = |reason: &str| Leave::Refused(reason.to_owned());
-        let answered = tokio::task::spawn_blocking(move || question(&deed)).await;
+        let sign = self.sign.clone();
+        let answered = tokio::task::spawn_blocking(move || sign.beside(|| question(&deed))).await;
         match answered {
             Ok(Ok(Ok(Answer::Yes))) => Leave::Granted,
             Ok(Ok(Ok(Answer::Always))) => {
@@ -66,7 +68,8 @@ impl Permits for Person {
             Ok(Ok(Ok(Answer::No))) => refused("the user said no"),
             Ok(Ok(Err(Line::Interrupted))) => {
                 self.interrupt.trigger();
-                refused("the user stopped it")
+                // The turn is over: nothing is told to the model any more.
+                std::future::pending().await
             }
             Ok(Ok(Err(_)) | Err(_)) | Err(_) => refused("nobody answered whether it may be done"),
         }
@@ -78,6 +81,10 @@ fn question(deed: &Deed) -> anyhow::Result<Result<Answer, Line>> {
     let outside = if deed.is_outside { ", outside of this folder" } else { "" };
     let words = harmless_lines(&deed.words);
     anstream::eprintln!("{BOLD}{words}{BOLD:#}{outside}");
+    // Only what is typed with the question before one's eyes answers it.
+    if drop_typed() {
+        anstream::eprintln!("{DIM}what was typed before this question is dropped{DIM:#}");
+    }
     loop {
         match ask("allow it? [y]es, [N]o, [a]lways: ")? {
             Line::Said(text) => match Answer::of(&text) {

@@ -1,15 +1,19 @@
 //! What is seen of a turn while it goes on.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstream::stdout;
 use ctx_core::{CompactionTrigger, ToolCall, ToolOutput};
 use ctx_runtime::{Event, Listener, Notice, NoticeKind};
-use indicatif::ProgressBar;
 use serde_json::Value;
 
+use super::Sign;
 use crate::out::Out;
 use crate::words::{counted, harmless, shortened, thousands};
+
+/// What is shown while nothing else is.
+const WAITING: &str = "waiting for the model";
 
 /// How much of a tool call is shown.
 const CALL_CHARS: usize = 120;
@@ -33,13 +37,12 @@ pub(super) struct Show<'a> {
     /// Whether anything of an answer was shown.
     has_said: bool,
     trigger: Option<CompactionTrigger>,
-    waiting: Option<ProgressBar>,
+    sign: Sign,
     failed: Option<io::Error>,
 }
 
 impl<'a> Show<'a> {
-    pub(super) fn new(out: &'a Out, shown: Shown, verbose: bool) -> Self {
-        let waiting = (shown == Shown::Everything).then(|| out.waiting("waiting for the model"));
+    pub(super) fn new(out: &'a Out, shown: Shown, verbose: bool, sign: &Sign) -> Self {
         Self {
             out,
             shown,
@@ -47,9 +50,17 @@ impl<'a> Show<'a> {
             is_open: false,
             has_said: false,
             trigger: None,
-            waiting,
+            sign: sign.clone(),
             failed: None,
         }
+    }
+
+    /// The same, where the model is asked first: a command may be obeyed without.
+    pub(super) fn waiting_if(mut self, asks_model: bool) -> Self {
+        if asks_model {
+            self.wait(WAITING);
+        }
+        self
     }
 
     /// The turn is over. Whether anything of an answer was shown.
@@ -65,18 +76,16 @@ impl<'a> Show<'a> {
         }
     }
 
-    fn wait(&mut self, what: &'static str) {
+    fn wait(&mut self, what: impl Into<Cow<'static, str>>) {
         self.close();
         if self.shown == Shown::Everything {
-            self.waiting = Some(self.out.waiting(what));
+            self.sign.show(self.out.waiting(what));
         }
     }
 
     /// Makes room for a line of something else.
     fn close(&mut self) {
-        if let Some(waiting) = self.waiting.take() {
-            waiting.finish_and_clear();
-        }
+        self.sign.clear();
         if std::mem::take(&mut self.is_open) {
             self.print("\n");
         }
@@ -94,9 +103,7 @@ impl<'a> Show<'a> {
         if self.shown == Shown::Notices {
             return;
         }
-        if let Some(waiting) = self.waiting.take() {
-            waiting.finish_and_clear();
-        }
+        self.sign.clear();
         let text = harmless_text(text);
         self.print(&text);
         self.is_open = !text.ends_with('\n');
@@ -123,7 +130,7 @@ impl<'a> Show<'a> {
                 false => format!("  gave {}", counted(text.chars().count(), "character")),
             });
         }
-        self.wait("waiting for the model");
+        self.wait(WAITING);
     }
 }
 
@@ -137,13 +144,14 @@ impl Listener for Show<'_> {
                 if std::mem::take(&mut self.has_said) {
                     self.out.aside("(the answer begins anew)");
                 }
-                self.wait("waiting for the model");
+                self.wait(WAITING);
             }
             Event::ToolBegan(call) => {
                 self.close();
                 if self.verbose || self.shown == Shown::Everything {
                     self.out.aside(format!("· {}", described(call)));
                 }
+                self.wait(running(&call.name));
             }
             Event::ToolEnded(_, output) => self.tool_ended(output),
             Event::Notice(notice) => self.notice(notice),
@@ -161,11 +169,19 @@ impl Listener for Show<'_> {
                         thousands(after.get()),
                     ));
                 }
-                self.wait("waiting for the model");
+                match by_hand {
+                    true => self.close(),
+                    false => self.wait(WAITING),
+                }
             }
             _ => {}
         }
     }
+}
+
+/// What is shown while a tool runs.
+fn running(name: &str) -> String {
+    format!("running {} (Ctrl-C stops it)", shortened(name, CALL_CHARS))
 }
 
 /// The words of a tool's result.
@@ -209,13 +225,34 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_told_by_what_it_is_about() {
-        let call = |arguments: &str| ToolCall {
+    fn what_is_waited_for_is_named_and_a_command_waits_for_no_model() {
+        let (out, sign) = (Out::silent(), Sign::default());
+        let show = || Show::new(&out, Shown::Everything, false, &sign);
+        let command = show().waiting_if(false);
+        assert_eq!(sign.words(), None);
+        drop(command);
+        let mut turn = show().waiting_if(true);
+        assert_eq!(sign.words().as_deref(), Some("waiting for the model"));
+        let call = call(r#"{"command":"sleep 9"}"#);
+        turn.on(Event::ToolBegan(&call));
+        assert_eq!(sign.words().as_deref(), Some("running bash (Ctrl-C stops it)"));
+        turn.on(Event::ToolEnded(&call, &ToolOutput::text("")));
+        assert_eq!(sign.words().as_deref(), Some("waiting for the model"));
+        turn.end().unwrap();
+        assert_eq!(sign.words(), None);
+    }
+
+    fn call(arguments: &str) -> ToolCall {
+        ToolCall {
             id: "1".into(),
             name: "bash".into(),
             arguments: RawJson::from_text(arguments),
             spelling: Default::default(),
-        };
+        }
+    }
+
+    #[test]
+    fn a_call_is_told_by_what_it_is_about() {
         assert_eq!(described(&call(r#"{"command":"ls\n-l"}"#)), "bash ls\\n-l");
         assert_eq!(described(&call(r#"{"x":1}"#)), r#"bash {"x":1}"#);
     }

@@ -11,7 +11,7 @@ use ctx_session::key::{AgentScope, FileId, Name, PeerId, SessionKey};
 use ctx_session::paths::Home;
 
 use crate::args::{Chat, Global, Tool};
-use crate::chat::{self, Demo, Interrupt, Models, Nobody, Permits, Person, Talk, Tools};
+use crate::chat::{self, Demo, Interrupt, Models, Nobody, Permits, Person, Sign, Talk, Tools};
 use crate::failure::misuse;
 use crate::out::Out;
 use crate::selection;
@@ -19,9 +19,11 @@ use crate::setup;
 
 /// What the model is told. It is the same in every request: what changes here breaks the provider's
 /// cache.
-const SYSTEM_PROMPT: &str = "You talk with a person at a terminal. Answer briefly, in plain text. Your \
-    tools work in the folder that the person is in; paths are relative to it. Look before you guess, \
-    and say what you did.";
+const SYSTEM_PROMPT: &str = "You talk with a person at a terminal. Answer briefly, in plain text.";
+
+/// What it is told besides where it has tools.
+const ON_TOOLS: &str = " Your tools work in the folder that the person is in; paths are relative to it. \
+    Look before you guess, and say what you did.";
 
 /// The agent whose sessions demonstrations are: they are nobody's memory.
 const DEMO_AGENT: &str = "demo";
@@ -35,7 +37,14 @@ pub(crate) fn run(global: &Global, args: &Chat, out: &Out) -> anyhow::Result<Exi
     let window = args.window.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
     selection::check_id(args.engine.as_deref())?;
     let (config, models) = match args.demo {
-        true => (Demo::config(&home)?, demo(args, window)),
+        true => {
+            if let Err(error) = setup::config(global) {
+                out.warn(format!(
+                    "the demonstration has its own configuration; yours is wrong: {error}"
+                ));
+            }
+            (Demo::config(&home)?, demo(args, window))
+        }
         false => {
             let config = setup::config(global)?;
             let models = chat::connect(args, &config, out)?;
@@ -47,15 +56,22 @@ pub(crate) fn run(global: &Global, args: &Chat, out: &Out) -> anyhow::Result<Exi
             .source(error)
             .hint("change to a folder that exists and that you may read")
     })?;
-    let interrupt = Interrupt::new();
+    let (interrupt, sign) = (Interrupt::new(), Sign::default());
     let asks = args.prompt.is_none() && io::stdin().is_terminal();
     let permits: Box<dyn Permits> = match asks {
-        true => Box::new(Person::new(interrupt.clone())),
+        true => Box::new(Person::new(interrupt.clone(), sign.clone())),
         false => Box::new(Nobody),
     };
-    let tools = Tools::new(&tools(args.tools.as_deref(), asks), &folder, permits)?;
+    let named = tools(args.tools.as_deref(), asks).map_err(misuse)?;
+    let main = FileId::main();
+    let results = home.tool_results_dir(key.agent().unwrap_or(&main));
+    let tools = Tools::new(&named, &folder, permits)?.with_results(&results);
+    let prompt = match tools.is_empty() {
+        true => SYSTEM_PROMPT.to_owned(),
+        false => format!("{SYSTEM_PROMPT}{ON_TOOLS}"),
+    };
     let model = models.first().map(|model| model.card().name.clone()).unwrap_or_default();
-    let builder = Runtime::builder(home.clone(), config).system_prompt(SYSTEM_PROMPT);
+    let builder = Runtime::builder(home.clone(), config).system_prompt(prompt);
     // A script waits for what follows its turn; a person reads the answer meanwhile.
     let runtime = wanted(builder.background(asks), models, args, window).build()?;
     let talk = Talk {
@@ -63,6 +79,7 @@ pub(crate) fn run(global: &Global, args: &Chat, out: &Out) -> anyhow::Result<Exi
         key: &key,
         tools: &tools,
         model: &model,
+        sign: &sign,
         verbose: args.verbose,
         has_window: window.is_some(),
     };
@@ -100,12 +117,17 @@ fn demo(args: &Chat, window: Option<Tokens>) -> Models {
 
 /// The tools that the model may use. Where nobody is there to be asked, writing and running must be
 /// asked for by name.
-fn tools(named: Option<&[Tool]>, asks: bool) -> Vec<Tool> {
-    match named {
+fn tools(named: Option<&[Tool]>, asks: bool) -> ctx_core::Result<Vec<Tool>> {
+    Ok(match named {
+        Some(tools) if tools.len() > 1 && tools.contains(&Tool::None) => {
+            let error =
+                Error::new(ErrorKind::InvalidInput, "--tools names tools, and none besides");
+            return Err(error.hint("name the tools, or `none` alone"));
+        }
         Some(tools) => tools.to_vec(),
         None if asks => vec![Tool::Read, Tool::Write, Tool::Bash],
         None => vec![Tool::Read],
-    }
+    })
 }
 
 /// What was asked for on the command line.
@@ -155,9 +177,10 @@ mod tests {
     #[test]
     fn a_script_must_name_the_tools_that_change_things() {
         use Tool::{Bash, Read, Write};
-        assert_eq!(tools(None, true), [Read, Write, Bash]);
-        assert_eq!(tools(None, false), [Read]);
-        let named = |args: &[&str]| tools(parsed(args).tools.as_deref(), false);
+        assert_eq!(tools(None, true).unwrap(), [Read, Write, Bash]);
+        assert_eq!(tools(None, false).unwrap(), [Read]);
+        assert!(tools(Some(&[Tool::None, Bash]), true).is_err());
+        let named = |args: &[&str]| tools(parsed(args).tools.as_deref(), false).unwrap();
         assert_eq!(named(&["-p", "x", "--tools", "read,bash"]), [Read, Bash]);
         assert_eq!(named(&["--tools", "none"]), [Tool::None]);
     }

@@ -13,7 +13,10 @@ use serde::Serialize;
 use crate::args::{Global, Sessions, SessionsCommand};
 use crate::failure::misuse;
 use crate::out::{Cell, Out, table};
-use crate::words::thousands;
+use crate::words::{shortened, thousands};
+
+/// How much of a key is shown.
+const KEY_CHARS: usize = 48;
 
 /// A row of the store, with its key in it.
 #[derive(Serialize)]
@@ -21,6 +24,8 @@ use crate::words::thousands;
 struct Stored {
     session_key: String,
     agent_id: String,
+    /// The path; none where it would lead out of the folder.
+    transcript: Option<String>,
     #[serde(flatten)]
     entry: SessionEntry,
 }
@@ -48,6 +53,7 @@ pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result
             out.warn(format!("session {key} of agent {agent} is left out: {error}"));
         }
         sessions.extend(stored.all().map(|(key, entry)| Stored {
+            transcript: transcript(&home, key, entry),
             session_key: key.to_string(),
             agent_id: agent.to_string(),
             entry: entry.clone(),
@@ -62,8 +68,9 @@ pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result
         out.note(format!("no sessions under {}", home.root().display()));
         return Ok(ExitCode::SUCCESS);
     }
-    let rows = sessions.iter().map(row).collect();
-    let header = ["session key", "context", "compactions", "last active", "session id"];
+    let rows = sessions.iter().map(|session| row(session, args.paths)).collect();
+    let last = if args.paths { "transcript" } else { "session id" };
+    let header = ["session key", "context", "compactions", "last active", last];
     out.line(table(&header, rows, 3))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -89,16 +96,25 @@ pub(crate) fn agents(home: &Home) -> anyhow::Result<Vec<FileId>> {
     Ok(agents)
 }
 
-fn row(session: &Stored) -> Vec<Cell> {
+fn transcript(home: &Home, key: &str, entry: &SessionEntry) -> Option<String> {
+    let path = home.transcript(&key.parse().ok()?, entry).ok()?;
+    Some(path.display().to_string())
+}
+
+fn row(session: &Stored, paths: bool) -> Vec<Cell> {
     let entry = &session.entry;
     let active = jiff::Timestamp::from_millisecond(entry.updated_at.0).ok();
     vec![
-        session.session_key.clone().into(),
+        shortened(&session.session_key, KEY_CHARS).into(),
         entry.context_tokens.map_or_else(|| "-".to_owned(), thousands).into(),
         thousands(entry.compaction_count.unwrap_or(0)).into(),
         active
             .map_or_else(|| "-".to_owned(), |t| t.strftime("%Y-%m-%d %H:%M UTC").to_string())
             .into(),
-        entry.session_id.clone().into(),
+        match &session.transcript {
+            Some(path) if paths => path.clone().into(),
+            _ if paths => "-".into(),
+            _ => entry.session_id.clone().into(),
+        },
     ]
 }

@@ -4,7 +4,13 @@ mod long;
 mod pi;
 mod script;
 #[cfg(unix)]
+mod stopped;
+#[cfg(unix)]
 mod terminal;
+#[cfg(unix)]
+mod told;
+#[cfg(unix)]
+mod typed;
 
 use std::path::PathBuf;
 use std::process::Command;

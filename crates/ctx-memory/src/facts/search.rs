@@ -48,11 +48,27 @@ pub fn threshold(words: usize) -> usize {
     }
 }
 
+/// Words that speak to who is asked and not of what is asked for, by their stems: no fact has to hold
+/// them.
+const ASKING: [&str; 9] =
+    ["know", "knew", "said", "say", "tell", "told", "rememb", "recal", "mention"];
+
+/// The words of a question that a fact may hold.
+fn asked_for(text: &str) -> Vec<String> {
+    let mut words = word_set(text);
+    let is_asking = |word: &String| ASKING.contains(&word.as_str());
+    // Who asks for them alone means them.
+    if !words.iter().all(is_asking) {
+        words.retain(|word| !is_asking(word));
+    }
+    words
+}
+
 impl FactStore {
     /// The facts that fit, best first, of equals the newer one first.
     #[must_use]
     pub fn search(&self, query: &FactQuery<'_>) -> Vec<FactHit<'_>> {
-        let words = word_set(query.text);
+        let words = asked_for(query.text);
         let least = threshold(words.len());
         let found = self.index().matches(&words).into_iter();
         let mut hits: Vec<FactHit<'_>> = found
@@ -78,6 +94,18 @@ impl FactStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_asking_are_none_of_what_is_asked_for() {
+        for (text, expected) in [
+            ("What did I say about my cat?", "cat"),
+            ("Do you remember what I told you about the port?", "port"),
+            ("What do you know of cats that I recalled or mentioned?", "cat"),
+            ("who said so?", "said"),
+        ] {
+            assert_eq!(asked_for(text).join(" "), expected, "{text}");
+        }
+    }
 
     #[test]
     fn the_more_words_a_question_has_the_smaller_the_part_that_must_match() {

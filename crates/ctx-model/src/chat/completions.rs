@@ -104,14 +104,18 @@ fn content(reading: &mut Reading<'_>, part: &Value) {
 }
 
 /// A call, or a piece of one. Pieces name their call by `index`; some servers leave it out, and
-/// some give all calls the same: then an id of its own tells a new call.
+/// some give all calls the same: then an id of its own tells a new call. And some give all calls the
+/// same id: then an index of its own does.
 fn call_piece(reading: &mut Reading<'_>, piece: &Value) {
     let function = &piece["function"];
     let id = piece["id"].as_str().unwrap_or_default();
     let name = function["name"].as_str().unwrap_or_default();
     let indexed = piece["index"].as_u64();
     let last = reading.parts.last_call();
-    let of_last = last.filter(|last| !id.is_empty() && reading.parts.call_id(*last) == Some(id));
+    let begins = !name.is_empty()
+        && indexed.is_some_and(|index| last.is_some() && reading.parts.call_id(index).is_none());
+    let of_last =
+        last.filter(|last| !begins && !id.is_empty() && reading.parts.call_id(*last) == Some(id));
     let mut key = of_last.or(indexed).or(last).unwrap_or_default();
     let is_new = of_last.is_none()
         && match reading.parts.call_id(key) {

@@ -9,6 +9,7 @@ use ctx_dialect::hygiene::Ids;
 
 use super::asking::Asking;
 use super::limits::Limits;
+use super::parts::LONGER;
 use super::reading::{self, Reading};
 use super::{HttpModel, SHORTEST_ANSWER, Stop};
 use crate::failure::Asked;
@@ -75,7 +76,10 @@ impl HttpModel {
         };
         let is_empty = !blocks.iter().any(is_said);
         // Of a window that is but a guess nobody can say that it was full.
-        let window = self.card.window.map_or(0, |window| window.get());
+        let window = match self.facts.window_is_assumed {
+            true => 0,
+            false => self.facts.window.get(),
+        };
         self.check(asked, stop, is_empty, usage.as_ref(), sent, window)?;
         if is_empty {
             return Err(nothing_said(&blocks, cut).with("model", asked.name));
@@ -112,7 +116,7 @@ fn nothing_said(blocks: &[Block], cut: bool) -> Error {
     if cut {
         return Error::new(ErrorKind::Upstream, "the answer reached its limit before it began")
             .with("thought", blocks.iter().any(|b| matches!(b, Block::Thinking { .. })))
-            .hint("allow a longer answer: a model that thinks needs room for that");
+            .hint(format!("{LONGER}; a model that thinks needs room for that"));
     }
     Error::new(ErrorKind::Upstream, "the answer is empty").retryable().hint("try again")
 }

@@ -118,7 +118,7 @@ impl HttpModel {
             provider: provider.to_owned(),
             id: facts.id.clone(),
             api: endpoint.api().name().to_owned(),
-            window: (!facts.window_is_assumed).then_some(facts.window),
+            window: Some(facts.window),
             max_output: facts.max_output,
         };
         Self { facts, card, endpoint, client, learned: AtomicU16::new(0) }

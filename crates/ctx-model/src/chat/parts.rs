@@ -1,5 +1,7 @@
 //! The parts of an answer, put together from the pieces they come in.
 
+use std::collections::HashSet;
+
 use ctx_core::{
     Block, CallId, CallSpelling, Delta, Deltas, Error, ErrorKind, RawJson, Result, ToolCall,
 };
@@ -167,7 +169,7 @@ impl<'d> Parts<'d> {
         self.parts.push((key, Part::Opaque(json)));
     }
 
-    /// The blocks of a whole answer. A call without an id gets one from `name_call`. `cut` says
+    /// The blocks of a whole answer. A call without an id of its own gets one from `name_call`. `cut` says
     /// that the answer ended at a limit, perhaps in the middle of its last call.
     ///
     /// # Errors
@@ -179,7 +181,8 @@ impl<'d> Parts<'d> {
         cut: bool,
     ) -> Result<Vec<Block>> {
         let last = self.parts.len().saturating_sub(1);
-        let block = |(at, (_, part)): (usize, (u64, Part))| -> Result<Option<Block>> {
+        let mut taken = HashSet::new();
+        let mut block = |(at, (_, part)): (usize, (u64, Part))| -> Result<Option<Block>> {
             Ok(Some(match part {
                 Part::Text(text) if text.is_empty() => return Ok(None),
                 Part::Text(text) => Block::Text { text },
@@ -191,7 +194,9 @@ impl<'d> Parts<'d> {
                         Some(arguments) => arguments,
                         None => return Err(no_arguments(&name, cut)),
                     };
-                    let id = if id.is_empty() { name_call(at) } else { id };
+                    // Results are told apart by the ids of their calls.
+                    let is_own = !id.is_empty() && taken.insert(id.clone());
+                    let id = if is_own { id } else { name_call(at) };
                     let spelling = CallSpelling::default();
                     Block::ToolCall(ToolCall { id: CallId::from(id), name, arguments, spelling })
                 }
@@ -238,12 +243,16 @@ fn json_of(text: &str) -> Option<RawJson> {
     relaxed(text).filter(|mended| mended.starts_with('{')).map(RawJson::from_text)
 }
 
+/// How to have longer answers.
+pub(super) const LONGER: &str = "the answer ended at its limit: allow a longer one with maxTokens of the \
+    model in models.providers.PROVIDER.models[] of ctx.json5 (an eighth of its contextWindow at most)";
+
 fn no_arguments(name: &str, cut: bool) -> Error {
     let error = Error::new(ErrorKind::Upstream, "the arguments of a tool call are no JSON")
         .with("tool", name.chars().take(100).collect::<String>())
         .billed();
     match cut {
-        true => error.hint("the answer ended at its limit: allow a longer one"),
+        true => error.hint(LONGER),
         false => error.retryable().hint("try again"),
     }
 }

@@ -1,7 +1,9 @@
 //! How answers of a conversation end: whole, or as an error that says what to do.
 
+use std::sync::Arc;
+
 use ctx_core::{ChatModel, ChatStop, Delta, ErrorKind, Message, Role, Usage};
-use ctx_model::{Api, ModelFacts};
+use ctx_model::{Api, Client, Endpoint, HttpModel, ModelFacts};
 use ctx_testkit::provider::{
     Answer, Call, Cut, Failure, FailureKind, Finish, Moment, Outcome, Report, RetryAfter, Step,
 };
@@ -64,6 +66,45 @@ async fn arguments_that_are_no_json_are_an_error_and_slight_damage_is_mended() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn two_calls_under_one_id_are_two_calls_whose_ids_differ() {
+    let piece = |index: u64, arguments: &str| {
+        let function = json!({ "name": "read", "arguments": arguments });
+        let call =
+            json!({ "index": index, "id": "same", "type": "function", "function": function });
+        json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] })
+    };
+    let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] });
+    let events = [piece(0, "{\"path\":\"a\"}"), piece(1, "{\"path\":\"b\"}"), end];
+    let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let fake = start([Step::raw(200, "text/event-stream", body + "data: [DONE]\n\n")]);
+    let reply = converse(&model(&fake, Api::OpenAiCompletions), hello()).await.0.unwrap();
+    let calls: Vec<_> = reply.message.tool_calls().collect();
+    let arguments: Vec<_> = calls.iter().map(|call| call.arguments.as_str()).collect();
+    assert_eq!(arguments, [r#"{"path":"a"}"#, r#"{"path":"b"}"#]);
+    assert!(&*calls[0].id == "same" && calls[1].id != calls[0].id, "{calls:?}");
+}
+
+#[tokio::test]
+async fn a_page_of_html_is_told_in_a_line_and_a_missing_key_by_its_name() {
+    let page = format!(
+        "<!DOCTYPE html>\n<html><head><title>502 Bad\nGateway</title></head><body>{}</body></html>",
+        "<p>try later</p>".repeat(100)
+    );
+    let fake = start([Step::raw(502, "text/html", page)]);
+    let told = error(&model(&fake, Api::OpenAiCompletions), hello()).await.to_string();
+    assert!(told.contains("a page of HTML: 502 Bad Gateway"), "{told}");
+    assert!(!told.contains('<') && told.len() < 300, "{told}");
+    let fake = start([Step::raw(401, "application/json", "{}")]);
+    let facts = ModelFacts { name: "openai/some".to_owned(), ..facts() };
+    let endpoint = Endpoint::new(&fake.url(), Api::OpenAiCompletions).unwrap();
+    let client = Arc::new(Client::default());
+    let error = error(&HttpModel::new(facts, endpoint, client), hello()).await;
+    let hint = error.hint_text().unwrap();
+    assert!(hint.contains("export OPENAI_API_KEY"), "{hint}");
+    assert!(hint.contains("models.providers.openai.apiKey"), "{hint}");
 }
 
 #[tokio::test]
@@ -136,7 +177,7 @@ async fn an_overflow_is_found_however_it_is_said() {
         let fake = start([used(33_000, "x", Finish::Stop)]);
         let guessed = model_of(&fake, api, ModelFacts { window_is_assumed: true, ..facts() });
         assert!(converse(&guessed, hello()).await.0.is_ok(), "{api}");
-        assert_eq!(guessed.card().window, None);
+        assert_eq!(guessed.card().window, Some(facts().window), "it is assumed by everybody");
     }
 }
 

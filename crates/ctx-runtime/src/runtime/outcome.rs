@@ -6,36 +6,56 @@ use super::Notice;
 
 /// What a user says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Input(Message);
+pub struct Input {
+    message: Message,
+    is_literal: bool,
+}
 
 impl Input {
     /// The message.
     #[must_use]
     pub fn message(&self) -> &Message {
-        &self.0
+        &self.message
+    }
+
+    /// A text that is for the model also where it reads like a command.
+    #[must_use]
+    pub fn literal(text: impl Into<String>) -> Self {
+        Self { is_literal: true, ..Self::from(text.into()) }
+    }
+
+    /// Whether it is for the model, whatever it reads like.
+    pub(crate) fn is_literal(&self) -> bool {
+        self.is_literal
     }
 
     pub(crate) fn into_message(self) -> Message {
-        self.0
+        self.message
     }
 }
 
 impl From<&str> for Input {
     fn from(text: &str) -> Self {
-        Self(Message::text(Role::User, text))
+        text.to_owned().into()
     }
 }
 
 impl From<String> for Input {
     fn from(text: String) -> Self {
-        Self(Message::text(Role::User, text))
+        Message::text(Role::User, text).into()
     }
 }
 
 /// Text and images.
 impl From<Vec<Block>> for Input {
     fn from(blocks: Vec<Block>) -> Self {
-        Self(Message::new(Role::User, blocks))
+        Message::new(Role::User, blocks).into()
+    }
+}
+
+impl From<Message> for Input {
+    fn from(message: Message) -> Self {
+        Self { message, is_literal: false }
     }
 }
 

@@ -112,9 +112,10 @@ impl Wanted<'_> {
         let open_calls = mend::answer_open_calls(&transcript, &mut log, newest)?;
         let mut notices: Vec<_> = transcript.problems().iter().map(ToString::to_string).collect();
         if open_calls > 0 {
-            notices.push(format!(
-                "{open_calls} tool calls were cut short, and are answered as failed"
-            ));
+            notices.push(match open_calls {
+                1 => "a tool call was cut short, and is answered as failed".to_owned(),
+                some => format!("{some} tool calls were cut short, and are answered as failed"),
+            });
         }
         let mut session = self.session(&path, log, newest);
         session.began = began(&entry);

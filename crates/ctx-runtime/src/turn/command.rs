@@ -66,6 +66,9 @@ pub(crate) fn opening(input: &Input) -> Opening {
 impl Command {
     /// The command that a message is. Messages that merely begin with a slash are none.
     pub(super) fn of(input: &Input) -> Option<Self> {
+        if input.is_literal() {
+            return None;
+        }
         let [ctx_core::Block::Text { text }] = input.message().blocks.as_slice() else {
             return None;
         };
@@ -180,6 +183,7 @@ impl Turn<'_> {
         let Some(facts) = memory.and_then(|memory| memory.facts) else {
             return Ok("There is no place for facts: they could not be read.".to_owned());
         };
+        let is_recalled = self.session.setting()?.memory.is_some();
         let text = Redactor::builtin().redact(&text).text.into_owned();
         let candidate = Candidate {
             kind: FactKind::Decision,
@@ -190,9 +194,16 @@ impl Turn<'_> {
             session_id: self.session.id.clone(),
         };
         let learned = blocking(move || locked(&facts).learn([candidate])).await?;
-        Ok(match learned.is_nothing() {
-            true => "That is known already.".to_owned(),
-            false => "Remembered.".to_owned(),
+        let said = match learned.is_nothing() {
+            true => "That is known already.",
+            false => "Remembered.",
+        };
+        Ok(match is_recalled {
+            true => said.to_owned(),
+            false => format!(
+                "{said} But long-term memory is off, so only /recall finds it: \
+                 agents.defaults.memoryContext.enabled: true has the model told of it."
+            ),
         })
     }
 
@@ -271,6 +282,7 @@ mod tests {
         ] {
             assert_eq!(Command::of(&text.into()), command, "{text:?}");
         }
+        assert_eq!(Command::of(&Input::literal("/new")), None);
         let two = vec![ctx_core::Block::text("/new"), ctx_core::Block::text("x")];
         assert_eq!(Command::of(&two.into()), None);
     }

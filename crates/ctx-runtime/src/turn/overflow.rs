@@ -36,13 +36,18 @@ impl Turn<'_> {
         if !std::mem::replace(&mut self.recovery.truncated, true) {
             let cut = self.truncate_results()?;
             if cut > 0 {
-                let words = format!("the request was too long: {cut} tool results were shortened");
+                let what = match cut {
+                    1 => "a tool result was shortened".to_owned(),
+                    cut => format!("{cut} tool results were shortened"),
+                };
+                let words = format!("the request was too long: {what}");
                 self.say(NoticeKind::Overflow, words);
                 return Ok(());
             }
         }
         self.flush_first(Room::Half).await;
-        let mut why = error.to_string();
+        let said = error.to_string();
+        let mut why = said.clone();
         while self.recovery.compactions < MOST_COMPACTIONS {
             self.recovery.compactions += 1;
             let attempt = self.recovery.compactions;
@@ -59,11 +64,27 @@ impl Turn<'_> {
                 Err(error) => why = error.to_string(),
             }
         }
+        let model = &self.inner().models[self.model].card().name;
+        if self.is_alone() {
+            let what = "the message alone is too long for the model";
+            return Err(Error::new(ErrorKind::CompactionFailure, what)
+                .with("session", &self.session.key)
+                .with("model", model)
+                .with("refused", said)
+                .hint("say it in parts, or take a model with a larger window"));
+        }
         Err(Error::new(ErrorKind::CompactionFailure, "Failed to compact session after 3 attempts")
             .with("session", &self.session.key)
-            .with("model", &self.inner().models[self.model].card().name)
+            .with("model", model)
             .with("last cause", why)
+            .with("refused", said)
             .hint("begin another session with /new, or take a model with a larger window"))
+    }
+
+    /// Whether the session holds nothing but the message that is to be answered.
+    fn is_alone(&self) -> bool {
+        let view = self.session.view.as_ref();
+        view.is_some_and(|view| view.nodes().iter().filter(|node| node.is_live()).count() <= 1)
     }
 
     /// Shortens tool results where they stand. How many.

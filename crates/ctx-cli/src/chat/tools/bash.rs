@@ -1,5 +1,7 @@
-//! `bash`: a command in a process group of its own, within a time.
+//! `bash`: a command in a session of its own, within a time.
 
+#[cfg(all(unix, not(test)))]
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use super::output::Kept;
 use super::{Deed, Tools, arguments};
 use crate::args::Tool;
 use crate::ending::Group;
+use crate::words::counted;
 
 pub(super) const NAME: &str = "bash";
 
@@ -19,10 +22,13 @@ pub(super) const NAME: &str = "bash";
 const USUAL_SECONDS: u64 = 120;
 const MOST_SECONDS: u64 = 3_600;
 
+/// Longer outputs say how they ended also where all went well.
+const LONG: u64 = 4_000;
+
 pub(super) fn spec() -> (&'static str, String, &'static str) {
     let about = format!(
-        "Runs a command in bash, in the working folder. It gets nothing to read, and it and whatever \
-         it started end after `timeout` seconds ({USUAL_SECONDS} by default). Its output comes back, \
+        "Runs a command in bash, in the working folder. It gets nothing to read and no terminal, and it \
+         and whatever it started end after `timeout` seconds ({USUAL_SECONDS} by default). Its output comes back, \
          and how it ended."
     );
     let parameters = r#"{"type":"object","properties":{"command":{"type":"string"},"timeout":{"type":"integer","minimum":1}},"required":["command"]}"#;
@@ -48,13 +54,14 @@ impl Tools {
     }
 
     async fn run_within(&self, command: &str, limit: Duration) -> Result<ToolOutput, String> {
-        let mut shell = Command::new("bash");
-        // One stream for both, so that what is said stays in its order.
-        shell.arg("-c").arg(format!("exec 2>&1\n{command}")).current_dir(self.folder());
-        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-        #[cfg(unix)]
-        shell.process_group(0);
-        let mut child = shell.spawn().map_err(|error| format!("bash cannot be run: {error}"))?;
+        let mut shell = shell(command);
+        shell.current_dir(self.folder()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = shell
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| format!("bash cannot be run: {error}"))?;
+        // As long as this is held the command may run, whatever becomes of this program.
+        let lifeline = child.stdin.take();
         // Dropped with this future, it takes what the command started along.
         let mut group = Group::of(child.id());
         let Some(mut stdout) = child.stdout.take() else { return Err("no output".to_owned()) };
@@ -80,12 +87,14 @@ impl Tools {
         });
         let in_time = in_time.await.is_ok();
         group.end();
+        drop(lifeline);
+        let (printed, is_cut, is_long) = (kept.printed(), kept.cut_to(), kept.printed() > LONG);
         let mut text = kept.into_text();
         let code = match status {
             Some(Ok(status)) if status.success() => None,
             Some(Ok(status)) => Some(status.to_string()),
             Some(Err(error)) => Some(error.to_string()),
-            None => Some(format!("ended after {} seconds", limit.as_secs())),
+            None => Some(format!("ended after {}", counted(limit.as_secs() as usize, "second"))),
         };
         if !in_time && code.is_none() {
             text.push_str("\n[its output was still open when its time was over]");
@@ -93,9 +102,43 @@ impl Tools {
         if text.is_empty() {
             text.push_str("(no output)");
         }
+        if let Some(kept) = is_cut {
+            text.push_str(&format!(
+                "\n[{printed} bytes were printed; {kept} of them are kept, here and wherever this \
+                 result is preserved: let the command write to a file to have them all]"
+            ));
+        }
+        // What bounds long results shows the end of those that say how they ended.
+        if is_long && code.is_none() {
+            text.push_str("\n[exit code 0]");
+        }
         Ok(match code {
             None => ToolOutput::text(text),
             Some(how) => ToolOutput::error(format!("{}\n[{how}]", text.trim_end())),
         })
     }
+}
+
+/// A command to run, with something to write to that it ends with: no terminal, and no longer than this
+/// program, whatever ends that.
+#[cfg(all(unix, not(test)))]
+fn shell(command: &str) -> Command {
+    // This program, also where its file was replaced since.
+    let this = match cfg!(target_os = "linux") {
+        true => Ok(PathBuf::from("/proc/self/exe")),
+        false => std::env::current_exe(),
+    };
+    let mut shell = Command::new(this.unwrap_or_else(|_| PathBuf::from("ctx")));
+    shell.arg0("ctx").args(["command-host", "--", command]).stdin(Stdio::piped());
+    shell
+}
+
+/// The program of a test runs no commands of `ctx`, nor is there one elsewhere.
+#[cfg(any(not(unix), test))]
+fn shell(command: &str) -> Command {
+    let mut shell = Command::new("bash");
+    shell.arg("-c").arg(format!("exec 2>&1\n{command}")).stdin(Stdio::null());
+    #[cfg(unix)]
+    shell.process_group(0);
+    shell
 }

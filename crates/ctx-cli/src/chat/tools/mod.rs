@@ -80,6 +80,16 @@ impl Tools {
         Ok(Self { specs: specs.collect(), place: Place::new(folder)?, permits })
     }
 
+    /// The same, which may also read what is kept of results in this folder.
+    pub(crate) fn with_results(self, folder: &Path) -> Self {
+        Self { place: self.place.with_results(folder), ..self }
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.specs.is_empty()
+    }
+
     /// The folder they work in.
     pub(crate) fn folder(&self) -> &Path {
         self.place.folder()
@@ -88,7 +98,8 @@ impl Tools {
     /// Finds a path, and asks whether the tool may touch it: what is outside is always asked for.
     async fn allowed(&self, tool: Tool, path: &str, ask: Ask) -> Result<Located, String> {
         let located = self.place.find(path)?;
-        if !located.is_outside && ask == Ask::Outside {
+        let is_free = !located.is_outside || (tool == Tool::Read && self.place.is_result(&located));
+        if is_free && ask == Ask::Outside {
             return Ok(located);
         }
         let shown = self.place.shown(&located);

@@ -12,10 +12,12 @@ pub(super) struct Kept {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     left_out: u64,
+    printed: u64,
 }
 
 impl Kept {
     pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.printed += bytes.len() as u64;
         let room = HEAD.saturating_sub(self.head.len()).min(bytes.len());
         let (first, rest) = bytes.split_at(room);
         self.head.extend_from_slice(first);
@@ -26,6 +28,16 @@ impl Kept {
         self.tail.drain(..over);
         self.tail.extend(rest);
         self.left_out += (skipped + over) as u64;
+    }
+
+    /// How many bytes there were.
+    pub(super) fn printed(&self) -> u64 {
+        self.printed
+    }
+
+    /// How many bytes are kept, where that is not all of them.
+    pub(super) fn cut_to(&self) -> Option<u64> {
+        (self.left_out > 0).then(|| self.printed - self.left_out)
     }
 
     /// As text, with a line where something is left out.

@@ -10,6 +10,8 @@ use super::no_folder;
 /// The folder that tools work in.
 pub(super) struct Place {
     folder: PathBuf,
+    /// Where results of tools are kept: they may be read as if they were in the folder.
+    results: Option<PathBuf>,
 }
 
 /// A path that was found.
@@ -23,7 +25,19 @@ pub(super) struct Located {
 impl Place {
     pub(super) fn new(folder: &Path) -> Result<Self> {
         let folder = folder.canonicalize().map_err(|error| no_folder(folder, error))?;
-        Ok(Self { folder })
+        Ok(Self { folder, results: None })
+    }
+
+    /// The same, with a folder in which results of tools are kept.
+    pub(super) fn with_results(self, results: &Path) -> Self {
+        Self { results: Some(results.to_owned()), ..self }
+    }
+
+    /// Whether something is a result of a tool that was kept.
+    pub(super) fn is_result(&self, located: &Located) -> bool {
+        // It is made when the first is kept, and its own path may lead through links.
+        let results = self.results.as_ref().and_then(|results| results.canonicalize().ok());
+        results.is_some_and(|results| located.path.starts_with(results))
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -68,8 +82,11 @@ impl Place {
 
     /// A path for people: within the folder, from there.
     pub(super) fn shown(&self, located: &Located) -> String {
-        let inside = located.path.strip_prefix(&self.folder);
-        inside.unwrap_or(&located.path).display().to_string()
+        match located.path.strip_prefix(&self.folder) {
+            Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
+            Ok(inside) => inside.display().to_string(),
+            Err(_) => located.path.display().to_string(),
+        }
     }
 }
 
@@ -110,5 +127,6 @@ mod tests {
             assert!(place.find(path).is_err(), "{path:?}");
         }
         assert_eq!(place.shown(&place.find("code/a.rs").unwrap()), "src/a.rs");
+        assert_eq!(place.shown(&place.find(".").unwrap()), ".");
     }
 }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::{Ask, Tools, arguments, blocking, of_file};
 use crate::args::Tool;
+use crate::words::counted;
 
 pub(super) const NAME: &str = "read";
 
@@ -50,8 +51,12 @@ impl Tools {
 fn lines(path: &Path, shown: &str, from: usize, most: usize) -> Result<String, String> {
     let failed = of_file(shown);
     // A pipe would be waited for, and a device may have no end.
-    if !path.metadata().map_err(&failed)?.is_file() {
-        return Err(format!("{shown}: this is no file"));
+    let metadata = path.metadata().map_err(&failed)?;
+    if metadata.is_dir() {
+        return Err(format!("{shown}: this is a folder; bash can list it"));
+    }
+    if !metadata.is_file() {
+        return Err(format!("{shown}: this is no file of text, but a device or a pipe"));
     }
     let file = File::open(path).map_err(&failed)?;
     let mut reader = BufReader::with_capacity(HEAD, file);
@@ -60,7 +65,7 @@ fn lines(path: &Path, shown: &str, from: usize, most: usize) -> Result<String, S
     }
     for passed in 1..from {
         if reader.skip_until(b'\n').map_err(&failed)? == 0 {
-            return Err(format!("{shown}: it has no more than {} lines", passed - 1));
+            return Err(format!("{shown}: it has no more than {}", counted(passed - 1, "line")));
         }
     }
     let (mut bytes, mut count, mut is_cut) = (Vec::new(), 0, false);
@@ -74,7 +79,7 @@ fn lines(path: &Path, shown: &str, from: usize, most: usize) -> Result<String, S
         is_cut = bytes.last() != Some(&b'\n') && bytes.len() >= MOST_BYTES;
     }
     if count == 0 && from > 1 {
-        return Err(format!("{shown}: it has no more than {} lines", from - 1));
+        return Err(format!("{shown}: it has no more than {}", counted(from - 1, "line")));
     }
     let more = !reader.fill_buf().map_err(&failed)?.is_empty();
     let mut text = String::from_utf8_lossy(&bytes).into_owned();

@@ -93,7 +93,7 @@ fn a_file_is_read_by_ranges_of_lines() {
     let (text, failed) = bench.run("read", &json!({"path": "big.txt", "offset": 5001}));
     assert!(failed, "{text}");
     let (text, failed) = bench.run("read", &json!({"path": "big.txt", "offset": 6000}));
-    assert!(failed && text.contains("no more than 5000 lines"), "{text}");
+    assert!(failed && text.contains("no more than 5,000 lines"), "{text}");
     assert_eq!(bench.asked(), [""; 0], "what is in the folder is not asked for");
 }
 
@@ -150,8 +150,48 @@ fn a_file_is_written_whole_and_only_with_leave() {
     bench.run("write", &json!({"path": "a/b.txt", "content": "three"}));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "three");
     assert_eq!(bench.asked(), ["write a/b.txt", "replace a/b.txt"]);
-    let (_, failed) = bench.run("write", &json!({"path": "a", "content": "x"}));
-    assert!(failed, "a folder is not replaced");
+    let (text, failed) = bench.run("write", &json!({"path": "a", "content": "x"}));
+    assert_eq!((text.as_str(), failed), ("a: this is a folder", true));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_neither_read_nor_written() {
+    let bench = Bench::new(Leave::Granted);
+    bench.run("bash", &json!({"command": "mkfifo pipe"}));
+    let (text, failed) = bench.run("write", &json!({"path": "pipe", "content": "x"}));
+    assert_eq!((text.as_str(), failed), ("pipe: this is a device or a pipe, and no file", true));
+    let (text, failed) = bench.run("read", &json!({"path": "pipe"}));
+    assert!(failed && text.contains("a device or a pipe"), "{text}");
+    let (text, _) = bench.run("read", &json!({"path": "."}));
+    assert_eq!(text, ".: this is a folder; bash can list it");
+}
+
+#[test]
+fn results_that_were_kept_may_be_read_and_nothing_else_beside_them() {
+    let bench = Bench::new(Leave::Granted);
+    let kept = bench.room.path().join("kept");
+    let alone = Tools::new(&[Tool::Read, Tool::Write], bench.tools.folder(), Box::new(Nobody));
+    let alone = alone.unwrap().with_results(&kept);
+    std::fs::create_dir(&kept).unwrap();
+    std::fs::write(kept.join("1.txt"), "whole\n").unwrap();
+    std::fs::write(bench.room.path().join("secret"), "outside\n").unwrap();
+    let path = kept.join("1.txt");
+    let run = |name: &str, arguments: Value| on(alone.run(&call(name, &arguments)));
+    assert!(!run("read", json!({"path": path})).is_error);
+    assert!(run("read", json!({"path": kept.join("../secret")})).is_error);
+    assert!(run("write", json!({"path": path, "content": "x"})).is_error);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_long_output_says_how_it_ended_and_how_much_of_it_is_kept() {
+    let bench = Bench::new(Leave::Granted);
+    let run = |command: &str| bench.run("bash", &json!({"command": command})).0;
+    assert!(run("seq 1 10000; echo ALLGOOD").ends_with("10000\nALLGOOD\n\n[exit code 0]"));
+    let text = run("yes | head -c 1000000; echo; echo END");
+    assert!(text.contains("\nEND\n\n[1000005 bytes were printed; 262144 of them"), "{text}");
+    assert!(text.ends_with("\n[exit code 0]"));
 }
 
 #[cfg(unix)]
@@ -199,7 +239,7 @@ fn a_command_ends_at_its_time_and_when_nobody_waits_for_it_any_more() {
     let pid = bench.tools.folder().join("pid");
     let arguments = json!({"command": "echo $$ > pid; echo begun; sleep 1000", "timeout": 1});
     let (text, failed) = bench.run("bash", &arguments);
-    assert!(failed && text == "begun\n[ended after 1 seconds]", "{text}");
+    assert!(failed && text == "begun\n[ended after 1 second]", "{text}");
     gone(&pid);
 
     std::fs::remove_file(&pid).unwrap();

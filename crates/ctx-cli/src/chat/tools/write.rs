@@ -42,7 +42,10 @@ impl Tools {
 /// Puts a file in its place, whole or not at all.
 fn replace(path: &Path, content: &str) -> std::io::Result<()> {
     let old = match path.metadata() {
-        Ok(old) if !old.is_file() => return Err(std::io::ErrorKind::IsADirectory.into()),
+        Ok(old) if old.is_dir() => return Err(std::io::Error::other("this is a folder")),
+        Ok(old) if !old.is_file() => {
+            return Err(std::io::Error::other("this is a device or a pipe, and no file"));
+        }
         Ok(old) => Some(old),
         Err(_) => None,
     };

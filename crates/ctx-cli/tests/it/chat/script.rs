@@ -80,6 +80,15 @@ fn the_answer_alone_is_on_stdout_and_json_has_the_rest() {
 }
 
 #[test]
+fn a_configuration_that_is_wrong_is_told_also_where_it_is_not_used() {
+    let room = Room::new();
+    room.write("ctx.json5", "{ agents: nonsense");
+    let ran = alone(&room, &["--demo", "-p", "hello"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("warning: the demonstration has its own"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_message_may_come_from_standard_input() {
     let room = Room::new();
     let mut command = room.command(&["chat", "--demo", "-p", "-"]);

@@ -17,7 +17,7 @@ use super::{Talk, pi};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A terminal with `ctx chat` in it.
-struct Terminal {
+pub(super) struct Terminal {
     pty: Arc<Pty>,
     child: Child,
     pieces: Receiver<Vec<u8>>,
@@ -28,27 +28,21 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn new(talk: &Talk, args: &[&str]) -> Self {
-        let plain = talk.command(args);
-        let command = Command::new(plain.get_program()).args(plain.get_args());
-        Self::with(command, &plain)
+    pub(super) fn new(talk: &Talk, args: &[&str]) -> Self {
+        Self::started_by(talk, ":", args)
     }
 
-    /// One in which whoever starts `ctx` has Ctrl-C ignored, as shells do in the background.
-    fn ignoring(talk: &Talk, args: &[&str]) -> Self {
-        let plain = talk.command(args);
-        let command = Command::new("sh")
-            .args(["-c", "trap '' INT; exec \"$0\" \"$@\""])
-            .arg(plain.get_program())
-            .args(plain.get_args());
-        Self::with(command, &plain)
-    }
-
-    fn with(command: Command, plain: &std::process::Command) -> Self {
+    /// The same, after a shell has run `script`.
+    pub(super) fn started_by(talk: &Talk, script: &str, args: &[&str]) -> Self {
         let (pty, pts) = open().expect("a terminal");
         pty.resize(Size::new(40, 100)).expect("a size");
-        let mut command =
-            command.current_dir(plain.get_current_dir().expect("a folder")).env("TERM", "xterm");
+        let plain = talk.command(args);
+        let mut command = Command::new("bash")
+            .args(["-c", &format!("{script}; exec \"$0\" \"$@\"")])
+            .arg(plain.get_program())
+            .args(plain.get_args())
+            .current_dir(plain.get_current_dir().expect("a folder"))
+            .env("TERM", "xterm");
         for (name, value) in plain.get_envs() {
             command = match value {
                 Some(value) => command.env(name, value),
@@ -72,7 +66,7 @@ impl Terminal {
     }
 
     /// Waits until this is shown, and passes over all that came before it, which is returned.
-    fn wait(&mut self, words: &str) -> String {
+    pub(super) fn wait(&mut self, words: &str) -> String {
         loop {
             if let Some(at) = self.shown.find(words) {
                 let rest = self.shown.split_off(at + words.len());
@@ -87,17 +81,17 @@ impl Terminal {
         }
     }
 
-    fn type_in(&self, text: &str) {
+    pub(super) fn type_in(&self, text: &str) {
         (&*self.pty).write_all(text.as_bytes()).expect("it reads");
     }
 
     /// Types a line at the prompt.
-    fn say(&mut self, text: &str) {
+    pub(super) fn say(&mut self, text: &str) {
         self.wait("> ");
         self.type_in(&format!("{text}\r"));
     }
 
-    fn end(mut self) -> (ExitStatus, String) {
+    pub(super) fn end(mut self) -> (ExitStatus, String) {
         self.wait("> ");
         self.type_in("\u{4}");
         let status = self.child.wait().expect("it ends");
@@ -108,7 +102,7 @@ impl Terminal {
     }
 }
 
-const GOOD: [&str; 2] = ["--model", "openai/good"];
+pub(super) const GOOD: [&str; 2] = ["--model", "openai/good"];
 
 #[test]
 fn fifty_turns_at_a_terminal_keep_within_the_window_and_open_in_pi() {
@@ -222,7 +216,7 @@ fn ctrl_c_stops_a_turn_and_the_session_goes_on_whole() {
 fn ctrl_c_stops_a_turn_also_where_it_was_to_be_ignored() {
     let talk = Talk::new();
     talk.provider.extend([Step::hang()]);
-    let mut terminal = Terminal::ignoring(&talk, &GOOD);
+    let mut terminal = Terminal::started_by(&talk, "trap '' INT", &GOOD);
     terminal.say("turn 1: go on");
     assert!(talk.provider.wait_arrived(1));
     terminal.type_in("\u{3}");

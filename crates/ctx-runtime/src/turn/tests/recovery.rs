@@ -78,6 +78,18 @@ async fn a_model_that_always_says_overflow_ends_in_one_typed_error_and_the_count
 }
 
 #[tokio::test]
+async fn a_message_that_is_too_long_by_itself_is_told_so_in_the_providers_words() {
+    let house = House::new(ScriptedChat::new("script/a", 32_000));
+    (0..20).for_each(|_| house.model.then(Step::overflow()));
+    let error = house.say("a long story").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CompactionFailure);
+    let told = error.to_string();
+    assert!(told.starts_with("the message alone is too long for the model"), "{told}");
+    assert!(told.contains("prompt is too long"), "what the provider said: {told}");
+    assert!(error.hint_text().is_some_and(|hint| !hint.contains("/new")));
+}
+
+#[tokio::test]
 async fn what_may_pass_is_tried_again_and_the_providers_own_wait_wins() {
     let busy = || Error::new(ErrorKind::Upstream, "busy").retryable();
     let patient = Error::new(ErrorKind::Upstream, "busy").retry_after(Duration::from_secs(7));
