@@ -6,4 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod hosted;
 pub mod rpc;
+
+pub use hosted::Host;

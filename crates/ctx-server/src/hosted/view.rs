@@ -12,7 +12,7 @@ use super::history::History;
 
 /// The compaction that is in force.
 #[derive(Debug)]
-pub(super) struct InForce {
+pub(crate) struct InForce {
     /// The entry of the summary.
     id: EntryId,
     compacted: Compacted,
@@ -24,7 +24,7 @@ pub(super) struct InForce {
 
 impl InForce {
     /// What `view` holds of a compaction that was just made in it.
-    pub(super) fn of(view: &ContextView, history: &History, compacted: Compacted) -> Option<Self> {
+    pub(crate) fn of(view: &ContextView, history: &History, compacted: Compacted) -> Option<Self> {
         // An engine may keep from a message on that is its own: the next one of the host counts.
         let kept = &compacted.first_kept_entry_id;
         let live = view.nodes().iter().filter(|node| node.is_live());
@@ -45,13 +45,13 @@ impl InForce {
     }
 
     /// The entry of the summary, where there is one.
-    pub(super) fn summary_id(&self) -> Option<&EntryId> {
+    pub(crate) fn summary_id(&self) -> Option<&EntryId> {
         (!self.id.is_empty()).then_some(&self.id)
     }
 
     /// Whether it still stands for the beginning of a history of which so many messages are as they
     /// were.
-    pub(super) fn covers(&self, common: usize, history: &History) -> bool {
+    pub(crate) fn covers(&self, common: usize, history: &History) -> bool {
         self.first_kept <= common && self.first_kept < history.len()
     }
 
@@ -70,7 +70,7 @@ impl InForce {
 
 /// A view of `history` as it would be if it had been kept: with the forms that were sent, and the
 /// compaction in force.
-pub(super) fn rebuilt(
+pub(crate) fn rebuilt(
     ledger: &TokenLedger,
     history: &History,
     forms: &HashMap<ProjectionKey, Projection>,
