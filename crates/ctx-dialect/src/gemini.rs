@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ctx_core::{Block, CallId, Image, Message, RawJson, Result, Role};
+use ctx_core::{Block, CallId, Image, Message, RawJson, Result, Role, ToolResult};
 use serde_json::value::RawValue;
 
 use crate::block;
@@ -72,7 +72,8 @@ fn text_json(text: &str) -> String {
     Fresh::new().text("text", text).end()
 }
 
-fn part(block: &Block, names: &HashMap<CallId, String>) -> Option<String> {
+/// A block as a part; `names` are the functions that were called.
+pub(crate) fn part(block: &Block, names: &HashMap<CallId, String>) -> Option<String> {
     match block {
         Block::Thinking { .. } => None,
         Block::ToolCall(call) => {
@@ -85,18 +86,22 @@ fn part(block: &Block, names: &HashMap<CallId, String>) -> Option<String> {
         Block::ToolResult(result) => {
             let name =
                 result.name.as_deref().or_else(|| Some(names.get(&result.call_id)?.as_str()));
-            let key = if result.is_error { "error" } else { "output" };
-            let response = Fresh::new().text(key, &texts(&result.content)).end();
             let inner = Fresh::new()
                 .text("id", &result.call_id)
                 .text("name", name.unwrap_or(&result.call_id))
-                .raw("response", response);
+                .raw("response", response(result));
             Some(Fresh::new().raw("functionResponse", inner.end()).end())
         }
         Block::Image(image) => Some(image_json(image)),
         Block::Text { text } if text.is_empty() => None,
         block => Some(text_json(&block_text(block))),
     }
+}
+
+/// What a function gave back, in the wrapping that says whether it failed.
+pub(crate) fn response(result: &ToolResult) -> String {
+    let key = if result.is_error { "error" } else { "output" };
+    Fresh::new().text(key, &texts(&result.content)).end()
 }
 
 fn image_json(image: &Image) -> String {

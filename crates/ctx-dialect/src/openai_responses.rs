@@ -129,7 +129,8 @@ fn items(message: &Message, out: &mut Vec<String>) {
     flush(&mut content, out);
 }
 
-fn part(block: &Block, text_type: &str) -> String {
+/// A block as a part of a content.
+pub(crate) fn part(block: &Block, text_type: &str) -> String {
     match block {
         Block::Image(image) if text_type == "input_text" => {
             Fresh::new().text("type", "input_image").text("image_url", &image_url(image)).end()
