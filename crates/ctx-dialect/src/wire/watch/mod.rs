@@ -97,6 +97,12 @@ impl Watch {
         self.found.seen
     }
 
+    /// The bytes that it keeps: no more than the largest event of a provider.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.pieces.held()
+    }
+
     /// What it has shown to be.
     #[must_use]
     pub fn seen(&self) -> Seen {

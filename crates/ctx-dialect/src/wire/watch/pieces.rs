@@ -53,6 +53,15 @@ impl Pieces {
         }
     }
 
+    /// The bytes that are kept.
+    pub(super) fn held(&self) -> usize {
+        match &self.form {
+            Form::Unknown => 0,
+            Form::Events(events) => events.line.bytes.len() + events.data.bytes.len(),
+            Form::Values(values) => values.value.bytes.len(),
+        }
+    }
+
     pub(super) fn end(&mut self, take: &mut dyn FnMut(Piece<'_>)) {
         if let Form::Events(events) = &mut self.form {
             events.end(take);
