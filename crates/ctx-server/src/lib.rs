@@ -6,7 +6,11 @@
 
 #![forbid(unsafe_code)]
 
+#[allow(dead_code, unused_imports, reason = "the proxy comes next")]
 mod hosted;
+pub mod http;
+mod private;
 pub mod rpc;
+pub mod trace;
 
 pub use hosted::Host;

@@ -10,6 +10,11 @@ pub(crate) trait Unit {
     /// As it stands in what the host sent.
     fn raw(&self) -> &str;
 
+    /// The hash of that text.
+    fn mark(&self) -> Mark {
+        mark(self.raw())
+    }
+
     /// What it says. Asked only where the text is not known already.
     ///
     /// # Errors
@@ -24,7 +29,6 @@ pub(crate) enum Keeps {
     /// All of it: the host tells each message once.
     #[default]
     Text,
-    #[allow(dead_code, reason = "the proxy is the host that sends its history again")]
     /// A hash: the host sends the text again with every request.
     Mark,
 }
@@ -51,18 +55,18 @@ pub(crate) fn mark(raw: &str) -> Mark {
 }
 
 impl Told {
-    fn of(raw: &str, keeps: Keeps) -> Self {
+    fn of(unit: &impl Unit, keeps: Keeps) -> Self {
         match keeps {
-            Keeps::Text => Self::Text(Arc::from(raw)),
-            Keeps::Mark => Self::Mark(mark(raw)),
+            Keeps::Text => Self::Text(Arc::from(unit.raw())),
+            Keeps::Mark => Self::Mark(unit.mark()),
         }
     }
 
-    fn is(&self, raw: &str) -> bool {
+    fn is(&self, unit: &impl Unit) -> bool {
         match self {
             Self::Not => false,
-            Self::Text(text) => **text == *raw,
-            Self::Mark(known) => *known == mark(raw),
+            Self::Text(text) => **text == *unit.raw(),
+            Self::Mark(known) => *known == unit.mark(),
         }
     }
 
@@ -137,7 +141,7 @@ impl<U: Unit> Incoming<'_, U> {
     }
 
     fn is(&mut self, item: &Item) -> Result<bool> {
-        Ok(item.told.is(self.unit.raw()) || self.read()? == item.entry.hash()?)
+        Ok(item.told.is(self.unit) || self.read()? == item.entry.hash()?)
     }
 
     fn into_item(mut self, id: EntryId, is_heartbeat: bool, keeps: Keeps) -> Result<Item> {
@@ -146,14 +150,13 @@ impl<U: Unit> Incoming<'_, U> {
             None => self.unit.read()?,
         };
         let entry = Arc::new(Entry::held(id, message));
-        let told = Told::of(self.unit.raw(), keeps);
+        let told = Told::of(self.unit, keeps);
         Ok(Item { entry, told, is_heartbeat, ingested: false })
     }
 }
 
 impl History {
     /// An empty history.
-    #[allow(dead_code, reason = "the proxy is the host that sends its history again")]
     pub(crate) fn new(keeps: Keeps) -> Self {
         Self { keeps, ..Self::default() }
     }
@@ -183,6 +186,14 @@ impl History {
             item.ingested = true;
         }
         self.fresh_from = self.items.len();
+    }
+
+    /// Notes that the engine is another one, which was told of nothing.
+    pub(crate) fn none_ingested(&mut self) {
+        for item in &mut self.items {
+            item.ingested = false;
+        }
+        self.fresh_from = 0;
     }
 
     pub(crate) fn items(&self) -> &[Item] {
@@ -278,10 +289,14 @@ impl History {
             }
         }
         let mut common = 0;
-        for (message, item) in list.iter_mut().zip(&self.items) {
+        for (message, item) in list.iter_mut().zip(&mut self.items) {
             let id_fits = message.id.as_ref().is_none_or(|id| id == item.entry.id());
             if !id_fits || !message.is(item)? {
                 break;
+            }
+            // The same content in other words, which are the ones that come again next time.
+            if self.keeps == Keeps::Mark && message.read.is_some() {
+                item.told = Told::of(message.unit, Keeps::Mark);
             }
             common += 1;
         }
@@ -303,7 +318,10 @@ impl History {
         let mut kept = 0;
         for mut message in rest {
             let hash = message.read()?;
-            if let Some(item) = old.take(message.id.as_ref(), hash) {
+            if let Some(mut item) = old.take(message.id.as_ref(), hash) {
+                if self.keeps == Keeps::Mark {
+                    item.told = Told::of(message.unit, Keeps::Mark);
+                }
                 kept += 1;
                 self.push(item);
                 continue;

@@ -15,10 +15,11 @@ mod view;
 use ctx_engine_registry::Config;
 use ctx_session::paths::Home;
 
-pub(crate) use history::{Synced, Unit};
-pub(crate) use open::{Opening, Recorded, open};
+pub(crate) use history::{History, Item, Keeps, Mark, Synced, Told, Unit, mark};
+pub(crate) use open::{Opening, Recorded, Summaries, open};
 pub(crate) use session::Session;
-pub(crate) use turn::Compacting;
+pub(crate) use turn::{Compacting, Made};
+pub(crate) use view::InForce;
 
 /// What all sessions are opened with.
 #[derive(Clone, Debug)]

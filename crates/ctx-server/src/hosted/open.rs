@@ -33,9 +33,19 @@ pub(crate) struct Opening {
     pub(crate) wanted: Wanted,
     /// What to advise where the window is too small, if the host gave it.
     pub(crate) window_hint: Option<fn(Tokens) -> String>,
-    pub(crate) summary_model: Option<String>,
+    pub(crate) summaries: Summaries,
     pub(crate) recorded: Recorded,
     pub(crate) session_file: Option<PathBuf>,
+}
+
+/// Who writes summaries.
+pub(crate) enum Summaries {
+    /// The model of that name, or the one that is configured.
+    Configured(Option<String>),
+    /// These.
+    By(SummaryModels),
+    /// Nobody: they are extracted.
+    Extracted,
 }
 
 /// What there is of a session already.
@@ -60,11 +70,17 @@ pub(crate) async fn open(
     let resolved = opening.wanted.resolve(opening.config)?;
     resolved.check_window(opening.window_hint)?;
     let mut warnings: Vec<String> = resolved.warning().into_iter().collect();
-    let writers =
-        summary_models(&resolved.config, opening.summary_model.as_deref(), model.as_deref())?;
-    for error in writers.iter().flat_map(|writers| &writers.missing) {
-        warnings.push(format!("a fallback is left out: {error}"));
-    }
+    let models = match opening.summaries {
+        Summaries::Configured(asked) => {
+            let writers = summary_models(&resolved.config, asked.as_deref(), model.as_deref())?;
+            for error in writers.iter().flat_map(|writers| &writers.missing) {
+                warnings.push(format!("a fallback is left out: {error}"));
+            }
+            writers.map(|writers| writers.models)
+        }
+        Summaries::By(models) => Some(models),
+        Summaries::Extracted => None,
+    };
     let agent = match &opening.agent {
         Some(agent) => FileId::new(agent.clone())?,
         None => FileId::main(),
@@ -80,7 +96,6 @@ pub(crate) async fn open(
         warnings.push(format!("the workspace is left out: {error}"));
         None
     });
-    let models = writers.map(|writers| writers.models);
     let at = match is_kept {
         true => MemoryAt::Folder(host.home.memory_dir(&agent)),
         false => MemoryAt::Nowhere,
@@ -115,10 +130,12 @@ pub(crate) async fn open(
         engine,
         memory: Remembering::new(memory),
         ledger: resolved.ledger(),
+        reported: None,
         resolved,
         history: recorded.history,
         ids: Arc::new(RandomIds),
         forms,
+        formed: Vec::new(),
         view: None,
         edits_told: 0,
         in_force: None,

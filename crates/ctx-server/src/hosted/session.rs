@@ -28,8 +28,12 @@ pub(crate) struct Session {
     pub(crate) resolved: Resolved,
     pub(crate) history: History,
     pub(crate) ledger: TokenLedger,
+    /// What the provider counted last, and what that was estimated at.
+    pub(crate) reported: Option<(u64, u64)>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) forms: HashMap<ProjectionKey, Projection>,
+    /// Forms that are new since a request was last made.
+    pub(crate) formed: Vec<Projection>,
     /// `None` while an engine has it, and where one failed and took it along.
     pub(crate) view: Option<ContextView>,
     /// Edits of the view that repeat what was told before.
@@ -93,7 +97,7 @@ impl Session {
             self.grow(before);
         } else {
             self.view = None;
-            let covers = |in_force: &InForce| in_force.covers(synced.common, &self.history);
+            let covers = |in_force: &InForce| in_force.covers(&self.history);
             if !self.in_force.as_ref().is_some_and(covers) {
                 self.in_force = None;
             }
@@ -156,16 +160,52 @@ impl Session {
             return Err(Error::new(ErrorKind::InvalidInput, "no request was assembled yet")
                 .hint("`usage` says what the provider counted for the last `assemble`"));
         }
-        self.ledger.calibrate(reported, self.sent.estimated);
-        if let Some(view) = &mut self.view {
-            view.ledger_mut().calibrate(reported, self.sent.estimated);
-        }
+        self.correct(reported, self.sent.estimated);
         Ok(self.ledger.calibration().factor())
+    }
+
+    /// Corrects the counts by what the provider counted for a request that was estimated so.
+    pub(crate) fn correct(&mut self, reported: u64, estimated: u64) {
+        self.reported = Some((reported, estimated));
+        self.ledger.calibrate(reported, estimated);
+        if let Some(view) = &mut self.view {
+            view.ledger_mut().calibrate(reported, estimated);
+        }
+    }
+
+    /// Sets what a request brings beside its history, and how much room its answer is to have.
+    pub(crate) fn fit(&mut self, window: Tokens, reserve: Tokens, system: Tokens, tools: Tokens) {
+        let is_new = self.ledger.window() != window
+            || self.ledger.reserve()
+                != TokenLedger::new(*self.ledger.counter(), window, reserve).reserve()
+            || self.ledger.system() != system
+            || self.ledger.tools() != tools;
+        if !is_new {
+            return;
+        }
+        let mut ledger = TokenLedger::new(*self.ledger.counter(), window, reserve)
+            .with_system(system)
+            .with_tools(tools);
+        if let Some((reported, estimated)) = self.reported {
+            ledger.calibrate(reported, estimated);
+        }
+        self.ledger = ledger.clone();
+        if let Some(view) = &mut self.view {
+            *view.ledger_mut() = ledger;
+        }
+    }
+
+    /// Takes the compaction in force back: the next request is made of all messages.
+    pub(crate) fn undo(&mut self) -> Option<InForce> {
+        let undone = self.in_force.take()?;
+        self.view = None;
+        Some(undone)
     }
 
     /// Notes a compaction that was made in `view`, and the forms that came with it.
     pub(crate) fn note(&mut self, view: &mut ContextView) -> Vec<ctx_core::Compacted> {
         for form in view.take_projections() {
+            self.formed.push(form.clone());
             self.forms.insert(form.key.clone(), form);
         }
         let compactions = view.take_compactions();

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use ctx_core::{
     AssembleRequest, CompactRequest, CompactResult, Compacted, CompactionTrigger, ContextView,
-    Edit, EntryId, Message, NodeState, Result, SummaryInstructions, SummaryModels, Tokens,
+    Edit, EntryId, Message, NodeState, Projection, Result, SummaryInstructions, SummaryModels,
+    Timestamp, Tokens,
 };
 
 use super::session::{Session, sent};
@@ -19,6 +20,8 @@ pub(crate) struct Made {
     pub(crate) unchanged_prefix: Tokens,
     pub(crate) edits: Vec<Edit>,
     pub(crate) compactions: Vec<Compacted>,
+    /// The forms in which messages go out, as far as they are new.
+    pub(crate) forms: Vec<Projection>,
 }
 
 /// One message on its way out.
@@ -56,7 +59,18 @@ impl Session {
         let assembled = self.engine.assemble(request).await;
         self.watch();
         let assembled = assembled?;
-        let mut view = assembled.into_view();
+        self.finish(assembled.into_view(), now)
+    }
+
+    /// Makes the messages of the next request without the engine: nothing but the rules that may
+    /// never break.
+    pub(crate) fn trim(&mut self, now: Option<i64>) -> Result<Made> {
+        let now = self.turn(now).now;
+        let view = self.take_view()?;
+        self.finish(view, now)
+    }
+
+    fn finish(&mut self, mut view: ContextView, now: Timestamp) -> Result<Made> {
         let addition = view.system_addition().map(str::to_owned);
         let compactions = self.note(&mut view);
         let finished = view.finish();
@@ -78,6 +92,7 @@ impl Session {
                 unchanged_prefix,
                 edits,
                 compactions,
+                forms: std::mem::take(&mut self.formed),
             })
         });
         self.view = Some(view);

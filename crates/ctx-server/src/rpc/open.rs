@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::params::Open;
 use super::session::Served;
-use crate::hosted::{self, Host, Opening, Recorded, Session};
+use crate::hosted::{self, Host, Opening, Recorded, Session, Summaries};
 
 /// What a session was opened with.
 #[derive(Serialize)]
@@ -59,7 +59,7 @@ pub(super) async fn open(
         config,
         wanted: wanted(&given, &mut recorded)?,
         window_hint: given.window.is_some().then_some(by_param),
-        summary_model: given.summary_model,
+        summaries: Summaries::Configured(given.summary_model),
         recorded,
         session_file: given.session_file,
     };
