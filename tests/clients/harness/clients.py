@@ -110,7 +110,8 @@ class OpenCode(Client):
 
     def command(self, turn):
         go_on = ["--continue"] if turn > 1 else []
-        command = [MODULES / ".bin/opencode", "run", "--title", "t", "--format", "json"]
+        # What npm puts into .bin works only after an install script, which is not run.
+        command = [MODULES / "opencode-linux-x64/bin/opencode", "run", "--title", "t", "--format", "json"]
         return [*command, *go_on, f"BIGREAD {turn}"]
 
 

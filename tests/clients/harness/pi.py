@@ -28,6 +28,7 @@ def check():
     through = held("extension", Pi.window, compacts=False, extended=True)
     faults = [words for words, holds in judge(Pi, alone, through) if not holds]
     faults += compacted()
+    faults += rpc_client()
     return faults, row(Pi.name, alone, through)
 
 
@@ -86,3 +87,12 @@ def compacted():
     asked = [request for request in run.requests if request.get("said") == "##"]
     if asked:
         yield "pi asked the model for a summary of its own"
+
+
+def rpc_client():
+    """What both integrations share has tests of its own."""
+    with Room("pi-shared") as room:
+        command = [NODE, "--test", ROOT / "integrations/shared/test.mjs"]
+        code, out, _ = room.run(command, room.environment({"CTX_BIN": CTX}), "test")
+        if code != 0:
+            yield f"integrations/shared/test.mjs: {[w for w in out.splitlines() if 'not ok' in w]}"

@@ -14,7 +14,7 @@ def read(body):
     for tool in body.get("tools") or []:
         prompt.tools += [t["name"] for t in tool.get("functionDeclarations") or []]
     # Calls have no ids here: a call is answered in the next turn, under its name.
-    number, open_calls = 0, []
+    number, open_calls, answered = 0, [], None
     for content in body["contents"]:
         turn = Turn("assistant" if content.get("role") == "model" else "user")
         for part in content["parts"]:
@@ -24,11 +24,14 @@ def read(body):
                 turn.calls.append(open_calls[-1][1])
                 turn.text += json.dumps(call.get("args"))
             elif result := part.get("functionResponse"):
+                turn.text += json.dumps(result.get("response"))
                 found = next((c for c in open_calls if c[0] == result["name"]), None)
-                turn.results.append(found[1] if found else f"{result['name']}-?")
                 if found:
                     open_calls.remove(found)
-                turn.text += json.dumps(result.get("response"))
+                    answered = result
+                    turn.results.append(found[1])
+                elif result != answered:  # Gemini CLI says the last one twice in a session it resumes.
+                    turn.results.append(f"{result['name']}-?")
             else:
                 turn.text += part.get("text", "")
         prompt.turns.append(turn)
