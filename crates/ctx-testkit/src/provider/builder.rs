@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::FakeProvider;
 use super::answer::Setup;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Observer};
 use super::playbook::{Playbook, Respond};
 use super::request::Request;
 use super::server::{Shared, serve};
@@ -36,6 +36,10 @@ pub struct Scenario {
     /// Tokens of the model's window: a completion whose prompt and answer do not fit is refused.
     /// Default: no window.
     pub window: Option<Tokens>,
+    /// Characters of the longest prompt that is not refused, tools included. Default: no limit.
+    pub limit_chars: Option<u64>,
+    /// Whether requests are refused that the real providers refuse. Default: false.
+    pub strict: bool,
     /// Whose words such a refusal is put in. Default: those of the API.
     pub words: Option<Words>,
     /// The key without which nothing is answered. Default: none.
@@ -52,6 +56,8 @@ impl Default for Scenario {
     fn default() -> Self {
         Self {
             window: None,
+            limit_chars: None,
+            strict: false,
             words: None,
             key: None,
             models: vec!["fake-model".to_owned()],
@@ -84,6 +90,7 @@ impl Scenario {
 pub struct Builder {
     scenario: Scenario,
     respond: Option<Respond>,
+    observer: Option<Observer>,
     port: u16,
 }
 
@@ -106,9 +113,21 @@ impl Builder {
         Self { respond: Some(Arc::new(with)), ..self }
     }
 
+    /// Tells of each request when it has come to its end. It runs on the provider's thread, so it
+    /// must not wait for another request.
+    pub fn observe(self, with: impl Fn(&Request) + Send + Sync + 'static) -> Self {
+        Self { observer: Some(Arc::new(with)), ..self }
+    }
+
     /// Gives the model a window, which a prompt together with the answer asked for may not exceed.
     pub fn window(mut self, window: Tokens) -> Self {
         self.scenario.window = Some(window);
+        self
+    }
+
+    /// Refuses prompts of more characters than that as too long.
+    pub fn limit_chars(mut self, most: u64) -> Self {
+        self.scenario.limit_chars = Some(most);
         self
     }
 
@@ -148,7 +167,7 @@ impl Builder {
     ///
     /// [`ErrorKind::Io`] where the port is taken or no thread can be had.
     pub fn start(self) -> Result<FakeProvider> {
-        let Self { scenario, respond, port } = self;
+        let Self { scenario, respond, observer, port } = self;
         let failed = |what: &'static str| {
             move |error: std::io::Error| {
                 Error::new(ErrorKind::Io, what).with("port", port).source(error)
@@ -170,6 +189,7 @@ impl Builder {
         let setup = Setup {
             models: scenario.models,
             window: scenario.window,
+            limit_chars: scenario.limit_chars,
             words: scenario.words,
             dimensions: scenario.dimensions,
         };
@@ -177,7 +197,7 @@ impl Builder {
             setup,
             key: scenario.key,
             playbook: Playbook::new(scenario.script, respond),
-            ledger: Arc::new(Ledger::default()),
+            ledger: Arc::new(Ledger::new(observer)),
             releases: Arc::new(Semaphore::new(0)),
         });
         let (stop, stopped) = oneshot::channel();

@@ -89,7 +89,7 @@ impl Shared {
             let step = Step::default();
             return self.deliver(answer::not_found(&request), &step, fault, ticket);
         };
-        let step = self.step(&request, api);
+        let (step, refusal) = self.step(&request, api);
         if step.wait_at == Moment::BeforeHeaders {
             delivery::wait(step.wait, &self.releases).await;
         }
@@ -98,9 +98,7 @@ impl Shared {
             true => answer::not_json(api),
             false => self.setup.respond(&request, api, &step),
         };
-        if response.usage != Usage::default() {
-            ticket.usage(response.usage);
-        }
+        ticket.answered(response.status, refusal, response.usage);
         match (&step.reply, step.cut) {
             (Reply::Garbage, _) => {
                 ticket.sent();
@@ -120,12 +118,14 @@ impl Shared {
     }
 
     /// A wrong key and a full window come before the script, as they would with a real provider.
-    fn step(&self, request: &Request, api: Api) -> Step {
+    fn step(&self, request: &Request, api: Api) -> (Step, Option<String>) {
         if self.key.is_some() && self.key.as_deref() != request.key() {
-            return answer::wrong_key();
+            return (answer::wrong_key(), Some("the key is wrong".to_owned()));
         }
-        let full = api.is_completion().then(|| self.setup.overflow(request)).flatten();
-        full.unwrap_or_else(|| self.playbook.step(request, api))
+        match api.is_completion().then(|| self.setup.overflow(request)).flatten() {
+            Some(why) => (Step::overflow(), Some(why)),
+            None => (self.playbook.step(request, api), None),
+        }
     }
 
     fn deliver(
@@ -184,6 +184,8 @@ async fn read(incoming: hyper::Request<Incoming>) -> Request {
         json,
         body,
         usage: Usage::default(),
+        status: 0,
+        refusal: None,
         outcome: Outcome::Open,
     }
 }

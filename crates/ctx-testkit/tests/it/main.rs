@@ -5,6 +5,8 @@
 mod answers;
 mod client;
 mod errors;
+mod fast;
 mod faults;
+mod gemini;
 mod record;
 mod scenario;
