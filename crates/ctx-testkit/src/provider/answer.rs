@@ -13,6 +13,7 @@ use super::request::Request;
 use super::script::{Answer, Reply, Report};
 use super::speech::Speech;
 use super::step::Step;
+use super::strict::{Fault, Strict};
 use super::words::Words;
 use crate::faithful_summary;
 
@@ -68,7 +69,13 @@ impl Setup {
     }
 
     /// The response that a step makes to a request.
-    pub(super) fn respond(&self, request: &Request, api: Api, step: &Step) -> Response {
+    pub(super) fn respond(
+        &self,
+        request: &Request,
+        api: Api,
+        step: &Step,
+        strict: Option<&Strict>,
+    ) -> Response {
         let answer = match &step.reply {
             Reply::Error(failure) => return self.fail(request, api, failure, step),
             Reply::Raw(raw) => {
@@ -96,7 +103,10 @@ impl Setup {
             Report::Given(usage) => Some(usage),
             Report::Nothing => None,
         };
-        let speech = Speech { usage, ..speech };
+        let mut speech = Speech { usage, ..speech };
+        if let Some(strict) = strict {
+            strict.seal(api, &mut speech);
+        }
         let events = match request.stream() {
             true => speech.stream(api, step.crlf),
             false => speech.whole(api),
@@ -209,6 +219,12 @@ pub(super) fn not_json(api: Api) -> Response {
         _ => openai_error("invalid_request_error", None, message),
     };
     Response { events: Events::whole(body.to_string()), ..json_response(400, Vec::new()) }
+}
+
+/// What a strict provider answers to what it does not take.
+pub(super) fn refused(request: &Request, api: Api, fault: &Fault) -> Response {
+    let body = listed(request, fault.body(api).to_string());
+    Response { events: Events::whole(body), ..json_response(fault.status, Vec::new()) }
 }
 
 /// What is answered to a wrong key.

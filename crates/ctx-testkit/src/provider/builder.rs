@@ -15,6 +15,7 @@ use super::playbook::{Playbook, Respond};
 use super::request::Request;
 use super::server::{Shared, serve};
 use super::step::Step;
+use super::strict::Strict;
 use super::words::Words;
 
 /// A fake provider as data: what a script file holds.
@@ -131,6 +132,14 @@ impl Builder {
         self
     }
 
+    /// Refuses what the real providers refuse, each in its own words: results of no call, calls
+    /// without results, speakers out of turn, ids and signatures that are not what they must be,
+    /// messages that say nothing. See [`strict`](super::strict).
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.scenario.strict = strict;
+        self
+    }
+
     /// Puts overflows in the words of that provider.
     pub fn words(mut self, words: Words) -> Self {
         self.scenario.words = Some(words);
@@ -186,6 +195,7 @@ impl Builder {
             tokio::net::TcpListener::from_std(listener)
                 .map_err(failed("the fake provider cannot listen"))?
         };
+        let strict = scenario.strict.then(|| Strict::new(scenario.words));
         let setup = Setup {
             models: scenario.models,
             window: scenario.window,
@@ -195,6 +205,7 @@ impl Builder {
         };
         let shared = Arc::new(Shared {
             setup,
+            strict,
             key: scenario.key,
             playbook: Playbook::new(scenario.script, respond),
             ledger: Arc::new(Ledger::new(observer)),

@@ -77,6 +77,7 @@ mod script;
 mod server;
 mod speech;
 mod step;
+pub mod strict;
 mod wire;
 mod words;
 

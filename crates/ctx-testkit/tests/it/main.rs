@@ -10,3 +10,4 @@ mod faults;
 mod gemini;
 mod record;
 mod scenario;
+mod strict;
