@@ -38,8 +38,7 @@ export class Turn {
     this.#note(given);
     // Before each call of the model OpenClaw asks again, and what it then gives is what it got before,
     // not the history. The turn's own messages it adds itself.
-    const again = this.#first?.again(given);
-    const first = again ? this.#first : this.#begin(given);
+    const first = this.#first && isLater(given) ? this.#first : this.#begin(given);
     const { settings, history } = first;
     try {
       const more = { pendingTokens: pending(first, given) };
@@ -163,23 +162,16 @@ export class Turn {
       reserveTokens: reserve(given),
     };
     const history = asked ? [...messages, asked] : messages;
-    this.#first = {
-      settings,
-      history,
-      prompt: asked,
-      window,
-      given,
-      again: (later) => !later.runtimeSettings?.limits?.maxOutputTokens && later.prompt === prompt,
-    };
+    this.#first = { settings, history, prompt: asked, window, given };
     return this.#first;
   }
 
   /** What the host says in passing: how large the window is, and which session has which key. */
   #note({ sessionId, sessionKey, runtimeContext, runtimeSettings }) {
     const { windows, keys } = this.#host;
-    const limits = runtimeSettings?.limits;
-    const later = limits && !limits.maxOutputTokens ? limits.promptTokenBudget : undefined;
-    const window = runtimeContext?.tokenBudget ?? later;
+    const { maxOutputTokens, promptTokenBudget } = runtimeSettings?.limits ?? {};
+    const whole = maxOutputTokens == null ? promptTokenBudget : undefined;
+    const window = runtimeContext?.tokenBudget ?? whole;
     if (window > 0) remember(windows, sessionId, window);
     if (sessionKey) remember(keys, sessionKey, sessionId);
   }
@@ -200,6 +192,12 @@ export class Turn {
   #failed(what, error) {
     this.#host.log.error(`ctx: ${what}: ${error.message}`);
   }
+}
+
+/** Only the first request of a turn, or of another attempt at it, says how long the answer may be. */
+function isLater(given) {
+  const { limits } = given.runtimeSettings ?? {};
+  return limits ? limits.maxOutputTokens == null : !("runtimeContext" in given);
 }
 
 function remember(map, key, value) {

