@@ -22,6 +22,13 @@ pub(crate) fn on_interrupt(act: impl Fn() + Send + 'static) {
     *ON_INTERRUPT.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(act));
 }
 
+static ON_TERM: Mutex<Option<OnInterrupt>> = Mutex::new(None);
+
+/// From now on a SIGTERM does this, and does not end the program.
+pub(crate) fn on_term(act: impl Fn() + Send + 'static) {
+    *ON_TERM.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(act));
+}
+
 /// A command with all that it starts, which ends with this value, or with the program.
 pub(crate) struct Group {
     id: Option<u32>,
@@ -76,7 +83,7 @@ mod signals {
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
-    use super::{FOLDERS, GROUPS, ON_INTERRUPT, kill};
+    use super::{FOLDERS, GROUPS, ON_INTERRUPT, ON_TERM, kill};
 
     /// Ends engines and removes folders before a signal that asks the program to end does end it.
     pub(crate) fn clean_up() {
@@ -87,8 +94,13 @@ mod signals {
             let Ok(mut signals) = Signals::new(caught) else { return };
             drop(ready);
             for signal in &mut signals {
-                if signal == SIGINT
-                    && let Some(act) = &*ON_INTERRUPT.lock().unwrap_or_else(PoisonError::into_inner)
+                let on_signal = match signal {
+                    SIGINT => Some(&ON_INTERRUPT),
+                    SIGTERM => Some(&ON_TERM),
+                    _ => None,
+                };
+                if let Some(on_signal) = on_signal
+                    && let Some(act) = &*on_signal.lock().unwrap_or_else(PoisonError::into_inner)
                 {
                     act();
                     continue;
@@ -136,5 +148,5 @@ pub(crate) use signals::clean_up;
 #[cfg(not(unix))]
 pub(crate) fn clean_up() {
     // Nothing asks for it there.
-    let _ = (&FOLDERS, &GROUPS, &ON_INTERRUPT);
+    let _ = (&FOLDERS, &GROUPS, &ON_INTERRUPT, &ON_TERM);
 }

@@ -6,10 +6,10 @@
 
 #![forbid(unsafe_code)]
 
-#[allow(dead_code, unused_imports, reason = "the proxy comes next")]
 mod hosted;
 pub mod http;
 mod private;
+pub mod proxy;
 pub mod rpc;
 pub mod trace;
 

@@ -30,6 +30,8 @@ pub(crate) struct Outgoing {
     pub(crate) id: EntryId,
     /// Where it stands in the history, if it goes out as it was told.
     pub(crate) told: Option<usize>,
+    /// Where it stands in the history, however it goes out.
+    pub(crate) place: Option<usize>,
     pub(crate) message: Arc<Message>,
 }
 
@@ -107,11 +109,9 @@ impl Session {
         let mut outgoing = Vec::with_capacity(view.len());
         for node in view.nodes().iter().filter(|node| node.is_live()) {
             let id = node.entry().id();
-            let told = match node.state() {
-                NodeState::Kept => self.history.position(id),
-                _ => None,
-            };
-            outgoing.push(Outgoing { id: id.clone(), told, message: node.message()? });
+            let place = self.history.position(id);
+            let told = place.filter(|_| node.state() == NodeState::Kept);
+            outgoing.push(Outgoing { id: id.clone(), told, place, message: node.message()? });
         }
         Ok(outgoing)
     }

@@ -3,6 +3,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::get;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -93,4 +96,14 @@ impl Metrics {
         }
         text
     }
+}
+
+/// `/healthz`, which says that the server answers, and `/metrics`.
+pub fn status_routes(metrics: &Metrics) -> Router {
+    let metrics = metrics.clone();
+    let text = move || async move {
+        let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+        ([(CONTENT_TYPE, kind)], metrics.text())
+    };
+    Router::new().route("/healthz", get(|| async { "ok\n" })).route("/metrics", get(text))
 }

@@ -22,8 +22,8 @@ use ctx_core::{Error, ErrorKind, Result};
 use tokio::net::TcpListener;
 
 pub use guard::{Access, TOKEN_HEADER, Token, refusal};
-pub use metrics::{Metrics, RequestLabels};
-pub use shutdown::{Shutdown, signals};
+pub use metrics::{Metrics, RequestLabels, status_routes};
+pub use shutdown::Shutdown;
 
 /// How a server listens.
 #[derive(Clone, Debug)]

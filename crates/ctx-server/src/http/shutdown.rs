@@ -46,29 +46,3 @@ impl Shutdown {
         let _ = self.wish.subscribe().wait_for(|now| *now >= wish).await;
     }
 }
-
-/// A shutdown that Ctrl-C and SIGTERM ask for, each time they come. It needs a runtime around it.
-#[must_use]
-pub fn signals() -> Shutdown {
-    let shutdown = Shutdown::default();
-    let asked = shutdown.clone();
-    tokio::spawn(async move {
-        #[cfg(unix)]
-        {
-            use tokio::signal::unix::{SignalKind, signal};
-            let Ok(mut term) = signal(SignalKind::terminate()) else { return };
-            loop {
-                tokio::select! {
-                    done = tokio::signal::ctrl_c() => if done.is_err() { return },
-                    _ = term.recv() => {}
-                }
-                asked.stop();
-            }
-        }
-        #[cfg(not(unix))]
-        while tokio::signal::ctrl_c().await.is_ok() {
-            asked.stop();
-        }
-    });
-    shutdown
-}
