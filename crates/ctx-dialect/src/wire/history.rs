@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use ctx_core::{Message, Role};
 
+use super::peek::peek;
 use super::rewrite::{self, patched};
 use super::{Out, Protocol, Request, join, system};
 use crate::json::{Fresh, Object, array, elements, quote, string};
@@ -21,8 +22,9 @@ impl Element<'_> {
         Self { json: Cow::Owned(json), told: None }
     }
 
-    pub(super) fn role(&self) -> Option<String> {
-        Object::parse(&self.json).ok()?.owned("role")
+    pub(super) fn role(&self) -> Option<Cow<'_, str>> {
+        let [role] = peek(&self.json, ["role"]);
+        role
     }
 
     /// Whether it came right after that one.

@@ -31,6 +31,7 @@
 mod error;
 mod history;
 mod join;
+mod peek;
 mod put;
 mod rewrite;
 mod route;

@@ -90,7 +90,7 @@ impl<'a> Request<'a> {
             let (from, to) = span(body, value);
             Some(Place { at: from..to, value })
         });
-        let units = cut(protocol, &list, body);
+        let (units, is_whole) = cut(protocol, &list, body);
         let named = object.text("model").filter(|name| !name.is_empty());
         Ok(Self {
             protocol,
@@ -100,7 +100,7 @@ impl<'a> Request<'a> {
             streams: route.streams.unwrap_or_else(|| object.is_true("stream")),
             max_tokens: max_tokens(protocol, &object),
             cache_key: object.text("prompt_cache_key").filter(|key| !key.is_empty()),
-            is_continued: is_continued(protocol, &object, &list),
+            is_continued: !is_whole || is_continued(protocol, &object),
             units,
             body,
             history: from..to,
@@ -162,15 +162,9 @@ fn max_tokens(protocol: Protocol, object: &Object<'_>) -> Option<u64> {
     }
 }
 
-fn is_continued(protocol: Protocol, object: &Object<'_>, history: &[&RawValue]) -> bool {
-    let refers = |raw: &&RawValue| {
-        Object::of(raw).is_some_and(|item| item.text("type").is_some_and(|t| t == "item_reference"))
-    };
+fn is_continued(protocol: Protocol, object: &Object<'_>) -> bool {
     match protocol {
-        Protocol::Responses => {
-            object.first(&["previous_response_id", "conversation"]).is_some()
-                || history.iter().any(refers)
-        }
+        Protocol::Responses => object.first(&["previous_response_id", "conversation"]).is_some(),
         Protocol::Gemini => object.first(&["cachedContent", "cached_content"]).is_some(),
         Protocol::Chat | Protocol::Messages => false,
     }

@@ -4,7 +4,8 @@ use ctx_core::{Message, Role};
 use serde_json::value::RawValue;
 
 use super::Protocol;
-use crate::json::{Object, elements};
+use super::peek::peek;
+use crate::json::elements;
 use crate::{anthropic, gemini, openai_chat, openai_responses};
 
 /// What goes or stays together: one message; of the Responses API all neighbouring items of one
@@ -61,21 +62,25 @@ pub(super) fn with_items<T>(raw: &str, read: impl FnOnce(&[&RawValue]) -> T) -> 
     read(&items.unwrap_or_default())
 }
 
-/// Cuts a history into units. `body` is what its elements are slices of.
+/// Cuts a history into units, and says whether all of it is here: an item may stand for one that
+/// the provider stored. `body` is what its elements are slices of.
 pub(super) fn cut<'a>(
     protocol: Protocol,
     history: &[&'a RawValue],
     body: &'a str,
-) -> Vec<Unit<'a>> {
+) -> (Vec<Unit<'a>>, bool) {
     let one = |raw: &'a str| Unit { raw, protocol };
     if protocol != Protocol::Responses {
-        return history.iter().map(|raw| one(raw.get())).collect();
+        return (history.iter().map(|raw| one(raw.get())).collect(), true);
     }
+    let mut is_whole = true;
     let mut units: Vec<Unit<'a>> = Vec::with_capacity(history.len());
     let mut begun: Option<usize> = None;
     for raw in history {
         let (from, to) = span(body, raw);
-        let is_answer = is_of_answer(raw);
+        let [kind, role] = peek(raw.get(), ["type", "role"]);
+        let is_answer = is_of_answer(kind.as_deref(), role.as_deref());
+        is_whole = is_whole && kind.as_deref() != Some("item_reference");
         match (begun.filter(|_| is_answer), units.last_mut()) {
             (Some(begin), Some(last)) => last.raw = body.get(begin..to).unwrap_or(last.raw),
             _ => {
@@ -84,15 +89,16 @@ pub(super) fn cut<'a>(
             }
         }
     }
-    units
+    (units, is_whole)
 }
 
 /// Whether an item is one of those that make up an answer.
-fn is_of_answer(raw: &RawValue) -> bool {
-    let Some(object) = Object::of(raw) else { return false };
-    let kind = object.text("type");
-    openai_responses::item_role(&object) == Role::Assistant
-        || matches!(kind.as_deref(), Some("item_reference" | "mcp_list_tools"))
+fn is_of_answer(kind: Option<&str>, role: Option<&str>) -> bool {
+    match kind {
+        None | Some("message") => role == Some("assistant"),
+        Some("reasoning" | "item_reference" | "mcp_list_tools") => true,
+        Some(kind) => kind.ends_with("_call"),
+    }
 }
 
 /// Where a value stands in the text it was read from.

@@ -1,6 +1,8 @@
 //! Requests taken apart and put together again, and answers watched.
 
+mod provider;
 mod put;
+mod random;
 mod take;
 mod watch;
 

@@ -130,7 +130,7 @@ impl<'a> Conversation<'a> {
                 Value::Null => {
                     let function = &call["function"];
                     openai_name(text(function, "name"), &format!("{at}.function.name"))?;
-                    json_text(&function["arguments"], &format!("{at}.function.arguments"))?;
+                    json_text(&function["arguments"], house, &format!("{at}.function.arguments"))?;
                 }
                 custom => openai_name(text(custom, "name"), &format!("{at}.custom.name"))?,
             }

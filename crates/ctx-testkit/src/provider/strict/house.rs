@@ -57,6 +57,8 @@ pub struct House {
     pub reasoning: bool,
     /// Whether everything said must be more than white space.
     pub filled: bool,
+    /// Whether the arguments of a call must be an object.
+    pub objects: bool,
 }
 
 impl House {
@@ -74,6 +76,7 @@ impl House {
             images: true,
             reasoning: true,
             filled: false,
+            objects: false,
         };
         match api {
             Api::Chat => Self { ids: Ids::Printable(40), ids_once: false, ..open },

@@ -197,11 +197,11 @@ fn invalid_value(found: &str, known: &str, at: &str) -> Fault {
 
 /// Arguments as text must be JSON. OpenAI itself takes any text; servers that render calls into a
 /// template refuse it in many words, and these are none of theirs.
-fn json_text(arguments: &Value, at: &str) -> Verdict {
-    let is_json = arguments
-        .as_str()
-        .is_some_and(|text| text.is_empty() || serde_json::from_str::<Value>(text).is_ok());
-    if is_json {
+fn json_text(arguments: &Value, house: &House, at: &str) -> Verdict {
+    let text = arguments.as_str();
+    let is_empty = text.is_some_and(str::is_empty) && !house.objects;
+    let value = text.and_then(|text| serde_json::from_str::<Value>(text).ok());
+    if is_empty || value.is_some_and(|value| value.is_object() || !house.objects) {
         return Ok(());
     }
     Err(Fault::new(format!("Invalid '{at}': expected a string that holds JSON.")).at(at))

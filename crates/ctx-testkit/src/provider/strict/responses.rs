@@ -130,7 +130,7 @@ impl<'a> Items<'a> {
         }
         if output == "function_call_output" {
             openai_name(text(item, "name"), &format!("{at}.name"))?;
-            json_text(&item["arguments"], &format!("{at}.arguments"))?;
+            json_text(&item["arguments"], self.house, &format!("{at}.arguments"))?;
         }
         if let Some(id) = item["id"].as_str()
             && output == "function_call_output"
