@@ -4,6 +4,7 @@ mod cutting;
 mod limits;
 mod passing;
 mod recovery;
+mod strict;
 
 use std::sync::Arc;
 
