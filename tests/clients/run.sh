@@ -7,7 +7,7 @@
 #
 # What is missing is installed into target/clients (or $CTX_CLIENTS), pi into target/pi (or $CTX_PI).
 # Claude Code is proprietary and runs only where you have put it into target/clients yourself.
-# The binary is target/debug/ctx, or $CTX_BIN. Exit code: 0 well, 1 a fault, 77 nothing to run.
+# ctx and the provider are built, unless $CTX_BIN and $CTX_PROVIDER name them. Exit code: 0 well, 1 a fault, 77 nothing to run.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -67,6 +67,13 @@ if [ -n "$only_install" ] || [ -z "${ci[*]}" ]; then
     done
 fi
 [ -z "$only_install" ] || exit "$failed"
+
+if [ -z "${CTX_BIN-}" ]; then
+    cargo build --quiet --manifest-path "$root/Cargo.toml" -p ctx-cli
+fi
+if [ -z "${CTX_PROVIDER-}" ]; then
+    cargo build --quiet --manifest-path "$root/Cargo.toml" -p ctx-testkit --features provider --example provider
+fi
 
 # Where the system lets us, nothing that runs here can reach further than this machine.
 run=(python3 -m harness "${ci[@]}" "${names[@]}")

@@ -4,7 +4,7 @@ import sys
 
 from . import clients, openclaw, pi, proxied, sdk
 from .judge import table
-from .room import CTX, MODULES, NODE, PYTHON
+from .room import CTX, MODULES, NODE, PROVIDER, PYTHON
 
 PROXIED = {c.name: c for c in (clients.Codex, clients.Gemini, clients.OpenCode, clients.Claude)}
 ALL = ["sdk", "codex", "gemini", "opencode", "pi", "openclaw", "claude"]
@@ -33,9 +33,10 @@ def check(name):
 
 
 def main(arguments):
-    if not CTX.exists():
-        print(f"no binary at {CTX}: build ctx, or name it in $CTX_BIN", file=sys.stderr)
-        return 2
+    for binary in (CTX, PROVIDER):
+        if not binary.exists():
+            print(f"no binary at {binary}: see tests/clients/README.md", file=sys.stderr)
+            return 2
     names = [a for a in arguments if not a.startswith("-")] or (CI if "--ci" in arguments else ALL)
     if unknown := [name for name in names if name not in ALL]:
         print(f"no such client: {unknown}; there are {ALL}", file=sys.stderr)

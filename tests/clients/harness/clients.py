@@ -15,6 +15,7 @@ class Client:
     window = 16_000  # tokens; what ctx is told
     turns = 8
     fails_alone = True  # without ctx, some turns fail; others compact by themselves
+    is_right = True  # its own prompts are such as a provider takes
 
     def settings(self, room, base):
         """Writes its configuration, and answers its environment."""
@@ -59,8 +60,9 @@ class Gemini(Client):
     name = "gemini"
     needs = ("@google/gemini-cli@0.61.0",)
     tool = ("read_file", {"file_path": "big.txt"})
-    limit = 60_000
-    window = 20_000
+    limit = 76_000
+    window = 24_000
+    is_right = False  # in a session that is resumed it sends each result of a tool twice
     turns = 4
 
     def settings(self, room, base):

@@ -28,14 +28,20 @@ class Run:
     def well(self):
         return sum(ok for ok, _ in self.turns)
 
-    def with_outcome(self, outcome):
-        return [request for request in self.requests if request["outcome"] == outcome]
+    def refused(self):
+        """Prompts that were too long."""
+        return [r for r in self.requests if (r["refusal"] or "").startswith("too long")]
+
+    def invalid(self):
+        """Prompts that no provider takes: calls without results, roles in the wrong order."""
+        refused = self.refused()
+        return [r for r in self.requests if r["refusal"] and r not in refused]
 
     def marked(self):
         return [r for r in self.requests if MARKS.search(json.dumps(r["body"]))]
 
     def largest(self):
-        return max((r.get("tokens", 0) for r in self.requests), default=0)
+        return max((r["tokens"] for r in self.requests), default=0)
 
     def noted(self, what):
         return sum(record[what] for record in self.records)
@@ -44,10 +50,8 @@ class Run:
         """Of all prompts but the first, up to the first one that was refused."""
         tokens = cached = 0
         for request in self.requests[1:]:
-            if request["outcome"] == "refused":
+            if request["refusal"]:
                 break
-            if request["outcome"] != "answered":
-                continue
             tokens += request["tokens"]
             cached += request["cached"]
         return cached / tokens if tokens else 0.0
@@ -55,19 +59,19 @@ class Run:
 
 def judge(client, alone, through):
     """Each thing that must hold, and whether it does."""
-    refused = alone.with_outcome("refused")
+    refused = alone.refused()
     yield "without ctx: prompts are refused", bool(refused)
     if client.fails_alone:
         yield "without ctx: the last turn fails", not alone.turns[-1][0]
     yield "without ctx: nothing of ours is in a prompt", not alone.marked()
     yield f"every turn is well ({complaints(through)})", through.well() == client.turns
-    yield "no prompt is refused", not through.with_outcome("refused")
-    invalid = through.with_outcome("invalid")
-    yield f"calls and results are whole {[r['faults'] for r in invalid][:2]}", not invalid
+    yield "no prompt is refused", not through.refused()
+    invalid = [r["refusal"] for r in through.invalid()]
+    yield f"every prompt is one that a provider takes {invalid[:2]}", not invalid
     yield "ctx had a part in it", bool(through.marked())
     # The client of the last turn has at least as much to send as the one that was refused first.
     first = min((r["tokens"] for r in refused), default=0)
-    late = [r["tokens"] for r in through.requests[-2:] if r["outcome"] == "answered"]
+    late = [r["tokens"] for r in through.requests[-2:] if not r["refusal"]]
     yield f"fewer tokens than the client sent ({late} of {first})", bool(late) and max(late) < first
     if through.records:
         yield "the proxy's own figures say so too", through.noted("sentTokens") < through.noted("rawTokens")
@@ -86,7 +90,7 @@ def row(name, alone, through):
     return [
         name,
         both(lambda run: f"{run.well()} of {len(run.turns)}"),
-        both(lambda run: len(run.with_outcome("refused"))),
+        both(lambda run: len(run.refused())),
         both(lambda run: run.largest()),
         both(lambda run: f"{run.cached_share():.0%}"),
         f"{through.noted('rawTokens')} > {through.noted('sentTokens')}" if through.records else "-",

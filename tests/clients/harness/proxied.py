@@ -1,7 +1,7 @@
 """A client without ctx and through `ctx serve`, in the same turns."""
 
 from .judge import Run, judge, row
-from .room import Room
+from .room import Room, reading
 
 
 def check(client):
@@ -19,7 +19,8 @@ def held(client, mode, base):
         run = Run(folder=room.folder)
         # Settings first: some name the workspace in the tool's arguments.
         client.settings(room, "")
-        upstream = room.provider(client.limit, client.tool)
+        is_strict = client.is_right or mode != "alone"
+        upstream = room.provider(client.limit, reading(*client.tool), is_strict)
         environment = room.environment(client.settings(room, base(room, upstream)))
         for turn in range(1, client.turns + 1):
             code, out, err = room.run(client.command(turn), environment, f"turn{turn}")

