@@ -161,6 +161,16 @@ impl History {
         Self { keeps, ..Self::default() }
     }
 
+    /// The number of the next id that is made.
+    pub(crate) fn made(&self) -> u32 {
+        self.made
+    }
+
+    /// Makes ids from this number on: those before it are names of other messages.
+    pub(crate) fn make_from(&mut self, made: u32) {
+        self.made = self.made.max(made);
+    }
+
     /// A history that a file holds.
     pub(crate) fn of(entries: impl IntoIterator<Item = Arc<Entry>>) -> Self {
         let mut history = Self::default();
@@ -186,14 +196,6 @@ impl History {
             item.ingested = true;
         }
         self.fresh_from = self.items.len();
-    }
-
-    /// Notes that the engine is another one, which was told of nothing.
-    pub(crate) fn none_ingested(&mut self) {
-        for item in &mut self.items {
-            item.ingested = false;
-        }
-        self.fresh_from = 0;
     }
 
     pub(crate) fn items(&self) -> &[Item] {

@@ -66,6 +66,12 @@ impl InForce {
         covered == self.covered.len()
     }
 
+    /// Whether all messages that it speaks of are among these.
+    pub(crate) fn is_within(&self, ids: &HashSet<&EntryId>) -> bool {
+        let mut all = self.covered.iter().chain(&self.staying).chain([&self.first_kept]);
+        all.all(|id| ids.contains(id))
+    }
+
     fn summary(&self) -> Option<Arc<Entry>> {
         if self.compacted.summary.is_empty() {
             return None;

@@ -1,7 +1,7 @@
 //! One conversation that passes.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ctx_core::{EntryId, Tokens};
@@ -21,6 +21,8 @@ pub(super) struct Conversation {
     reported: Mutex<Option<(u64, u64)>>,
     /// Bytes of the last request's body: what it takes in memory grows with them.
     bytes: AtomicUsize,
+    /// Whether it has a file.
+    is_kept: AtomicBool,
     /// When it was last used, on a clock that counts uses.
     used: AtomicU64,
     pub(super) work: tokio::sync::Mutex<Work>,
@@ -39,8 +41,8 @@ pub(super) struct Work {
     fixed: HashMap<&'static str, (Mark, Tokens)>,
     pub(super) begins: HashMap<EntryId, String>,
     pub(super) model: Option<String>,
-    /// Whether it has a file.
-    is_kept: bool,
+    /// The window that the provider says the model has.
+    pub(super) learned: Option<Tokens>,
     kept_compaction: Option<EntryId>,
     kept_report: Option<(u64, u64)>,
 }
@@ -56,7 +58,6 @@ impl Conversation {
     pub(super) fn new(id: String, saved: Saved, is_kept: bool, number: u64) -> Self {
         let work = Work {
             number,
-            is_kept,
             kept_compaction: saved.in_force.as_ref().map(|kept| kept.first_kept.clone()),
             kept_report: saved.reported,
             ..Work::default()
@@ -66,6 +67,7 @@ impl Conversation {
             known: Mutex::new(saved.known.clone()),
             reported: Mutex::new(None),
             bytes: AtomicUsize::new(0),
+            is_kept: AtomicBool::new(is_kept),
             used: AtomicU64::new(0),
             work: tokio::sync::Mutex::new(Work { saved, ..work }),
         }
@@ -97,6 +99,11 @@ impl Conversation {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
+    /// Whether what was cut of it is on disk.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept.load(Ordering::Relaxed)
+    }
+
     /// What it takes in memory, about: the messages as they were read, and what was found out about
     /// them.
     pub(super) fn weight(&self) -> usize {
@@ -112,7 +119,12 @@ impl Conversation {
         let same = before.iter().zip(&now);
         let from = same.take_while(|(a, b)| (&a.id, a.hash) == (&b.id, b.hash)).count();
         if let Some(keep) = keep {
-            work.write(&self.id, &now, from, before.len(), made, keep);
+            let is_kept = self.is_kept();
+            let lines = work.lines(is_kept, &now, from, before.len(), made);
+            self.is_kept.store(is_kept || !lines.is_empty(), Ordering::Relaxed);
+            if !lines.is_empty() {
+                keep.append(&self.id, lines);
+            }
         }
         *before = now;
     }
@@ -138,7 +150,8 @@ impl Work {
         }
     }
 
-    /// What another conversation that begins alike can go on from.
+    /// What another conversation that begins alike can go on from, or this one where it is opened
+    /// anew.
     pub(super) fn inherit(&self) -> Saved {
         match &self.session {
             Some(session) => Saved {
@@ -146,45 +159,39 @@ impl Work {
                 forms: session.forms.values().cloned().collect(),
                 in_force: session.in_force.clone(),
                 reported: session.reported,
+                made: session.history.made(),
             },
-            None => Saved {
-                known: Vec::new(),
-                forms: self.saved.forms.clone(),
-                in_force: self.saved.in_force.clone(),
-                reported: self.saved.reported,
-            },
+            None => Saved { known: Vec::new(), ..self.saved.clone() },
         }
     }
 
     /// Notes on disk that no compaction is in force any more.
-    pub(super) fn kept_undone(&mut self, id: &str, keep: Option<&Keep>) {
+    pub(super) fn kept_undone(&mut self) -> Line {
         self.kept_compaction = None;
-        if let Some(keep) = keep.filter(|_| self.is_kept) {
-            keep.append(id, vec![Line::Compaction(None)]);
-        }
+        Line::Compaction(None)
     }
 
-    fn write(
+    /// What is to be written of a request.
+    fn lines(
         &mut self,
-        id: &str,
+        is_kept: bool,
         now: &[Known],
         from: usize,
         before: usize,
         made: &Made,
-        keep: &Keep,
-    ) {
-        let Some(session) = &self.session else { return };
-        if !self.is_kept && session.forms.is_empty() && session.in_force.is_none() {
-            return;
-        }
-        let from = if self.is_kept { from } else { 0 };
+    ) -> Vec<Line> {
         let mut lines = Vec::new();
+        let Some(session) = &self.session else { return lines };
+        if !is_kept && session.forms.is_empty() && session.in_force.is_none() {
+            return lines;
+        }
+        let from = if is_kept { from } else { 0 };
         if from < now.len() || from < before {
             let items = now[from..].iter().map(Item::of).collect();
             lines.push(Line::Told { from, items });
         }
         let boxed = |form: &ctx_core::Projection| Line::Form(Box::new(form.clone()));
-        match self.is_kept {
+        match is_kept {
             true => lines.extend(made.forms.iter().map(boxed)),
             false => lines.extend(session.forms.values().map(boxed)),
         }
@@ -202,10 +209,7 @@ impl Work {
             lines.push(Line::Reported(reported, estimated));
             self.kept_report = session.reported;
         }
-        self.is_kept = true;
-        if !lines.is_empty() {
-            keep.append(id, lines);
-        }
+        lines
     }
 }
 

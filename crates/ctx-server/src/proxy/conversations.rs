@@ -65,15 +65,19 @@ impl Conversations {
     /// The conversation that a request goes on with: of those of its group the one with the longest
     /// common beginning. Where the request leaves that one early it is a conversation of its own,
     /// which begins with what was cut of the other.
-    pub(super) fn find(&self, group: &Group, told: &[Told<'_>]) -> Found {
+    pub(super) async fn find(self: &Arc<Self>, group: &Group, told: &[Told<'_>]) -> Found {
         let beginning = format!("{}-{}", group.id, group.begins);
         let alike = self.lock().alike.get(&beginning).cloned().unwrap_or_default();
-        let candidates = alike.iter().rev().take(ALIKE).filter_map(|id| self.open(id));
-        let compared = candidates.map(|conversation| {
-            let common = common(&conversation.known(), told);
-            (conversation, common)
-        });
+        let mut compared = Vec::new();
+        for id in alike.iter().rev().take(ALIKE) {
+            if let Some(conversation) = self.open(id).await {
+                let common = common(&conversation.known(), told);
+                compared.push((conversation, common));
+            }
+        }
         let best = compared
+            .into_iter()
+            .rev()
             .max_by_key(|(_, common)| (common.messages, std::cmp::Reverse(common.removed)))
             .filter(|(_, common)| common.messages > 0);
         let found = match best {
@@ -100,22 +104,29 @@ impl Conversations {
     /// when that is done.
     pub(super) fn bound(&self, in_use: &Conversation) {
         let mut all = self.lock();
-        loop {
-            let weight: usize = all.open.values().map(|one| one.weight()).sum();
-            if all.open.len() <= self.limits.count && weight <= self.limits.bytes {
+        let mut weight: usize = all.open.values().map(|one| one.weight()).sum();
+        let is_over =
+            |count: usize, weight: usize| count > self.limits.count || weight > self.limits.bytes;
+        if !is_over(all.open.len(), weight) {
+            return;
+        }
+        let mut oldest: Vec<Arc<Conversation>> =
+            all.open.values().filter(|one| one.id != in_use.id).cloned().collect();
+        oldest.sort_unstable_by_key(|one| one.used());
+        for one in oldest {
+            if !is_over(all.open.len(), weight) {
                 return;
             }
-            let others = all.open.values().filter(|one| one.id != in_use.id);
-            let Some(oldest) = others.min_by_key(|one| one.used()).map(|one| one.id.clone()) else {
-                return;
-            };
-            all.open.remove(&oldest);
+            weight -= one.weight().min(weight);
+            all.open.remove(&one.id);
             // What was not cut can be made anew: nobody has to remember its name.
-            let is_kept = self.keep.as_ref().is_some_and(|keep| keep.has(&oldest));
-            if !is_kept && let Some(alike) = all.alike.get_mut(beginning_of(&oldest)) {
-                alike.retain(|id| *id != oldest);
+            let beginning = beginning_of(&one.id);
+            if !one.is_kept()
+                && let Some(alike) = all.alike.get_mut(beginning)
+            {
+                alike.retain(|id| *id != one.id);
                 if alike.is_empty() {
-                    all.alike.remove(beginning_of(&oldest));
+                    all.alike.remove(beginning);
                 }
             }
         }
@@ -132,7 +143,7 @@ impl Conversations {
             Some((other, common)) => {
                 // One that is worked on right now gives nothing; the new one is cut by itself.
                 let saved = other.work.try_lock().map(|work| work.inherit()).unwrap_or_default();
-                (saved, common.ids)
+                (saved.within(&common.ids), common.ids)
             }
             None => (Saved::default(), vec![None; units]),
         };
@@ -148,11 +159,13 @@ impl Conversations {
     }
 
     /// One that is in memory, or brought back from disk.
-    fn open(&self, id: &str) -> Option<Arc<Conversation>> {
+    async fn open(self: &Arc<Self>, id: &str) -> Option<Arc<Conversation>> {
         if let Some(open) = self.in_memory(id) {
             return Some(open);
         }
-        let saved = self.keep.as_ref()?.read(id)?;
+        let (this, name) = (self.clone(), id.to_owned());
+        let read = move || this.keep.as_ref()?.read(&name);
+        let saved = tokio::task::spawn_blocking(read).await.ok().flatten()?;
         let conversation = Conversation::new(id.to_owned(), saved, true, self.number(id));
         // Another request may have been faster.
         let mut all = self.lock();

@@ -171,9 +171,10 @@ impl Passing {
         let watch = &mut self.answer.watch;
         watch.end();
         let is_ok = self.answer.response.status.is_success();
-        let outcome = match (is_ok, watch.seen()) {
-            (false, _) | (true, Seen::Failure) => Outcome::Refused,
-            (true, _) => Outcome::Ok,
+        let outcome = match (is_ok, watch.seen(), watch.failure()) {
+            (false, ..) | (true, Seen::Failure, _) => Outcome::Refused,
+            (true, _, Some(_)) => Outcome::Failed,
+            (true, _, None) => Outcome::Ok,
         };
         self.ending.ends(outcome, Some(&*watch));
     }

@@ -5,7 +5,7 @@
 //! sent, and which compaction is in force. It holds what was written in the place of messages, and
 //! of the messages themselves ids and hashes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::told::Known;
 use crate::hosted::InForce;
-use crate::private;
+use crate::private::{self, Files};
 
 /// Bytes of all files together; beyond that the one goes that was changed longest ago.
 const MOST_BYTES: u64 = 256 << 20;
@@ -89,12 +89,24 @@ impl Kept {
 }
 
 /// What a file says.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Saved {
     pub(super) known: Vec<Known>,
     pub(super) forms: Vec<Projection>,
     pub(super) in_force: Option<InForce>,
     pub(super) reported: Option<(u64, u64)>,
+    /// The number of the next id that is made.
+    pub(super) made: u32,
+}
+
+impl Saved {
+    /// What holds for a history in which those ids are known: a compaction only if all that it speaks
+    /// of is there.
+    pub(super) fn within(mut self, ids: &[Option<EntryId>]) -> Self {
+        let ids: HashSet<&EntryId> = ids.iter().flatten().collect();
+        self.in_force = self.in_force.filter(|kept| kept.is_within(&ids));
+        self
+    }
 }
 
 enum Work {
@@ -123,7 +135,7 @@ impl Keep {
         };
         private::folder(folder).map_err(failed("conversations cannot be kept"))?;
         let (work, todo) = sync_channel(WAITING);
-        let mut writer = Writer { folder: folder.to_owned(), sizes: HashMap::new() };
+        let mut writer = Writer { folder: folder.to_owned(), files: Files::default() };
         thread::Builder::new()
             .name("ctx-proxy-keep".to_owned())
             .spawn(move || writer.run(&todo))
@@ -135,12 +147,6 @@ impl Keep {
     pub(super) fn ids(&self) -> Vec<String> {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         files.filter_map(|file| id_of(&file.path())).collect()
-    }
-
-    /// Whether a conversation has a file.
-    pub(super) fn has(&self, id: &str) -> bool {
-        self.settle();
-        file_of(&self.folder, id).exists()
     }
 
     /// Adds lines to a conversation's file.
@@ -164,9 +170,11 @@ impl Keep {
             match serde_json::from_slice(&line) {
                 Ok(Line::Told { from, items }) => {
                     saved.known.truncate(from);
-                    saved.known.extend(items.into_iter().map(|Item(id, hash, is_instruction)| {
-                        Known { id, mark: None, hash, is_instruction }
-                    }));
+                    for Item(id, hash, is_instruction) in items {
+                        let number = u32::from_str_radix(&id, 16).unwrap_or_default();
+                        saved.made = saved.made.max(number.saturating_add(1));
+                        saved.known.push(Known { id, mark: None, hash, is_instruction });
+                    }
                 }
                 Ok(Line::Form(form)) => forms.push(*form),
                 Ok(Line::Compaction(kept)) => {
@@ -193,17 +201,12 @@ impl Keep {
 
 struct Writer {
     folder: PathBuf,
-    sizes: HashMap<String, u64>,
+    files: Files,
 }
 
 impl Writer {
     fn run(&mut self, todo: &Receiver<Work>) {
-        for file in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            let size = file.metadata().map(|meta| meta.len()).unwrap_or_default();
-            if let Some(id) = id_of(&file.path()) {
-                self.sizes.insert(id, size);
-            }
-        }
+        self.files = Files::of(&self.folder, id_of);
         while let Ok(work) = todo.recv() {
             match work {
                 Work::Append(id, lines) => {
@@ -217,24 +220,14 @@ impl Writer {
                     // What cannot be written is cut anew after a restart.
                     let written = private::append(&path).and_then(|mut file| file.write_all(&text));
                     if written.is_ok() {
-                        *self.sizes.entry(id.clone()).or_default() += text.len() as u64;
+                        self.files.grew(&id, text.len() as u64);
                     }
-                    self.bound(&id);
+                    for id in self.files.over(MOST_BYTES, MOST_FILES, &id) {
+                        let _ = fs::remove_file(file_of(&self.folder, &id));
+                    }
                 }
                 Work::Settle(done) => drop(done.send(())),
             }
-        }
-    }
-
-    fn bound(&mut self, in_use: &str) {
-        while self.sizes.len() > MOST_FILES || self.sizes.values().sum::<u64>() > MOST_BYTES {
-            let changed = |id: &String| {
-                fs::metadata(file_of(&self.folder, id)).and_then(|meta| meta.modified()).ok()
-            };
-            let others = self.sizes.keys().filter(|id| *id != in_use);
-            let Some(oldest) = others.min_by_key(|id| changed(id)).cloned() else { return };
-            let _ = fs::remove_file(file_of(&self.folder, &oldest));
-            self.sizes.remove(&oldest);
         }
     }
 }

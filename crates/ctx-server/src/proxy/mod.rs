@@ -58,6 +58,9 @@ pub use upstream::{Family, Upstreams};
 /// million.
 const MOST_BYTES: usize = 128 << 20;
 
+/// KiB of bodies that may be in memory at once; who comes with more waits until there is room.
+const IN_FLIGHT_KIB: usize = 512 << 10;
+
 /// So many warnings are remembered, to say each once.
 const WARNINGS: usize = 1_000;
 
@@ -93,11 +96,13 @@ pub struct Proxy {
     /// Asks for summaries; it is not as patient.
     writer: Arc<Client>,
     salt: Salt,
-    conversations: Conversations,
+    conversations: Arc<Conversations>,
     memories: Arc<Memories>,
     trace: Arc<Trace>,
     metrics: Metrics,
     seats: Arc<Semaphore>,
+    /// Room for bodies in memory, in KiB.
+    room: Arc<Semaphore>,
     warned: Mutex<HashSet<String>>,
 }
 
@@ -124,11 +129,12 @@ impl Proxy {
             client: Client::new(timeouts),
             writer: Arc::new(Client::default()),
             salt,
-            conversations: Conversations::new(limits, Some(keep), trace.clone()),
+            conversations: Arc::new(Conversations::new(limits, Some(keep), trace.clone())),
             memories: Arc::default(),
             trace,
             metrics,
             seats: Arc::new(Semaphore::new(config.max_requests as usize)),
+            room: Arc::new(Semaphore::new(IN_FLIGHT_KIB)),
             warned: Mutex::default(),
             settings,
         }))

@@ -19,8 +19,7 @@ pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
         return failure::answer(None, 503, &failure::busy(most));
     };
     let (parts, content) = request.into_parts();
-    let most = most_bytes(&proxy);
-    let content = match body::read(&parts.headers, content, most).await {
+    let content = match body::read(&proxy, &parts.headers, content, false).await {
         Ok(content) => content,
         Err(unread) => {
             proxy.metrics.request(OTHER, "rejected");
@@ -33,7 +32,7 @@ pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
         method: parts.method,
         url: proxy.settings.upstreams.url(family, path),
         headers: headers::to_upstream(parts.headers, false),
-        body: content,
+        body: content.bytes.clone(),
     };
     match proxy.client.send(asked).await {
         Ok(answer) => {
@@ -49,10 +48,6 @@ pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
             failure::answer(None, failure::status(&error), &error)
         }
     }
-}
-
-pub(super) fn most_bytes(proxy: &Proxy) -> usize {
-    usize::try_from(proxy.settings.config.max_body_bytes).unwrap_or(usize::MAX)
 }
 
 /// An answer as it comes. Its seat is taken until its end.

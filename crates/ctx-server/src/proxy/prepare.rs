@@ -94,13 +94,13 @@ pub(super) async fn prepare(
     let cache_key = request.cache_key.as_deref();
     let query = asked.query.as_deref();
     let group = Group::of(&proxy.salt, asked.protocol(), &asked.headers, query, cache_key, &told);
-    let Found { conversation, ids } = proxy.conversations.find(&group, &told);
+    let Found { conversation, ids } = proxy.conversations.find(&group, &told).await;
     conversation.set_bytes(body.len());
     let sitting = Sitting { proxy, asked, request: &request, told: &told, ids };
     let made = sitting.hold(&conversation, smaller).await;
     proxy.conversations.bound(&conversation);
     proxy.metrics.conversations.set(i64::try_from(proxy.conversations.count()).unwrap_or(i64::MAX));
-    let (made, record, estimated) = made?;
+    let Some((made, record, estimated)) = made? else { return Ok(Prepared::untouched(body)) };
     let out = out(&made);
     let put = request.put(&out, made.addition.as_deref())?;
     let body = match put {

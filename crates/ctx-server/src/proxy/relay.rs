@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
-use bytes::Bytes;
 use ctx_core::{Error, Result};
 use ctx_dialect::wire::Route;
 use ctx_model::Method;
 use tokio::time::Instant;
 
 use super::asked::Asked;
+use super::body::Held;
 use super::ending::{Ending, passing};
 use super::judge::{Answer, judge};
 use super::prepare::{Prepared, Smaller, prepare};
-use super::{Family, Proxy, body, failure, headers, pass};
+use super::{Family, Proxy, body, failure, headers};
 
 /// How often a request is made smaller after the provider refused it.
 const MOST_RECOVERIES: u32 = 3;
@@ -31,12 +31,8 @@ pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> 
     };
     let ending = Ending::new(proxy.clone(), protocol.name(), seat);
     let (parts, content) = request.into_parts();
-    let most = pass::most_bytes(&proxy);
     let is_packed = body::is_packed(&parts.headers);
-    let content = match is_packed {
-        true => body::unpacked(&parts.headers, content, most).await,
-        false => body::read(&parts.headers, content, most).await,
-    };
+    let content = body::read(&proxy, &parts.headers, content, is_packed).await;
     let content = match content {
         Ok(content) => content,
         Err(unread) => {
@@ -57,7 +53,7 @@ pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> 
 struct Relay {
     proxy: Arc<Proxy>,
     asked: Arc<Asked>,
-    content: Bytes,
+    content: Held,
     ending: Ending,
     /// Milliseconds that were spent here.
     spent: f64,
@@ -100,9 +96,9 @@ impl Relay {
     async fn prepare(&mut self, smaller: Option<Smaller>) -> Result<Prepared> {
         let began = Instant::now();
         let (proxy, asked, content) =
-            (self.proxy.clone(), self.asked.clone(), self.content.clone());
+            (self.proxy.clone(), self.asked.clone(), self.content.bytes.clone());
         let work = async move { prepare(&proxy, &asked, content, smaller).await };
-        let prepared = if self.content.len() > LARGE {
+        let prepared = if self.content.bytes.len() > LARGE {
             let runtime = tokio::runtime::Handle::current();
             let joined = tokio::task::spawn_blocking(move || runtime.block_on(work)).await;
             joined.unwrap_or_else(|_| {

@@ -15,6 +15,7 @@ use super::Proxy;
 use super::asked::Asked;
 use super::config::SummariesBy;
 use super::conversation::{Conversation, Work};
+use super::keep::Saved;
 use super::prepare::Smaller;
 use super::summaries::Asking;
 use super::told::{Told, first_of_user};
@@ -34,45 +35,40 @@ pub(super) struct Sitting<'a> {
 }
 
 impl Sitting<'_> {
-    /// Makes the messages that go out, with what is recorded of them and what they are estimated at.
-    /// Another request of the same conversation waits meanwhile.
+    /// Makes the messages that go out, with what is recorded of them and what they are estimated at;
+    /// nothing where the request is to pass as it came. Another request of the same conversation
+    /// waits meanwhile.
     pub(super) async fn hold(
         self,
         conversation: &Conversation,
         smaller: Option<Smaller>,
-    ) -> Result<(Made, Record, u64)> {
+    ) -> Result<Option<(Made, Record, u64)>> {
         let mut work = conversation.work.lock().await;
-        self.open(conversation, &mut work).await?;
+        if let Err(error) = self.open(conversation, &mut work).await {
+            return self.unopened(error);
+        }
         let Work { session, summaries, .. } = &mut *work;
         let Some(session) = session else { return Err(lost()) };
         let _in_hand = summaries.place(self.writer(session.ledger.window()));
         if let Some((counted, estimated)) = conversation.take_report() {
             session.correct(counted, estimated);
         }
-        // A message of an engine that fails stays with the host: the request has all of them.
         let ids = self.ids(session);
         let is_new = ids.is_some();
         if let Err(error) = guarded(session.sync(self.told, ids, false)).await {
             self.trouble(&error);
         }
+        // What is not the history that was told must not go out in its place.
+        if session.history.len() != self.told.len() {
+            work.session = None;
+            return Ok(None);
+        }
         let covers = |kept: &hosted::InForce| kept.covers(&session.history);
         if is_new && !session.in_force.as_ref().is_some_and(covers) {
             session.in_force = None;
         }
-        let counter = *session.ledger.counter();
-        let request = self.request;
-        let tools = request.tools.map(|tools| tools.get());
-        let system = work.size_of("system", request.system.as_deref(), |text| counter.text(text));
-        let tools = work.size_of("tools", tools, |text| counter.text(text));
+        self.fit(&mut work, smaller)?;
         let Some(session) = &mut work.session else { return Err(lost()) };
-        let window = smaller
-            .and_then(|smaller| smaller.overflow.limit)
-            .map_or(session.ledger.window(), |limit| {
-                session.ledger.window().min(Tokens::saturating_from(limit))
-            });
-        let answer = Tokens::saturating_from(request.max_tokens.unwrap_or_default());
-        session.fit(window, session.resolved.reserve.max(answer), system, tools);
-        session.ledger.check()?;
         let mut compaction = None;
         if let Some(smaller) = smaller {
             compaction = self.compact(session, smaller).await;
@@ -90,33 +86,51 @@ impl Sitting<'_> {
         let estimated = session.sent.estimated;
         let record = self.record(conversation, &mut work, &made, compaction);
         conversation.keep(&mut work, &made, self.proxy.conversations.keep.as_ref());
-        Ok((made, record, estimated))
+        Ok(Some((made, record, estimated)))
+    }
+
+    /// Without a session a request passes as it came, unless the window was given that is too small.
+    fn unopened<T>(&self, error: Error) -> Result<Option<T>> {
+        if error.kind() == ErrorKind::WindowTooSmall && self.proxy.settings.window.is_some() {
+            return Err(error);
+        }
+        self.proxy.warn(&format!("requests pass untouched: {error}"));
+        Ok(None)
+    }
+
+    /// Gives the session its budget for this request.
+    fn fit(&self, work: &mut Work, smaller: Option<Smaller>) -> Result<()> {
+        let Some(session) = &work.session else { return Err(lost()) };
+        let (counter, native) = (*session.ledger.counter(), session.resolved.window.tokens);
+        let tools = self.request.tools.map(|tools| tools.get());
+        let system = self.request.system.as_deref();
+        let system = work.size_of("system", system, |text| counter.text(text));
+        let tools = work.size_of("tools", tools, |text| counter.text(text));
+        if let Some(limit) = smaller.and_then(|smaller| smaller.overflow.limit) {
+            work.learned = Some(Tokens::saturating_from(limit));
+        }
+        let window = work.learned.map_or(native, |learned| learned.min(native));
+        let answer = Tokens::saturating_from(self.request.max_tokens.unwrap_or_default());
+        let Some(session) = &mut work.session else { return Err(lost()) };
+        session.fit(window, answer, system, tools);
+        session.ledger.check()
     }
 
     /// Opens the session, where it is not open for this model.
     async fn open(&self, conversation: &Conversation, work: &mut Work) -> Result<()> {
         let model = self.request.model.as_deref();
-        if work.session.is_some() && work.model.as_deref() == model {
-            return Ok(());
+        if work.session.is_some() {
+            if work.model.as_deref() == model {
+                return Ok(());
+            }
+            // What was cut stays, whatever becomes of this request.
+            work.saved = work.inherit();
+            work.session = None;
         }
         let settings = &self.proxy.settings;
+        let saved = work.saved.clone().within(&self.ids);
         let mut history = History::new(Keeps::Mark);
-        let mut forms = Vec::new();
-        let (in_force, reported);
-        match &mut work.session {
-            // Another model: what was told and what was cut stays.
-            Some(open) => {
-                history = std::mem::take(&mut open.history);
-                history.none_ingested();
-                forms.extend(open.forms.drain().map(|(_, form)| form));
-                (in_force, reported) = (open.in_force.take(), open.reported);
-            }
-            None => {
-                let saved = std::mem::take(&mut work.saved);
-                forms = saved.forms;
-                (in_force, reported) = (saved.in_force, saved.reported);
-            }
-        }
+        history.make_from(saved.made);
         let wanted = Wanted {
             engine: settings.engine.clone(),
             agent: settings.agent.clone(),
@@ -140,7 +154,7 @@ impl Sitting<'_> {
                 SummariesBy::Model => Summaries::Configured(None),
                 SummariesBy::Extractive => Summaries::Extracted,
             },
-            recorded: Recorded { history, forms, ..Recorded::default() },
+            recorded: Recorded { history, forms: saved.forms, ..Recorded::default() },
             session_file: None,
         };
         let memories = self.proxy.memories.clone();
@@ -148,13 +162,14 @@ impl Sitting<'_> {
         for warning in warnings {
             self.proxy.warn(&warning);
         }
-        session.in_force = in_force;
-        if let Some((counted, estimated)) = reported {
+        session.in_force = saved.in_force;
+        if let Some((counted, estimated)) = saved.reported {
             session.correct(counted, estimated);
         }
         self.proxy.trace.session(self.info(&conversation.id, &session));
         work.session = Some(session);
         work.model = model.map(str::to_owned);
+        work.saved = Saved::default();
         Ok(())
     }
 
@@ -224,7 +239,7 @@ impl Sitting<'_> {
     ) -> Record {
         let number = work.number;
         work.number += 1;
-        let Work { session, begins, .. } = work;
+        let Work { session, begins, learned, .. } = work;
         let mut record = Record {
             session: conversation.id.clone(),
             number,
@@ -251,7 +266,8 @@ impl Sitting<'_> {
         };
         let Some(session) = session else { return record };
         let ledger = &session.ledger;
-        record.window = ledger.window();
+        let native = session.resolved.window.tokens;
+        record.window = learned.map_or(native, |learned| learned.min(native));
         record.reserve = ledger.reserve();
         let items = session.history.items();
         let all: Tokens =
@@ -292,7 +308,7 @@ impl Sitting<'_> {
         let title = title.unwrap_or_default();
         SessionInfo {
             id: id.to_owned(),
-            title: Redactor::builtin().redact(&title).text.into_owned(),
+            title,
             model: self.request.model.as_deref().map(str::to_owned),
             engine: session.resolved.engine.id.clone(),
             profile: session.resolved.profile.name().to_owned(),
@@ -322,27 +338,36 @@ pub(super) async fn undo(proxy: &Proxy, id: &str, entry: &str) -> Result<()> {
         return Err(unknown("this compaction is not in force").with("compaction", entry));
     }
     session.undo();
-    work.kept_undone(id, proxy.conversations.keep.as_ref());
+    let line = work.kept_undone();
+    if let Some(keep) = proxy.conversations.keep.as_ref().filter(|_| conversation.is_kept()) {
+        keep.append(id, vec![line]);
+    }
     proxy.trace.undone(id, entry);
     Ok(())
 }
 
-/// What begins a message: its text, or what it calls.
+/// What begins a message: its text, or what it calls. Redacted before it is cut: of half a key
+/// nobody can tell that it is one.
 fn beginning(message: &Message) -> String {
-    let text = message.plain_text();
-    let text = text.trim();
-    if !text.is_empty() {
-        return text.chars().take(BEGINS_CHARS).collect();
+    const LOOKED_AT: usize = 512;
+    let calls = || {
+        let calls = message.tool_calls().map(|call| format!("{}(...)", call.name));
+        calls.collect::<Vec<_>>().join(", ")
+    };
+    let result = || {
+        let result = message.tool_results().next()?;
+        Some(Message::new(Role::ToolResult, result.content.to_vec()).plain_text())
+    };
+    let mut text = message.plain_text();
+    if text.trim().is_empty() {
+        text = calls();
     }
-    let calls = message.tool_calls().map(|call| format!("{}(...)", call.name));
-    let calls = calls.collect::<Vec<_>>().join(", ");
-    if !calls.is_empty() {
-        return calls.chars().take(BEGINS_CHARS).collect();
+    if text.is_empty() {
+        text = result().unwrap_or_default();
     }
-    let result = message.tool_results().next();
-    let text =
-        result.map(|result| Message::new(Role::ToolResult, result.content.to_vec()).plain_text());
-    text.unwrap_or_default().trim().chars().take(BEGINS_CHARS).collect()
+    let head: String = text.trim_start().chars().take(LOOKED_AT).collect();
+    let redacted = Redactor::builtin().redact(&head).text;
+    redacted.chars().take(BEGINS_CHARS).collect::<String>().trim_end().to_owned()
 }
 
 /// Runs what an engine does. A panic of it is a failure of one request's engine.

@@ -1,21 +1,18 @@
 //! The records on disk: a file for each conversation, a line for each record.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_memory::Redactor;
 use serde::{Deserialize, Serialize};
 
 use super::shelf::{Place, Shelf, without_entries};
 use super::{Record, SessionInfo};
-use crate::private;
+use crate::private::{self, Files};
 
 /// How many records may wait to be written. Of what comes while they are full, sizes are kept and
 /// entries are not.
@@ -55,13 +52,7 @@ impl Disk {
         };
         private::folder(&folder).map_err(failed("records cannot be kept", &folder))?;
         let (work, todo) = sync_channel(WAITING);
-        let mut writer = Writer {
-            folder: folder.clone(),
-            most,
-            shelf,
-            sizes: HashMap::new(),
-            redacted: HashMap::new(),
-        };
+        let mut writer = Writer { folder: folder.clone(), most, shelf, files: Files::default() };
         thread::Builder::new()
             .name("ctx-trace".to_owned())
             .spawn(move || writer.run(&todo))
@@ -78,7 +69,8 @@ impl Disk {
     }
 
     pub(super) fn remove(&self, gone: Vec<String>) {
-        self.pass(Work::Remove(gone));
+        // A file that stays would be back after a restart; these are rare enough to wait for.
+        let _ = self.work.send(Work::Remove(gone));
     }
 
     /// Waits until all that was passed on so far is written.
@@ -125,18 +117,11 @@ impl Disk {
     }
 }
 
-/// So many beginnings of messages are known to be redacted, before they are forgotten: a message is
-/// in every record of its conversation.
-const KNOWN: usize = 50_000;
-
 struct Writer {
     folder: PathBuf,
     most: u64,
     shelf: Arc<Mutex<Shelf>>,
-    /// Bytes of each file.
-    sizes: HashMap<String, u64>,
-    /// What became of the beginnings of messages; `None` where nothing had to be taken out.
-    redacted: HashMap<String, Option<String>>,
+    files: Files,
 }
 
 impl Writer {
@@ -148,37 +133,15 @@ impl Writer {
                     let id = info.id.clone();
                     self.append(&id, &Line::Session(SessionInfo::clone(&info)));
                 }
-                Work::Add(mut record) => {
-                    self.redact(&mut record);
+                Work::Add(record) => {
                     let (id, number) = (record.session.clone(), record.number);
                     if let Some(place) = self.append(&id, &Line::Record(record)) {
-                        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-                        shelf.placed(&id, number, place);
+                        self.shelf().placed(&id, number, place);
                     }
                     self.bound(&id);
                 }
                 Work::Remove(gone) => gone.iter().for_each(|id| self.remove(id)),
                 Work::Settle(done) => drop(done.send(())),
-            }
-        }
-    }
-
-    /// What begins a message may be a secret.
-    fn redact(&mut self, record: &mut Record) {
-        if self.redacted.len() > KNOWN {
-            self.redacted.clear();
-        }
-        for entry in &mut record.entries {
-            let known = self.redacted.get(&entry.begins).cloned().unwrap_or_else(|| {
-                let redacted = match Redactor::builtin().redact(&entry.begins).text {
-                    Cow::Owned(text) => Some(text),
-                    Cow::Borrowed(_) => None,
-                };
-                self.redacted.insert(entry.begins.clone(), redacted.clone());
-                redacted
-            });
-            if let Some(text) = known {
-                entry.begins = text;
             }
         }
     }
@@ -191,55 +154,53 @@ impl Writer {
         let mut file = private::append(&file_of(&self.folder, id)).ok()?;
         let offset = file.seek(SeekFrom::End(0)).ok()?;
         file.write_all(&text).ok()?;
-        self.sizes.insert(id.to_owned(), offset + text.len() as u64);
+        self.files.grew(id, text.len() as u64);
         Some(Place { offset, length })
     }
 
-    /// Removes files until there are few enough bytes. Which was used last, its time of change says.
+    /// Removes files until there are few enough bytes.
     fn bound(&mut self, in_use: &str) {
-        while self.sizes.values().sum::<u64>() > self.most {
-            let changed = |id: &String| {
-                fs::metadata(file_of(&self.folder, id)).and_then(|meta| meta.modified()).ok()
-            };
-            let others = self.sizes.keys().filter(|id| *id != in_use);
-            // The one in use goes as well where nothing else is left: its sizes stay in memory.
-            let oldest = others.min_by_key(|id| changed(id)).cloned();
-            let is_last = oldest.is_none();
-            let id = oldest.unwrap_or_else(|| in_use.to_owned());
-            self.remove(&id);
-            if !is_last {
-                self.shelf.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-            }
+        for id in self.files.over(self.most, usize::MAX, in_use) {
+            let _ = fs::remove_file(file_of(&self.folder, &id));
+            self.shelf().remove(&id);
+        }
+        // The one in use goes as well where nothing else is left: its sizes stay in memory.
+        if self.files.bytes() > self.most {
+            self.remove(in_use);
+            self.shelf().unplaced(in_use);
         }
     }
 
     fn remove(&mut self, id: &str) {
         let _ = fs::remove_file(file_of(&self.folder, id));
-        self.sizes.remove(id);
+        self.files.gone(id);
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn restore(&mut self) {
+        self.files = Files::of(&self.folder, id_of);
         let Ok(files) = fs::read_dir(&self.folder) else { return };
-        for file in files.flatten() {
-            let path = file.path();
-            let is_ours = path.extension().is_some_and(|ending| ending == "jsonl");
-            let Some(id) = path.file_stem().and_then(|name| name.to_str()) else { continue };
-            if !is_ours {
-                continue;
-            }
-            let Ok((info, rows, bytes)) = read_all(&path, id) else { continue };
-            self.sizes.insert(id.to_owned(), bytes);
-            let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-            shelf.restore(info, rows);
+        for path in files.flatten().map(|file| file.path()) {
+            let Some(id) = id_of(&path) else { continue };
+            let Ok((info, rows)) = read_all(&path, &id) else { continue };
+            self.shelf().restore(info, rows);
         }
     }
+}
+
+fn id_of(path: &Path) -> Option<String> {
+    let is_ours = path.extension().is_some_and(|ending| ending == "jsonl");
+    Some(path.file_stem().filter(|_| is_ours)?.to_str()?.to_owned())
 }
 
 /// Records without entries, and where they stand.
 type Rows = Vec<(Record, Place)>;
 
 /// Reads a file without the entries of its records. Lines that cannot be read are passed over.
-fn read_all(path: &Path, id: &str) -> io::Result<(SessionInfo, Rows, u64)> {
+fn read_all(path: &Path, id: &str) -> io::Result<(SessionInfo, Rows)> {
     let mut file = BufReader::new(File::open(path)?);
     let mut info = SessionInfo { id: id.to_owned(), ..SessionInfo::default() };
     let (mut rows, mut offset, mut line) = (Vec::new(), 0, Vec::new());
@@ -259,7 +220,7 @@ fn read_all(path: &Path, id: &str) -> io::Result<(SessionInfo, Rows, u64)> {
         }
         offset += read as u64;
     }
-    Ok((info, rows, offset))
+    Ok((info, rows))
 }
 
 fn file_of(folder: &Path, id: &str) -> PathBuf {

@@ -3,7 +3,8 @@
 //! A [`Record`] says of one request what it measured, what was done for it to fit, and what became of
 //! it. Sizes stay in memory; entries go to disk, a line a record, and are read when somebody asks.
 //! Both are bounded: where there is too much, the conversation that was used longest ago goes first.
-//! No key and no whole message is in a record: of each message its first characters, redacted.
+//! No key and no whole message is in a record: of each message its first characters, redacted by who
+//! records. A summary is on disk; in memory are its first 4 KiB.
 
 mod disk;
 mod record;
@@ -145,7 +146,10 @@ impl Trace {
         match (&self.disk, place) {
             (Some(disk), Some(place)) => disk.read(session, place).map(|record| {
                 // What changed since it was written stands in memory.
-                Some(Record { compaction: sizes.compaction.clone(), ..record })
+                let undone = sizes.compaction.as_ref().is_some_and(|known| known.undone);
+                let compaction =
+                    record.compaction.map(|known| CompactionRecord { undone, ..known });
+                Some(Record { compaction, ..record })
             }),
             _ => Ok(Some(Record::clone(&sizes))),
         }

@@ -139,6 +139,35 @@ impl CompactionRecord {
             undone: false,
         }
     }
+
+    /// As it stays in memory: what is long is cut.
+    #[must_use]
+    pub(super) fn in_short(&self) -> Self {
+        const LONGEST: usize = 4 << 10;
+        let details = self.details.as_ref().filter(|details| is_short(details, &mut 256));
+        let cut = (0..=LONGEST.min(self.summary.len())).rev();
+        let end = cut.into_iter().find(|at| self.summary.is_char_boundary(*at)).unwrap_or(0);
+        Self {
+            summary: self.summary[..end].to_owned(),
+            details: details.cloned(),
+            entry_id: self.entry_id.clone(),
+            first_kept_entry_id: self.first_kept_entry_id.clone(),
+            ..*self
+        }
+    }
+}
+
+/// Whether a value holds no more than so many values, and no long texts.
+fn is_short(value: &serde_json::Value, left: &mut usize) -> bool {
+    use serde_json::Value;
+    *left = left.saturating_sub(1);
+    *left > 0
+        && match value {
+            Value::String(text) => text.len() <= 1_024,
+            Value::Array(all) => all.iter().all(|value| is_short(value, left)),
+            Value::Object(all) => all.values().all(|value| is_short(value, left)),
+            _ => true,
+        }
 }
 
 /// What became of an entry.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::{Limits, Record, SessionInfo, SessionTrace};
+use super::{CompactionRecord, Limits, Record, SessionInfo, SessionTrace};
 
 /// What stays in memory of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,14 @@ impl Shelf {
         }
     }
 
+    /// Notes that a conversation's file is gone.
+    pub(super) fn unplaced(&mut self, session: &str) {
+        for row in self.sessions.get_mut(session).into_iter().flat_map(|session| &mut session.rows)
+        {
+            row.place = None;
+        }
+    }
+
     pub(super) fn undone(&mut self, session: &str, entry: &str) {
         let Some(session) = self.sessions.get_mut(session) else { return };
         for row in &mut session.rows {
@@ -143,22 +151,29 @@ impl Shelf {
     }
 
     /// Lets conversations go until there are few enough records: those used longest ago, and of the
-    /// one in use its oldest records.
+    /// one in use its oldest records. So many at once that the next time is far.
     fn bound(&mut self, in_use: &str) -> Vec<String> {
+        let (records, sessions) = (self.limits.records, self.limits.records);
+        if self.records <= records && self.sessions.len() <= sessions {
+            return Vec::new();
+        }
+        let mut oldest: Vec<(u64, String)> =
+            self.sessions.iter().map(|(id, session)| (session.used, id.clone())).collect();
+        oldest.sort_unstable();
         let mut gone = Vec::new();
-        while self.records > self.limits.records {
-            let others = self.sessions.iter().filter(|(id, _)| *id != in_use);
-            let oldest = others.min_by_key(|(_, session)| session.used).map(|(id, _)| id.clone());
-            if let Some(id) = oldest {
-                self.remove(&id);
-                gone.push(id);
-                continue;
-            }
-            let only = self.sessions.get_mut(in_use).and_then(|only| only.rows.pop_front());
-            if only.is_none() {
+        for (_, id) in oldest {
+            if self.records <= records - records / 10 && self.sessions.len() <= sessions {
                 break;
             }
-            self.records -= 1;
+            if id != in_use {
+                self.remove(&id);
+                gone.push(id);
+            }
+        }
+        if let Some(only) = self.sessions.get_mut(in_use) {
+            while self.records > records && only.rows.pop_front().is_some() {
+                self.records -= 1;
+            }
         }
         gone
     }
@@ -170,7 +185,7 @@ pub(super) fn without_entries(record: &Record) -> Record {
         session: record.session.clone(),
         protocol: record.protocol.clone(),
         model: record.model.clone(),
-        compaction: record.compaction.clone(),
+        compaction: record.compaction.as_ref().map(CompactionRecord::in_short),
         actions: record.actions.clone(),
         components: record.components.clone(),
         entries: Vec::new(),

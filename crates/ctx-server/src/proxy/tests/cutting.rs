@@ -197,12 +197,14 @@ async fn records_hold_entries_and_no_secrets() {
     let rig = Rig::new(provider(), Set::default()).await;
     let secret = "sk-proj-aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF";
     let headers = [("authorization", "Bearer sk-the-key-itself-0123456789")];
-    let body = json!({ "model": "m", "messages": [user(format!("key {secret} is mine"))] });
+    // The secret lies across the end of what is recorded.
+    let text = format!("{} key {secret} is mine", "x ".repeat(30));
+    let body = json!({ "model": "m", "messages": [user(text)] });
     rig.send(Method::POST, "/v1/chat/completions", &headers, body.to_string()).await;
     let session = rig.proxy.trace().sessions().remove(0);
     let record = rig.proxy.trace().record(&session.info.id, 0).unwrap().unwrap();
     assert_eq!(record.entries.len(), 1);
-    assert!(record.entries[0].begins.starts_with("key "));
+    assert!(record.entries[0].begins.starts_with("x x "));
     let mut folders = vec![rig.home.path().to_owned()];
     while let Some(folder) = folders.pop() {
         for file in std::fs::read_dir(folder).unwrap() {
@@ -212,9 +214,67 @@ async fn records_hold_entries_and_no_secrets() {
                 continue;
             }
             let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
-            for hidden in [secret, "sk-the-key-itself"] {
+            for hidden in ["aB3dE6", "sk-the-key-itself"] {
                 assert!(!text.contains(hidden), "{} holds {hidden}", path.display());
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn a_summary_is_never_put_over_another_conversation_that_begins_alike() {
+    let mut rig = Rig::new(provider(), Set::default()).await;
+    rig.chat(&talk(40, 600)).await;
+    assert!(rig.records().await[0].compaction.is_some());
+    let (home, provider) = rig.end().await;
+    rig = Rig::at(home, provider, Set::default()).await;
+    // The same first message, and then all is different, and fits.
+    let mut other = talk(40, 600);
+    other.truncate(2);
+    for n in 0..60 {
+        other.push(json!({ "role": "assistant", "content": format!("Another answer, {n}.") }));
+        other.push(user(format!("Another question, {n}?")));
+    }
+    for _ in 0..2 {
+        rig.chat(&other).await;
+        assert_eq!(sent(&rig.last()), other);
+        other.push(json!({ "role": "assistant", "content": "Well." }));
+        other.push(user("And?"));
+    }
+}
+
+/// Two models of which one has too small a window for anything.
+const MODELS: &str = "{ server: { summaries: 'extractive' }, models: { providers: { p: { models: [
+    { id: 'm', contextWindow: 16000 }, { id: 'tiny', contextWindow: 2000 } ] } } } }";
+
+#[tokio::test]
+async fn another_model_leaves_what_was_cut_as_it_was() {
+    let set = Set { window: None, config: MODELS, ..Set::default() };
+    let rig = Rig::new(provider(), set).await;
+    let all = talk(40, 600);
+    rig.chat(&all).await;
+    let first = sent(&rig.last());
+    assert!(first.len() < all.len());
+    // A window under the minimum: it passes as it came, with a warning.
+    let tiny = json!({ "model": "tiny", "messages": all });
+    assert_eq!(rig.post("/v1/chat/completions", &tiny).await.status, 200);
+    assert_eq!(sent(&rig.last()), all);
+    let untouched = |text: &&String| text.contains("pass untouched");
+    assert_eq!(rig.warnings.lock().unwrap().iter().filter(untouched).count(), 1);
+    rig.chat(&all).await;
+    assert_eq!(sent(&rig.last()), first);
+}
+
+#[tokio::test]
+async fn a_long_answer_has_its_room() {
+    let rig = Rig::new(provider(), Set::default()).await;
+    for (n, answer) in [100, 6_000, 9_000, 100_000].into_iter().enumerate() {
+        let mut all = talk(40, 600);
+        all[1] = user(format!("Conversation {n}."));
+        let body = json!({ "model": "m", "messages": all, "max_tokens": answer });
+        assert_eq!(rig.post("/v1/chat/completions", &body).await.status, 200);
+        let prompt = rig.last().prompt.tokens();
+        let most = (16_000 - answer.max(4_000)).max(6_000) as u64;
+        assert!(prompt <= most + most / 20, "{prompt} tokens beside an answer of {answer}");
     }
 }

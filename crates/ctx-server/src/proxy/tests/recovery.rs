@@ -109,6 +109,7 @@ async fn a_refusal_after_the_first_words_is_the_clients() {
     let got = rig.chat(&session(4, 100)).await;
     assert_eq!(got.body, text);
     assert_eq!(rig.provider.count(), 1);
+    assert_eq!(rig.records().await[0].outcome, trace::Outcome::Failed);
 }
 
 #[tokio::test]
