@@ -174,6 +174,16 @@ fn text_json(text: &str) -> Option<String> {
 
 /// One block, or `None` for what the API refuses: empty text, thinking that is not proved.
 pub(crate) fn block_json(block: &Block) -> Option<String> {
+    block_as(block, call_id)
+}
+
+/// One block with its ids as they are: beside calls and results of a history that is told as it
+/// came, they must be the same.
+pub(crate) fn told_block(block: &Block) -> Option<String> {
+    block_as(block, |id| Cow::Borrowed(id))
+}
+
+fn block_as(block: &Block, call_id: impl Fn(&str) -> Cow<'_, str>) -> Option<String> {
     match block {
         Block::Text { text } => text_json(text),
         Block::Thinking { thinking, signature: Some(signature) } if is_proof(signature) => Some(

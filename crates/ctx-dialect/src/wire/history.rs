@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use ctx_core::{Message, Role};
 
 use super::peek::peek;
-use super::rewrite::{self, patched};
+use super::rewrite::{self, Names, patched};
 use super::{Out, Protocol, Request, join, system};
 use crate::json::{Fresh, Object, array, elements, quote, string};
 
@@ -37,6 +37,7 @@ impl Element<'_> {
 pub(super) fn write(request: &Request<'_>, out: &[Out<'_>], addition: Option<&str>) -> String {
     let mut all: Vec<Element<'_>> = Vec::with_capacity(out.len());
     let mut late = Late::default();
+    let names = Names::new();
     for out in out {
         match *out {
             Out::Told(n) => {
@@ -51,7 +52,7 @@ pub(super) fn write(request: &Request<'_>, out: &[Out<'_>], addition: Option<&st
             }
             Out::Written { message, of } => {
                 let of = of.and_then(|n| request.units.get(n)).filter(|_| request.is_list);
-                let written = rewrite::write(request, message, of);
+                let written = rewrite::write(request, &names, message, of);
                 for json in written {
                     let element = Element::written(json);
                     late.before(&element, &mut all);

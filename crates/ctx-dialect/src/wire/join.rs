@@ -21,32 +21,49 @@ enum Speaker {
     Other,
 }
 
-/// The list with its seams made fit.
-pub(super) fn fit(protocol: Protocol, all: Vec<Element<'_>>) -> Vec<Element<'_>> {
-    let mut out: Vec<(Speaker, Element<'_>)> = Vec::with_capacity(all.len());
-    for element in all {
-        let next = speaker(&element);
-        let Some((last, before)) = out.last_mut() else {
-            if next == Speaker::Model && element.told != Some(0) {
-                out.push((Speaker::User, left_out(protocol)));
-            }
-            out.push((next, element));
-            continue;
-        };
-        if element.follows(before) || *last != next || next == Speaker::Other {
-            out.push((next, element));
-        } else if next == Speaker::Model && (thinks(before) || thinks(&element)) {
-            // Reasoning is signed for the place where it stands in its answer.
-            out.push((Speaker::User, left_out(protocol)));
-            out.push((next, element));
-        } else {
-            let told = element.told;
-            *before = joined(protocol, next, before, &element);
-            // What came after the second of them still follows.
-            before.told = told;
+/// Neighbours that go out as one message.
+struct Run<'a> {
+    speaker: Speaker,
+    elements: Vec<Element<'a>>,
+}
+
+impl<'a> Run<'a> {
+    fn of(speaker: Speaker, element: Element<'a>) -> Self {
+        Self { speaker, elements: vec![element] }
+    }
+
+    fn end(mut self, protocol: Protocol) -> Element<'a> {
+        match self.elements.pop() {
+            Some(only) if self.elements.is_empty() => only,
+            last => joined(protocol, self.speaker, self.elements.into_iter().chain(last)),
         }
     }
-    out.into_iter().map(|(_, element)| element).collect()
+}
+
+/// The list with its seams made fit.
+pub(super) fn fit(protocol: Protocol, all: Vec<Element<'_>>) -> Vec<Element<'_>> {
+    let mut out: Vec<Run<'_>> = Vec::with_capacity(all.len());
+    for element in all {
+        let next = speaker(&element);
+        let Some(run) = out.last_mut() else {
+            if next == Speaker::Model && element.told != Some(0) {
+                out.push(Run::of(Speaker::User, left_out(protocol)));
+            }
+            out.push(Run::of(next, element));
+            continue;
+        };
+        let follows = run.elements.last().is_some_and(|last| element.follows(last));
+        if follows || run.speaker != next || next == Speaker::Other {
+            out.push(Run::of(next, element));
+        } else if next == Speaker::Model && (thinks(&element) || run.elements.iter().any(thinks)) {
+            // Reasoning is signed for the place where it stands in its answer.
+            out.push(Run::of(Speaker::User, left_out(protocol)));
+            out.push(Run::of(next, element));
+        } else {
+            run.elements.push(element);
+        }
+    }
+    out.into_iter().map(|run| run.end(protocol)).collect()
 }
 
 fn speaker(element: &Element<'_>) -> Speaker {
@@ -74,17 +91,17 @@ fn message(protocol: Protocol, speaker: Speaker, blocks: &[String]) -> String {
     Fresh::new().text("role", role).raw(key, array(blocks)).end()
 }
 
-/// Two messages as one, what answers a call first.
-fn joined<'a>(
+/// Several messages as one; of the user's, what answers a call comes first.
+fn joined<'a, 'b>(
     protocol: Protocol,
     speaker: Speaker,
-    first: &Element<'_>,
-    second: &Element<'_>,
+    elements: impl Iterator<Item = Element<'b>>,
 ) -> Element<'a> {
-    let blocks = blocks(protocol, first).into_iter().chain(blocks(protocol, second));
-    let (mut results, rest): (Vec<_>, Vec<_>) = blocks.partition(|block| is_result(block));
-    results.extend(rest);
-    Element { json: Cow::Owned(message(protocol, speaker, &results)), told: None }
+    let blocks = elements.flat_map(|element| blocks(protocol, &element));
+    let is_answer = |block: &String| speaker == Speaker::User && is_result(block);
+    let (mut all, rest): (Vec<_>, Vec<_>) = blocks.partition(is_answer);
+    all.extend(rest);
+    Element { json: Cow::Owned(message(protocol, speaker, &all)), told: None }
 }
 
 fn blocks(protocol: Protocol, element: &Element<'_>) -> Vec<String> {
@@ -100,8 +117,9 @@ fn blocks(protocol: Protocol, element: &Element<'_>) -> Vec<String> {
 
 fn is_result(block: &str) -> bool {
     Object::parse(block).is_ok_and(|block| {
-        block.text("type").is_some_and(|kind| kind.ends_with("tool_result"))
+        block.text("type").is_some_and(|kind| kind == "tool_result")
             || block.has("functionResponse")
+            || block.has("function_response")
     })
 }
 

@@ -50,7 +50,12 @@ impl<'a> Request<'a> {
         let beside = addition.filter(|_| self.protocol != Protocol::Chat);
         let mut edits: Vec<(Range<usize>, String)> = Vec::new();
         if !is_same || in_history.is_some() {
-            let list = history::write(self, out, in_history);
+            let mut list = history::write(self, out, in_history);
+            if self.history.is_empty() {
+                let before = self.body.get(..self.history.start).unwrap_or_default();
+                let comma = if before.trim_end().ends_with('{') { "" } else { "," };
+                list = format!("{comma}\"{}\":{list}", self.protocol.history());
+            }
             edits.push((self.history.clone(), list));
         }
         if let Some(addition) = beside {

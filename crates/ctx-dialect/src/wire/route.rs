@@ -84,7 +84,8 @@ pub fn route(method: &str, path_and_query: &str) -> Option<Route> {
     let (before, last) = path.rsplit_once('/')?;
     match last {
         "responses" => Some(of(Protocol::Responses)),
-        "messages" => Some(of(Protocol::Messages)),
+        // Those of OpenAI's threads are no conversation of Anthropic's.
+        "messages" if !before.contains("/threads/") => Some(of(Protocol::Messages)),
         last => {
             let (model, verb) = last.rsplit_once(':')?;
             let streams = match verb {
@@ -133,6 +134,7 @@ mod tests {
             ("POST", "/v1/responses/resp_1/cancel"),
             ("POST", "/v1/responses/compact"),
             ("POST", "/v1/embeddings"),
+            ("POST", "/v1/threads/thread_1/messages"),
             ("POST", "/v1beta/models/m:countTokens"),
             ("POST", "/v1beta/models/:generateContent"),
             ("POST", "/x:generateContent"),

@@ -37,6 +37,8 @@ pub struct Request<'a> {
     pub(super) body: &'a str,
     /// Where the history stands in the body.
     pub(super) history: Range<usize>,
+    /// Whether the model thinks, and what it thought must go back with its calls (Anthropic).
+    pub(super) thinks: bool,
     /// Whether the history is a list, or one value that stands for a list of it.
     pub(super) is_list: bool,
     pub(super) system_at: Option<Place<'a>>,
@@ -72,19 +74,30 @@ impl<'a> Request<'a> {
         let key = protocol.history();
         once(&object, &[key])?;
         once(&object, system_keys(protocol))?;
-        let Some(value) = object.get(key) else {
-            return Err(refused("the request has no history").with("field", key));
-        };
-        let (from, to) = span(body, value);
-        let (list, is_list) = match (elements(value), protocol) {
-            (Some(list), _) => (list, true),
+        let value = object.field(key);
+        let (list, is_list) = match (value.map(|value| (value, elements(value))), protocol) {
+            (Some((_, Some(list))), _) => (list, true),
             // A text stands for one message of the user.
-            (None, Protocol::Responses) if value.get().starts_with('"') => (vec![value], false),
-            (None, Protocol::Gemini) if value.get().starts_with('{') => (vec![value], false),
+            (Some((value, None)), Protocol::Responses) if value.get().starts_with('"') => {
+                (vec![value], false)
+            }
+            (Some((value, None)), Protocol::Gemini) if value.get().starts_with('{') => {
+                (vec![value], false)
+            }
+            // What is asked may be a prompt that the provider knows.
+            (None, Protocol::Responses) => (Vec::new(), true),
+            (Some((value, _)), Protocol::Responses) if value.get() == "null" => (Vec::new(), true),
+            (None, _) => return Err(refused("the request has no history").with("field", key)),
             _ => {
                 return Err(refused("the history of the request is no list").with("field", key));
             }
         };
+        // Where there is none it would be the last field of the body.
+        let end = body.rfind('}').unwrap_or(body.len());
+        let history = value.map_or(end..end, |value| {
+            let (from, to) = span(body, value);
+            from..to
+        });
         let system_at = system_keys(protocol).iter().find_map(|key| {
             let value = object.field(key)?;
             let (from, to) = span(body, value);
@@ -103,7 +116,8 @@ impl<'a> Request<'a> {
             is_continued: !is_whole || is_continued(protocol, &object),
             units,
             body,
-            history: from..to,
+            history,
+            thinks: protocol == Protocol::Messages && thinks(&object),
             is_list,
             system_at,
         })
@@ -145,6 +159,11 @@ fn once(object: &Object<'_>, keys: &[&str]) -> Result<()> {
 fn refused(what: &'static str) -> Error {
     Error::new(ErrorKind::InvalidInput, what)
         .hint("send the request as the provider's documentation has it")
+}
+
+fn thinks(object: &Object<'_>) -> bool {
+    let kind = object.object("thinking").and_then(|thinking| thinking.owned("type"));
+    matches!(kind.as_deref(), Some("enabled" | "adaptive"))
 }
 
 fn max_tokens(protocol: Protocol, object: &Object<'_>) -> Option<u64> {

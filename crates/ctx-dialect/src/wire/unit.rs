@@ -5,8 +5,11 @@ use serde_json::value::RawValue;
 
 use super::Protocol;
 use super::peek::peek;
-use crate::json::elements;
+use crate::json::{Object, elements};
 use crate::{anthropic, gemini, openai_chat, openai_responses};
+
+/// What OpenAI calls the items in which it has compacted a history.
+const COMPACTIONS: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
 
 /// What goes or stays together: one message; of the Responses API all neighbouring items of one
 /// answer (reasoning, text, calls), because the provider refuses reasoning without what follows it.
@@ -15,6 +18,8 @@ pub struct Unit<'a> {
     /// Its elements as they stand in the body, with what stands between them.
     pub raw: &'a str,
     pub(super) protocol: Protocol,
+    /// Whether calls have no ids, and responses go by the names of their functions (Gemini).
+    pub(super) by_name: bool,
 }
 
 impl Unit<'_> {
@@ -30,6 +35,7 @@ impl Unit<'_> {
         };
         match self.protocol {
             Protocol::Messages => anthropic::parse_raw(raw),
+            Protocol::Gemini if self.by_name => gemini::parse_by_name(raw),
             Protocol::Gemini => gemini::parse_raw(raw),
             Protocol::Chat | Protocol::Responses => openai_chat::parse_raw(raw),
         }
@@ -39,7 +45,7 @@ impl Unit<'_> {
 /// The items of one answer as one message.
 fn answer(raw: &str) -> Message {
     with_items(raw, |items| {
-        let mut items = items.iter().map(|item| openai_responses::parse_raw(item));
+        let mut items = items.iter().map(|item| item_of(item));
         let first = items.next().unwrap_or_else(|| Message::new(Role::User, Vec::new()));
         items.fold(first, |mut all, next| {
             all.blocks.extend(next.blocks);
@@ -50,6 +56,18 @@ fn answer(raw: &str) -> Message {
             all
         })
     })
+}
+
+/// An item. What the provider made of all that was before it stands for that: it must not be the
+/// first to go.
+fn item_of(raw: &RawValue) -> Message {
+    let mut message = openai_responses::parse_raw(raw);
+    if let Role::Other(kind) = &message.role
+        && COMPACTIONS.contains(&&**kind)
+    {
+        message.role = Role::CompactionSummary;
+    }
+    message
 }
 
 /// The items that a unit of several holds.
@@ -69,7 +87,8 @@ pub(super) fn cut<'a>(
     history: &[&'a RawValue],
     body: &'a str,
 ) -> (Vec<Unit<'a>>, bool) {
-    let one = |raw: &'a str| Unit { raw, protocol };
+    let by_name = protocol == Protocol::Gemini && goes_by_name(history);
+    let one = |raw: &'a str| Unit { raw, protocol, by_name };
     if protocol != Protocol::Responses {
         return (history.iter().map(|raw| one(raw.get())).collect(), true);
     }
@@ -79,7 +98,7 @@ pub(super) fn cut<'a>(
     for raw in history {
         let (from, to) = span(body, raw);
         let [kind, role] = peek(raw.get(), ["type", "role"]);
-        let is_answer = is_of_answer(kind.as_deref(), role.as_deref());
+        let is_answer = is_of_answer(kind.as_deref(), role.as_deref(), raw.get());
         is_whole = is_whole && kind.as_deref() != Some("item_reference");
         match (begun.filter(|_| is_answer), units.last_mut()) {
             (Some(begin), Some(last)) => last.raw = body.get(begin..to).unwrap_or(last.raw),
@@ -92,11 +111,32 @@ pub(super) fn cut<'a>(
     (units, is_whole)
 }
 
+/// Whether the first call of a history has no id.
+fn goes_by_name(history: &[&RawValue]) -> bool {
+    let calls = |raw: &&&RawValue| {
+        let text = raw.get().as_bytes();
+        let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
+        has("\"functionCall\"") || has("\"function_call\"")
+    };
+    history.iter().filter(calls).find_map(|raw| first_call_has_id(raw)).is_some_and(|has| !has)
+}
+
+fn first_call_has_id(content: &RawValue) -> Option<bool> {
+    let parts = Object::of(content)?.array("parts")?;
+    parts.into_iter().find_map(|part| {
+        let part = Object::of(part)?;
+        let call = part.object("functionCall").or_else(|| part.object("function_call"))?;
+        Some(call.get("id").is_some())
+    })
+}
+
 /// Whether an item is one of those that make up an answer.
-fn is_of_answer(kind: Option<&str>, role: Option<&str>) -> bool {
+fn is_of_answer(kind: Option<&str>, role: Option<&str>, item: &str) -> bool {
     match kind {
         None | Some("message") => role == Some("assistant"),
-        Some("reasoning" | "item_reference" | "mcp_list_tools") => true,
+        Some("reasoning" | "item_reference" | "mcp_list_tools" | "mcp_approval_request") => true,
+        // What the provider runs itself is answered in the same answer.
+        Some(kind) if kind.ends_with("_output") => peek(item, ["call_id"]) == [None],
         Some(kind) => kind.ends_with("_call"),
     }
 }

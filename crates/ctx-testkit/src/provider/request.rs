@@ -135,7 +135,7 @@ impl fmt::Debug for Request {
         f.debug_struct("Request")
             .field("number", &self.number)
             .field("method", &self.method)
-            .field("path", &self.path)
+            .field("path", &self.path.split('?').next().unwrap_or_default())
             .field("headers", &headers)
             .field("json", &self.json)
             .field("outcome", &self.outcome)

@@ -60,9 +60,11 @@ fn replacing(message: &Message, unit: &Unit<'_>) -> Option<String> {
         edits.push(("tool_calls", Some(tool_calls(&object, message)?)));
     }
     let thinks = message.blocks.iter().any(|block| matches!(block, Block::Thinking { .. }));
-    if !thinks {
+    let thought = before.blocks.iter().any(|block| matches!(block, Block::Thinking { .. }));
+    if thought && !thinks {
         edits.extend(REASONING.into_iter().chain(["reasoning_details"]).map(|key| (key, None)));
-    } else if !message.blocks.iter().filter(is_thought).eq(before.blocks.iter().filter(is_thought))
+    } else if thinks
+        && !message.blocks.iter().filter(is_thought).eq(before.blocks.iter().filter(is_thought))
     {
         return None;
     }

@@ -1,11 +1,15 @@
 //! Anthropic messages.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use ctx_core::{Block, Message, Role};
 use serde_json::value::RawValue;
 
 use super::super::Unit;
+use super::super::peek::peek;
 use super::{list, only_texts, patched};
-use crate::anthropic::{block_json, inner_json, mark_as};
+use crate::anthropic::{inner_json, mark_as, told_block};
 use crate::block;
 use crate::json::{Fresh, Object, arguments_object, array, elements, quote, string};
 use crate::shape::{as_user_text, texts};
@@ -14,15 +18,16 @@ use crate::shape::{as_user_text, texts};
 const UNMARKED: [&str; 2] = ["thinking", "redacted_thinking"];
 
 /// A message as an element of the list; `None` where nothing can be said of it.
-pub(super) fn write(message: &Message, of: Option<&Unit<'_>>) -> Option<String> {
+/// `thinks`: what the model thought must go back with its calls.
+pub(super) fn write(message: &Message, of: Option<&Unit<'_>>, thinks: bool) -> Option<String> {
     let object = of.and_then(|unit| Object::parse(unit.raw).ok());
     if let (Some(unit), Some(object)) = (of, &object)
         && unit.read().role == message.role
     {
-        return replacing(message, object);
+        return replacing(message, object, thinks);
     }
     let message = as_user_text(message)?;
-    let mut blocks: Vec<_> = message.blocks.iter().filter_map(block_json).collect();
+    let mut blocks: Vec<_> = message.blocks.iter().filter_map(told_block).collect();
     if let Some(mark) = object.as_ref().and_then(last_mark) {
         carry(&mut blocks, mark);
     }
@@ -36,7 +41,7 @@ fn element(role: &str, blocks: &[String]) -> Option<String> {
 }
 
 /// The message that was there, with the new words.
-fn replacing(message: &Message, object: &Object<'_>) -> Option<String> {
+fn replacing(message: &Message, object: &Object<'_>, thinks: bool) -> Option<String> {
     let content = object.get("content");
     let raws = content.and_then(elements);
     let content = match raws {
@@ -45,12 +50,21 @@ fn replacing(message: &Message, object: &Object<'_>) -> Option<String> {
             (!text.trim().is_empty()).then(|| quote(&text))
         }
         None => {
-            let blocks: Vec<_> = message.blocks.iter().filter_map(block_json).collect();
+            let blocks: Vec<_> = message.blocks.iter().filter_map(told_block).collect();
             (!blocks.is_empty()).then(|| array(blocks))
         }
         Some(raws) => {
             let old = block::content(content);
             let mut blocks = list(&raws, &old, &message.blocks, changed, fresh_beside(&old));
+            if message.role == Role::Assistant {
+                if thinks {
+                    blocks = with_thoughts(&raws, blocks);
+                }
+                // An answer of nothing but reasoning is refused.
+                if blocks.iter().all(|json| is_thought(json)) {
+                    return None;
+                }
+            }
             if !blocks.iter().any(|json| mark_of(json).is_some())
                 && let Some(mark) = last_mark(object)
             {
@@ -62,10 +76,35 @@ fn replacing(message: &Message, object: &Object<'_>) -> Option<String> {
     Some(patched(object, &[("content", Some(content?))]))
 }
 
+fn is_thought(block: &str) -> bool {
+    let [kind] = peek(block, ["type"]);
+    kind.is_some_and(|kind| UNMARKED.contains(&&*kind))
+}
+
+/// Blocks with all that the model thought before the calls that are left, as it stood there: a call
+/// without it is refused while the model thinks.
+fn with_thoughts(raws: &[&RawValue], blocks: Vec<String>) -> Vec<String> {
+    let id_of = |block: &str| {
+        let [kind, id] = peek(block, ["type", "id"]);
+        id.filter(|_| kind.as_deref() == Some("tool_use")).map(Cow::into_owned)
+    };
+    let calls: HashSet<_> = blocks.iter().filter_map(|json| id_of(json)).collect();
+    let is_call = |raw: &&RawValue| id_of(raw.get()).is_some_and(|id| calls.contains(&id));
+    let Some(last) = raws.iter().rposition(is_call) else { return blocks };
+    let thoughts = raws.iter().take(last).map(|raw| raw.get()).filter(|raw| is_thought(raw));
+    let thoughts: Vec<_> = thoughts.collect();
+    let there = blocks.iter().filter(|json| is_thought(json)).count();
+    if there == thoughts.len() {
+        return blocks;
+    }
+    let thoughts = thoughts.into_iter().map(str::to_owned);
+    thoughts.chain(blocks.into_iter().filter(|json| !is_thought(json))).collect()
+}
+
 /// New blocks of a message that is known: what it thought is signed as it was, so that reasoning
 /// with other words would be refused.
 fn fresh_beside(old: &[Block]) -> impl Fn(&Block) -> Option<String> {
-    let signed: std::collections::HashSet<String> = old
+    let signed: HashSet<String> = old
         .iter()
         .filter_map(|block| match block {
             Block::Thinking { signature, .. } => signature.clone(),
@@ -74,7 +113,7 @@ fn fresh_beside(old: &[Block]) -> impl Fn(&Block) -> Option<String> {
         .collect();
     move |block| match block {
         Block::Thinking { signature: Some(signature), .. } if signed.contains(signature) => None,
-        block => block_json(block),
+        block => told_block(block),
     }
 }
 
@@ -90,7 +129,7 @@ fn changed(object: &Object<'_>, old: &Block, new: &Block) -> Option<String> {
             let content = result_content(object.get("content"), &old.content, &new.content);
             Some(patched(object, &[("content", Some(content))]))
         }
-        (_, block) => block_json(block),
+        (_, block) => told_block(block),
     }
 }
 

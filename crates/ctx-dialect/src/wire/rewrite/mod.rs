@@ -10,6 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use ctx_core::{Block, CallId, Message};
 use serde_json::value::RawValue;
 
+pub(super) use self::gemini::Names;
 use super::{Protocol, Request, Unit};
 use crate::json::{Fresh, Object};
 
@@ -17,14 +18,15 @@ use crate::json::{Fresh, Object};
 /// said in that API.
 pub(super) fn write(
     request: &Request<'_>,
+    names: &Names,
     message: &Message,
     of: Option<&Unit<'_>>,
 ) -> Vec<String> {
     match request.protocol {
         Protocol::Chat => chat::write(message, of),
         Protocol::Responses => responses::write(message, of),
-        Protocol::Messages => messages::write(message, of).into_iter().collect(),
-        Protocol::Gemini => gemini::write(request, message, of).into_iter().collect(),
+        Protocol::Messages => messages::write(message, of, request.thinks).into_iter().collect(),
+        Protocol::Gemini => gemini::write(request, names, message, of).into_iter().collect(),
     }
 }
 

@@ -7,7 +7,7 @@ use super::super::Unit;
 use super::super::unit::with_items;
 use super::{Origin, list, origins, patched};
 use crate::json::{Object, arguments_text, array, elements, quote, string};
-use crate::openai_responses::{self, part};
+use crate::openai_responses::{self, ARGUMENTS, part};
 use crate::shape::texts;
 
 /// A message as items of the list.
@@ -121,18 +121,21 @@ fn changed(item: &Item<'_>, message: &Message, new: &[Block]) -> Option<String> 
     }
     match new.first()? {
         Block::ToolCall(call) => {
-            let (key, value) = if item.object.has("input") {
-                // The free text of a custom tool.
-                ("input", quote(&arguments_text(&call.arguments)))
-            } else if item.object.has("action") {
-                ("action", call.arguments.as_str().to_owned())
-            } else {
-                ("arguments", quote(&arguments_text(&call.arguments)))
+            let keys = ["input"].into_iter().chain(ARGUMENTS);
+            let key = keys.into_iter().find(|key| item.object.has(key)).unwrap_or("arguments");
+            // Functions and custom tools are called with a text, others with what it is.
+            let is_text = item.object.get(key).is_none_or(|raw| raw.get().starts_with('"'));
+            let value = match is_text {
+                true => quote(&arguments_text(&call.arguments)),
+                false => call.arguments.as_str().to_owned(),
             };
             Some(patched(&item.object, &[(key, Some(value))]))
         }
         Block::ToolResult(result) => {
             let before = item.object.get("output");
+            if !takes_text(&item.object) {
+                return Some(item.raw.get().to_owned());
+            }
             let old = match item.blocks.first() {
                 Some(Block::ToolResult(old)) => old.content.as_slice(),
                 _ => &[],
@@ -152,6 +155,14 @@ fn changed(item: &Item<'_>, message: &Message, new: &[Block]) -> Option<String> 
         }
         _ => None,
     }
+}
+
+/// Whether what a tool gave back is text. A screenshot, a list of tools or the streams of a shell
+/// cannot be said in other words: they go out as they came, or not at all.
+fn takes_text(output: &Object<'_>) -> bool {
+    let kind = output.text("type").unwrap_or_default();
+    let is_plain = output.get("output").and_then(string).is_some();
+    is_plain || ["function_call_output", "custom_tool_call_output"].contains(&&*kind)
 }
 
 /// A text part with another text.

@@ -23,10 +23,8 @@ pub(super) fn event(found: &mut Found, event: &Object<'_>) {
                 usage(found, &message);
             }
         }
-        Some("content_block_start") => {
-            let block = event.object("content_block").unwrap_or_default();
-            found.content_if(is_filled(&block));
-        }
+        // A block that begins is an answer, however long the model thinks in it.
+        Some("content_block_start") => found.content(),
         Some("content_block_delta") => {
             let delta = event.object("delta").unwrap_or_default();
             let said = ["text", "thinking", "partial_json", "signature"];

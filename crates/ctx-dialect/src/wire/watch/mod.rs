@@ -10,7 +10,7 @@ use ctx_core::Usage;
 
 use self::pieces::{Piece, Pieces};
 use super::Protocol;
-use crate::json::{Object, string};
+use crate::json::{Fresh, Object, string};
 
 /// The most of an error that is kept, in bytes.
 const LONGEST_ERROR: usize = 64 * 1024;
@@ -32,7 +32,8 @@ pub enum Seen {
 /// An error in an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// The error's JSON as it came, at most 64 KiB of it. What it means is told by who knows the
+    /// The error's JSON as it came, under `error` where it stood under that name, at most 64 KiB of
+    /// it. What it means is told by who knows the
     /// words of providers.
     pub json: String,
     /// Its message.
@@ -241,7 +242,14 @@ fn failure(object: &Object<'_>, json: &str) -> Failure {
     let text = || object.get("error").and_then(string).map(|text| head(&text));
     let known = |key: &str| inner.id(key).map(|text| head(&text)).filter(|text| !text.is_empty());
     let code = known("code").or_else(|| known("status")).or_else(|| known("type"));
-    Failure { json: head(json), message: known("message").or_else(text), code }
+    // The error alone: what is around it may be long, and hold the client's own words.
+    let json = match object.get("error") {
+        Some(error) if error.get().len() <= LONGEST_ERROR => {
+            Fresh::new().raw("error", error.get()).end()
+        }
+        _ => head(json),
+    };
+    Failure { json, message: known("message").or_else(text), code }
 }
 
 fn head(text: &str) -> String {

@@ -20,10 +20,8 @@ pub(super) fn event(found: &mut Found, event: &Object<'_>, json: &str) {
             found.finished = true;
             found.finish_as(&kind);
         }
-        "response.output_item.added" | "response.output_item.done" => {
-            let item = event.object("item").unwrap_or_default();
-            found.content_if(is_filled(&item));
-        }
+        // An item that begins is an answer, however long the model thinks in it.
+        "response.output_item.added" | "response.output_item.done" => found.content(),
         kind if kind.ends_with(".delta") => found.content_if(says(event, "delta")),
         _ => {}
     }

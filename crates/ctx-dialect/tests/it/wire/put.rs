@@ -243,3 +243,134 @@ fn a_unit_that_is_not_there_is_an_error() {
     let message = Message::text(Role::User, "x");
     assert!(request.put(&[Out::Written { message: &message, of: Some(3) }], None).is_err());
 }
+
+/// The body with one unit's message changed.
+fn with_changed(name: &str, body: &str, n: usize, change: impl Fn(&mut Vec<Block>)) -> String {
+    let request = take(name, body);
+    let mut message = request.units[n].read();
+    change(&mut message.blocks);
+    let mut out = all_told(&request);
+    out[n] = Out::Written { message: &message, of: Some(n) };
+    request.put(&out, None).expect("units that are there").into_owned()
+}
+
+#[test]
+fn a_call_goes_out_with_what_was_thought_before_it() {
+    let answer = r#"[{"type":"thinking","thinking":"t","signature":"Eq"},{"type":"redacted_thinking","data":"zz"},{"type":"text","text":"long"},{"type":"tool_use","id":"a","name":"f","input":{}}]"#;
+    let body = |thinking: &str| {
+        format!(
+            r#"{{{thinking}"messages":[{{"role":"user","content":"u"}},{{"role":"assistant","content":{answer}}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"a","content":"r"}}]}}]}}"#
+        )
+    };
+    let only_call = |blocks: &mut Vec<Block>| blocks.retain(|b| matches!(b, Block::ToolCall(_)));
+    let thinks =
+        with_changed("messages", &body(r#""thinking":{"type":"adaptive"},"#), 1, only_call);
+    assert!(thinks.contains(&answer.replace(r#"{"type":"text","text":"long"},"#, "")), "{thinks}");
+    let plain = with_changed("messages", &body(""), 1, only_call);
+    assert!(!plain.contains("thinking"), "{plain}");
+    // Nothing but reasoning is no answer.
+    let no_answer = with_changed("messages", &body(""), 1, |blocks| blocks.truncate(2));
+    assert!(!no_answer.contains("assistant"), "{no_answer}");
+}
+
+#[test]
+fn results_of_the_providers_own_tools_stay_behind_their_calls() {
+    let body = r#"{"messages":[{"role":"user","content":"u"},{"role":"assistant","content":"a"},{"role":"user","content":"v"},{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"s","content":[]}]}]}"#;
+    let request = take("messages", body);
+    let out = request.put(&[Out::Told(0), Out::Told(1), Out::Told(3)], None).unwrap();
+    let at = |text: &str| out.find(text).unwrap();
+    assert!(at(r#""text":"a""#) < at("server_tool_use"), "{out}");
+    assert!(at("server_tool_use") < at("web_search_tool_result"), "{out}");
+}
+
+#[test]
+fn an_answer_to_a_call_that_is_told_has_its_very_id() {
+    let body = r#"{"messages":[{"role":"user","content":"u"},{"role":"assistant","content":[{"type":"tool_use","id":"functions.read:0","name":"f","input":{}}]}]}"#;
+    let request = take("messages", body);
+    let stand_in = Message::tool_result("functions.read:0", "none");
+    let written = Out::Written { message: &stand_in, of: None };
+    let out = request.put(&[Out::Told(0), Out::Told(1), written], None).unwrap();
+    assert!(out.contains(r#""tool_use_id":"functions.read:0""#), "{out}");
+}
+
+#[test]
+fn sealed_reasoning_that_is_no_text_stays_with_its_call() {
+    let body = r#"{"messages":[{"role":"assistant","content":"long","reasoning_details":[{"type":"reasoning.encrypted","data":"x"}],"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}]}"#;
+    assert_eq!(with_shorter("chat", body, 0), body.replace("long", "cut"));
+}
+
+#[test]
+fn tools_with_items_of_their_own_keep_their_form() {
+    let body = r#"{"input":[{"type":"apply_patch_call","id":"apc","call_id":"p","operation":{"type":"update_file","diff":"long"}},{"type":"apply_patch_call_output","call_id":"p","status":"completed","output":"long"},{"type":"tool_search_call","call_id":"t","arguments":{"q":1}},{"type":"tool_search_output","call_id":"t","tools":[{"name":"x"}]},{"type":"computer_call","call_id":"c","action":{"type":"screenshot"}},{"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","image_url":"data:,"}}]}"#;
+    let request = take("responses", body);
+    let units: Vec<_> = request.units.iter().map(|unit| unit.read()).collect();
+    let calls: Vec<_> = units.iter().flat_map(|unit| unit.tool_calls()).collect();
+    let ids = |of: &[&str]| of.iter().map(|id| (*id).into()).collect::<Vec<ctx_core::CallId>>();
+    assert_eq!(calls.iter().map(|call| call.id.clone()).collect::<Vec<_>>(), ids(&["p", "t", "c"]));
+    let results: Vec<_> = units.iter().flat_map(|unit| unit.tool_results()).collect();
+    assert_eq!(
+        results.iter().map(|r| r.call_id.clone()).collect::<Vec<_>>(),
+        ids(&["p", "t", "c"])
+    );
+    assert_eq!(
+        with_shorter("responses", body, 1),
+        body.replace(r#""output":"long""#, r#""output":"cut""#)
+    );
+    for n in [3, 5] {
+        assert_eq!(with_shorter("responses", body, n), body);
+    }
+}
+
+#[test]
+fn calls_of_gemini_without_ids_are_told_apart() {
+    let part = |name: &str, n: u8| format!(r#"{{"{name}":{{"name":"read","args":{{"n":{n}}}}}}}"#);
+    let response = |n: u8| {
+        format!(
+            r#"{{"functionResponse":{{"id":"read-{n}","name":"read","response":{{"output":"long"}}}}}}"#
+        )
+    };
+    for call in ["functionCall", "function_call"] {
+        let body = format!(
+            r#"{{"contents":[{{"role":"user","parts":[{{"text":"u"}}]}},{{"role":"model","parts":[{},{}]}},{{"role":"user","parts":[{},{}]}}]}}"#,
+            part(call, 1),
+            part(call, 2),
+            response(1),
+            response(2)
+        );
+        let request = take("gemini", &body);
+        let calls = request.units[1].read();
+        let results = request.units[2].read();
+        let calls: Vec<_> = calls.tool_calls().map(|call| call.id.clone()).collect();
+        let results: Vec<_> = results.tool_results().map(|result| result.call_id.clone()).collect();
+        assert_eq!((calls.len(), &calls), (2, &results));
+        assert_ne!(calls[0], calls[1]);
+        let cut = with_changed("gemini", &body, 2, |blocks| {
+            if let Block::ToolResult(result) = &mut blocks[1] {
+                result.content = vec![Block::text("cut")];
+            }
+        });
+        assert_eq!(cut, body.replace(&response(2), &response(2).replace("long", "cut")));
+    }
+}
+
+#[test]
+fn what_the_provider_compacted_stands_for_what_was_before_it() {
+    let body = r#"{"input":[{"type":"compaction","id":"cmp","encrypted_content":"x"},{"role":"user","content":"u"},{"type":"reasoning","encrypted_content":"y","summary":[]},{"type":"mcp_approval_request","id":"m","name":"f","arguments":"{}"}]}"#;
+    let request = take("responses", body);
+    assert_eq!(request.units.len(), 3);
+    assert_eq!(request.units[0].read().role, Role::CompactionSummary);
+    assert_eq!(request.units[2].read().role, Role::Assistant);
+}
+
+#[test]
+fn a_prompt_that_the_provider_knows_has_no_history() {
+    for body in [r#"{"prompt":{"id":"p"} }"#, r#"{"prompt":{"id":"p"},"input":null}"#, "{ }"] {
+        let request = take("responses", body);
+        assert!(request.units.is_empty());
+        assert_eq!(request.put(&[], None).unwrap(), body);
+        let message = Message::text(Role::User, "s");
+        let out = request.put(&[Out::Written { message: &message, of: None }], None).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(value["input"].as_array().map(Vec::len), Some(1), "{out}");
+    }
+}

@@ -85,7 +85,6 @@ fn what_is_no_request_is_a_clear_error() {
             "[]",
             "{",
             "{} x",
-            "{\"a\":1}",
             "\u{0}",
             "{\"messages\":5,\"input\":5,\"contents\":5}",
             &deep,

@@ -73,6 +73,7 @@ fn a_response_is_an_answer_from_its_first_item_on() {
         r#"{"type":"response.output_text.delta","delta":"a"}"#,
         r#"{"type":"response.reasoning_summary_text.delta","delta":"a"}"#,
         r#"{"type":"response.function_call_arguments.delta","delta":"{"}"#,
+        r#"{"type":"response.output_item.added","item":{"type":"reasoning","summary":[]}}"#,
         r#"{"type":"response.output_item.added","item":{"type":"function_call","name":"f","arguments":""}}"#,
     ] {
         let mut watch = Watch::new(Protocol::Responses);
@@ -80,9 +81,6 @@ fn a_response_is_an_answer_from_its_first_item_on() {
             watch.push(b"data: {\"type\":\"response.created\",\"response\":{}}\n\n"),
             Seen::Nothing
         );
-        let empty = br#"data: {"type":"response.output_item.added","item":{"type":"message","content":[]}}"#;
-        watch.push(empty);
-        assert_eq!(watch.push(b"\n\n"), Seen::Nothing);
         assert_eq!(watch.push(format!("data: {item}\n\n").as_bytes()), Seen::Content, "{item}");
     }
     let end = r#"{"status":"incomplete","error":null,"incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"message","content":[{"type":"output_text","text":"a"}]}],"usage":{"input_tokens":7,"input_tokens_details":{"cached_tokens":3},"output_tokens":1,"total_tokens":8}}"#;
@@ -99,10 +97,12 @@ fn a_response_is_an_answer_from_its_first_item_on() {
 #[test]
 fn anthropic_counts_come_twice_and_its_window_may_be_full() {
     let stream = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"content\":[],\"usage\":{\"input_tokens\":5,\"cache_read_input_tokens\":4,\"cache_creation_input_tokens\":1,\"output_tokens\":1}}}\n\n\
-        event: ping\ndata: {\"type\":\"ping\"}\n\n\
-        event: content_block_start\ndata: {\"type\":\"content_block_start\",\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n";
+        event: ping\ndata: {\"type\":\"ping\"}\n\n";
     let mut watch = Watch::new(Protocol::Messages);
     assert_eq!(watch.push(stream.as_bytes()), Seen::Nothing);
+    // From its first block on it is an answer, however long that stays without a word.
+    let block = b"data: {\"type\":\"content_block_start\",\"content_block\":{\"type\":\"thinking\",\"thinking\":\"\"}}\n\n";
+    assert_eq!(watch.push(block), Seen::Content);
     let rest = "data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\n\
         data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"model_context_window_exceeded\"},\"usage\":{\"output_tokens\":9}}\n\n\
         data: {\"type\":\"message_stop\"}\n\n";

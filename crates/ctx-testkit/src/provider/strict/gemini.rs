@@ -61,7 +61,9 @@ fn kind(n: usize, content: &Value) -> Result<Kind, Fault> {
             "fileData",
             "file_data",
             "functionCall",
+            "function_call",
             "functionResponse",
+            "function_response",
             "executableCode",
             "codeExecutionResult",
         ];
@@ -69,11 +71,11 @@ fn kind(n: usize, content: &Value) -> Result<Kind, Fault> {
             let what = "required oneof field 'data' must have one initialized field";
             return Err(wrong(&format!("{at}.data"), what));
         }
-        if let Some(call) = part.get("functionCall") {
+        if let Some(call) = call_of(part) {
             calls += 1;
             named(call, &format!("{at}.function_call.name"))?;
         }
-        if let Some(response) = part.get("functionResponse") {
+        if let Some(response) = response_of(part) {
             responses += 1;
             named(response, &format!("{at}.function_response.name"))?;
             if !response["response"].is_object() {
@@ -88,6 +90,15 @@ fn kind(n: usize, content: &Value) -> Result<Kind, Fault> {
         (_, _, 0) => Kind::User,
         (_, _, responses) => Kind::Responses(responses),
     })
+}
+
+/// The API takes both spellings.
+fn call_of(part: &Value) -> Option<&Value> {
+    part.get("functionCall").or_else(|| part.get("function_call"))
+}
+
+fn response_of(part: &Value) -> Option<&Value> {
+    part.get("functionResponse").or_else(|| part.get("function_response"))
 }
 
 fn named(call: &Value, at: &str) -> Verdict {
@@ -121,7 +132,7 @@ fn follows(before: Option<Kind>, kind: Kind) -> Verdict {
 fn signatures(asked: Asked<'_>, contents: &[Value], seals: &Seals) -> Verdict {
     let is_words = |content: &Value| {
         content["role"] != "model"
-            && list(&content["parts"]).iter().all(|part| part.get("functionResponse").is_none())
+            && list(&content["parts"]).iter().all(|part| response_of(part).is_none())
     };
     let turn = contents.iter().rposition(is_words).unwrap_or(0);
     let wants = asked.model.contains("gemini-3");
@@ -129,7 +140,7 @@ fn signatures(asked: Asked<'_>, contents: &[Value], seals: &Seals) -> Verdict {
         let mut first = true;
         for part in list(&content["parts"]) {
             let signature = text(part, "thoughtSignature");
-            let call = part.get("functionCall");
+            let call = call_of(part);
             let words = call.map_or("", |call| text(call, "name"));
             let is_own = SKIPPED.contains(&signature)
                 || matches!(seals.worth(signature, words), Worth::Proves(_) | Worth::Trusted);

@@ -14,7 +14,7 @@ use super::{
 const ROLES: &str = "'assistant', 'system', 'developer', and 'user'";
 
 /// Kinds of items of whose inside nothing is checked.
-const OTHERS: [&str; 16] = [
+const OTHERS: [&str; 11] = [
     "item_reference",
     "web_search_call",
     "file_search_call",
@@ -25,20 +25,18 @@ const OTHERS: [&str; 16] = [
     "mcp_approval_request",
     "mcp_approval_response",
     "compaction",
-    "tool_search_call",
-    "tool_search_output",
-    "apply_patch_call",
-    "apply_patch_call_output",
-    "computer_call",
-    "computer_call_output",
+    "program",
 ];
 
 /// Kinds of calls, what their results are called, and how errors name them.
-const CALLS: [(&str, &str, &str); 4] = [
+const CALLS: [(&str, &str, &str); 7] = [
     ("function_call", "function_call_output", "function call"),
     ("custom_tool_call", "custom_tool_call_output", "custom tool call"),
     ("local_shell_call", "local_shell_call_output", "local shell call"),
     ("shell_call", "shell_call_output", "shell call"),
+    ("apply_patch_call", "apply_patch_call_output", "apply patch call"),
+    ("computer_call", "computer_call_output", "computer call"),
+    ("tool_search_call", "tool_search_output", "tool search call"),
 ];
 
 pub(super) fn check(body: &Value, house: &House, seals: &Seals) -> Verdict {
@@ -93,6 +91,10 @@ impl<'a> Items<'a> {
     fn take(&mut self, n: usize, item: &'a Value, next: Option<&Value>) -> Verdict {
         let kind = item["type"].as_str().unwrap_or("message");
         let at = format!("input[{n}]");
+        // What the provider ran itself has no id that its output names.
+        if kind.starts_with("tool_search") && item["call_id"].is_null() {
+            return self.needs_reasoning(item, kind);
+        }
         if let Some(row) = CALLS.iter().find(|row| row.0 == kind) {
             self.take_call(item, row.1, &at)?;
         } else if let Some(row) = CALLS.iter().find(|row| row.1 == kind) {
@@ -152,10 +154,13 @@ impl<'a> Items<'a> {
             return Err(Fault::new(message).at("input"));
         };
         *answered = true;
-        let output = &item["output"];
+        let output = match row.1 {
+            "tool_search_output" => &item["tools"],
+            _ => &item["output"],
+        };
         let is_said = match output {
             Value::String(text) => !self.house.filled || !is_blank(text),
-            Value::Array(parts) => !parts.is_empty(),
+            Value::Array(parts) => !parts.is_empty() || row.1 == "tool_search_output",
             other => other.is_object(),
         };
         if is_said {
