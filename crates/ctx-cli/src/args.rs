@@ -6,6 +6,7 @@ mod config;
 mod engines;
 mod memory;
 mod recall;
+mod serve;
 mod workspace;
 
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ pub(crate) use memory::{
     Facts, ForgetArgs, InMemory, Ingest, Memory, MemoryCommand, RecallArgs, SearchMemory,
 };
 pub(crate) use recall::{EmbedWith, EvalCommand, EvalRecall};
+pub(crate) use serve::Serve;
 pub(crate) use workspace::{Context, Index, IndexOf};
 
 const STYLES: Styles = Styles::styled()
@@ -101,6 +103,8 @@ pub(crate) enum Command {
     Context(Context),
     /// List the engines, built in and installed, and the layers; install and remove engines
     Engines(Engines),
+    /// Stand between any agent and its provider, and keep its requests inside the window
+    Serve(Serve),
     /// Serve a host in any language: JSON-RPC 2.0 on stdin and stdout, one object a line
     Rpc,
     /// Show, check or describe the configuration

@@ -19,6 +19,15 @@ pub(crate) fn on_interrupt(act: impl Fn() + Send + 'static) {
     let _ = ctrlc::set_handler(act);
 }
 
+type Act = Box<dyn Fn() + Send>;
+
+static ON_TERM: Mutex<Option<Act>> = Mutex::new(None);
+
+/// From now on a SIGTERM does this, and does not end the program.
+pub(crate) fn on_term(act: impl Fn() + Send + 'static) {
+    *ON_TERM.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(act));
+}
+
 /// A command with all that it starts, which ends with this value, or with the program.
 pub(crate) struct Group {
     id: Option<u32>,
@@ -73,7 +82,7 @@ mod signals {
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
-    use super::{FOLDERS, GROUPS, kill};
+    use super::{FOLDERS, GROUPS, ON_TERM, kill};
 
     /// Ends engines and removes folders before a signal that asks the program to end does end it.
     pub(crate) fn clean_up() {
@@ -84,6 +93,12 @@ mod signals {
             let Ok(mut signals) = Signals::new(caught) else { return };
             drop(ready);
             for signal in &mut signals {
+                if signal == SIGTERM
+                    && let Some(act) = &*ON_TERM.lock().unwrap_or_else(PoisonError::into_inner)
+                {
+                    act();
+                    continue;
+                }
                 end_processes();
                 for group in GROUPS.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
                     kill(group);
@@ -127,5 +142,5 @@ pub(crate) use signals::clean_up;
 #[cfg(not(unix))]
 pub(crate) fn clean_up() {
     // Nothing asks for it there.
-    let _ = (&FOLDERS, &GROUPS);
+    let _ = (&FOLDERS, &GROUPS, &ON_TERM);
 }

@@ -72,6 +72,7 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
         Command::Index(args) => commands::index::run(&global, &args, out),
         Command::Context(args) => commands::context::run(&global, &args, out),
         Command::Engines(args) => commands::engines::run(&global, &args, out),
+        Command::Serve(args) => commands::serve::run(&global, &args, out),
         Command::Rpc => commands::rpc::run(&global),
         Command::Config(args) => commands::config::run(&global, args, out),
         Command::Completions(args) => commands::completions::run(&args),

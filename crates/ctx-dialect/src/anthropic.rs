@@ -102,9 +102,14 @@ pub fn system(text: &str, marked: bool) -> String {
 
 /// An object with a mark that all up to it is to be kept in the cache.
 pub(crate) fn mark(object: &str) -> String {
+    mark_as(object, r#"{"type":"ephemeral"}"#)
+}
+
+/// An object with that mark.
+pub(crate) fn mark_as(object: &str, mark: &str) -> String {
     let Some(open) = object.trim_end().strip_suffix('}') else { return object.to_owned() };
     let comma = if open.trim_end().ends_with('{') { "" } else { "," };
-    format!("{open}{comma}{}}}", r#""cache_control":{"type":"ephemeral"}"#)
+    format!("{open}{comma}\"cache_control\":{mark}}}")
 }
 
 fn turns<'m>(messages: impl IntoIterator<Item = &'m Message>) -> (Option<String>, Vec<Turn>) {
@@ -168,7 +173,17 @@ fn text_json(text: &str) -> Option<String> {
 }
 
 /// One block, or `None` for what the API refuses: empty text, thinking that is not proved.
-fn block_json(block: &Block) -> Option<String> {
+pub(crate) fn block_json(block: &Block) -> Option<String> {
+    block_as(block, call_id)
+}
+
+/// One block with its ids as they are: beside calls and results of a history that is told as it
+/// came, they must be the same.
+pub(crate) fn told_block(block: &Block) -> Option<String> {
+    block_as(block, |id| Cow::Borrowed(id))
+}
+
+fn block_as(block: &Block, call_id: impl Fn(&str) -> Cow<'_, str>) -> Option<String> {
     match block {
         Block::Text { text } => text_json(text),
         Block::Thinking { thinking, signature: Some(signature) } if is_proof(signature) => Some(
@@ -213,7 +228,7 @@ fn is_proof(signature: &str) -> bool {
 }
 
 /// A block inside a tool result: text, image, or carried.
-fn inner_json(block: &Block) -> Option<String> {
+pub(crate) fn inner_json(block: &Block) -> Option<String> {
     match block {
         Block::ToolResult(_) | Block::ToolCall(_) | Block::Thinking { .. } => {
             text_json(&block_text(block))

@@ -137,8 +137,12 @@ fn call(object: &Object<'_>) -> Option<ToolCall> {
         }
         Some(kind) => CallSpelling::from_name(kind).map(|s| call_of(object, s, false)),
         None => {
-            let spellings = [CallSpelling::FunctionCall, CallSpelling::ToolUseCamel];
-            spellings.into_iter().find_map(|s| Some(call_of(&object.object(s.name())?, s, false)))
+            let keys = [
+                ("functionCall", CallSpelling::FunctionCall),
+                ("function_call", CallSpelling::FunctionCall),
+                ("toolUse", CallSpelling::ToolUseCamel),
+            ];
+            keys.into_iter().find_map(|(key, s)| Some(call_of(&object.object(key)?, s, false)))
         }
     }
 }
@@ -172,7 +176,7 @@ fn result(object: &Object<'_>) -> Option<ToolResult> {
             | "functionResponse",
         ) => Some(result_of(object)),
         Some(_) => None,
-        None => ["functionResponse", "toolResult"]
+        None => ["functionResponse", "function_response", "toolResult"]
             .into_iter()
             .find_map(|key| Some(result_of(&object.object(key)?))),
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ctx_core::{Block, CallId, Image, Message, RawJson, Result, Role};
+use ctx_core::{Block, CallId, Image, Message, RawJson, Result, Role, ToolResult};
 use serde_json::value::RawValue;
 
 use crate::block;
@@ -23,9 +23,58 @@ pub fn parse(json: &str) -> Result<Message> {
 pub fn parse_raw(raw: &RawValue) -> Message {
     let Some(object) = Object::of(raw) else { return block::no_message(raw) };
     let role = object.text("role").unwrap_or_else(|| "user".into());
-    let blocks = block::content(object.get("parts").or_else(|| object.get("content")));
+    let mut blocks = block::content(object.get("parts").or_else(|| object.get("content")));
+    number(&mut blocks);
     let role = block::speaker(Role::from_name(&role), &blocks);
     Message::new(role, blocks)
+}
+
+/// Without an id a call goes by the name of its function, and so does the response. Of several of
+/// one name in a content the second is `name#2`, on both sides.
+fn number(blocks: &mut [Block]) {
+    let (mut calls, mut responses) = (HashMap::new(), HashMap::new());
+    let again = |seen: &mut HashMap<CallId, usize>, name: &str, id: &mut CallId| {
+        if !name.is_empty() && **id == *name {
+            let count = seen.entry(CallId::clone(id)).or_insert(0);
+            *count += 1;
+            if *count > 1 {
+                *id = format!("{name}#{count}").into();
+            }
+        }
+    };
+    for block in blocks {
+        match block {
+            Block::ToolCall(call) => again(&mut calls, &call.name, &mut call.id),
+            Block::ToolResult(result) => {
+                let name = result.name.clone().unwrap_or_default();
+                again(&mut responses, &name, &mut result.call_id);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether an id was made of a name, and is none of the provider's.
+fn is_made(id: &str, name: &str) -> bool {
+    let rest = id.strip_prefix(name).map(|rest| rest.strip_prefix('#').unwrap_or(rest));
+    rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
+        && !name.is_empty()
+        && (id.len() == name.len() || id.as_bytes().get(name.len()) == Some(&b'#'))
+}
+
+/// As [`parse_raw`], of a conversation whose calls have no ids: a response goes by the name of its
+/// function even where its client has made up an id for it.
+pub(crate) fn parse_by_name(raw: &RawValue) -> Message {
+    let mut message = parse_raw(raw);
+    for block in &mut message.blocks {
+        if let Block::ToolResult(result) = block
+            && let Some(name) = &result.name
+        {
+            result.call_id = name.as_str().into();
+        }
+    }
+    number(&mut message.blocks);
+    message
 }
 
 /// A conversation as a request takes it.
@@ -72,12 +121,14 @@ fn text_json(text: &str) -> String {
     Fresh::new().text("text", text).end()
 }
 
-fn part(block: &Block, names: &HashMap<CallId, String>) -> Option<String> {
+/// A block as a part; `names` are the functions that were called.
+pub(crate) fn part(block: &Block, names: &HashMap<CallId, String>) -> Option<String> {
     match block {
         Block::Thinking { .. } => None,
         Block::ToolCall(call) => {
+            let id = Some(&*call.id).filter(|id| !is_made(id, &call.name));
             let inner = Fresh::new()
-                .text("id", &call.id)
+                .text_if("id", id)
                 .text("name", &call.name)
                 .raw("args", arguments_object(&call.arguments));
             Some(Fresh::new().raw("functionCall", inner.end()).end())
@@ -85,18 +136,22 @@ fn part(block: &Block, names: &HashMap<CallId, String>) -> Option<String> {
         Block::ToolResult(result) => {
             let name =
                 result.name.as_deref().or_else(|| Some(names.get(&result.call_id)?.as_str()));
-            let key = if result.is_error { "error" } else { "output" };
-            let response = Fresh::new().text(key, &texts(&result.content)).end();
-            let inner = Fresh::new()
-                .text("id", &result.call_id)
-                .text("name", name.unwrap_or(&result.call_id))
-                .raw("response", response);
+            let name = name.unwrap_or(&result.call_id);
+            let id = Some(&*result.call_id).filter(|id| !is_made(id, name));
+            let inner =
+                Fresh::new().text_if("id", id).text("name", name).raw("response", response(result));
             Some(Fresh::new().raw("functionResponse", inner.end()).end())
         }
         Block::Image(image) => Some(image_json(image)),
         Block::Text { text } if text.is_empty() => None,
         block => Some(text_json(&block_text(block))),
     }
+}
+
+/// What a function gave back, in the wrapping that says whether it failed.
+pub(crate) fn response(result: &ToolResult) -> String {
+    let key = if result.is_error { "error" } else { "output" };
+    Fresh::new().text(key, &texts(&result.content)).end()
 }
 
 fn image_json(image: &Image) -> String {
@@ -125,6 +180,28 @@ mod tests {
         let written = write(&messages);
         let contents: Vec<_> = written.contents.iter().map(RawJson::as_str).collect();
         assert_eq!(contents, wire);
+    }
+
+    #[test]
+    fn calls_of_one_function_without_ids_are_told_apart_and_get_none() {
+        let wire = [
+            r#"{"role":"model","parts":[{"functionCall":{"name":"read","args":{"p":1}}},{"functionCall":{"name":"read","args":{"p":2}}}]}"#,
+            r#"{"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"one"}}},{"functionResponse":{"name":"read","response":{"output":"two"}}}]}"#,
+        ];
+        let messages: Vec<_> = wire.iter().map(|json| parse(json).unwrap()).collect();
+        let calls: Vec<_> = messages[0].tool_calls().map(|call| call.id.to_string()).collect();
+        let results: Vec<_> = messages[1].tool_results().map(|r| r.call_id.to_string()).collect();
+        assert_eq!((calls.clone(), results), (vec!["read".to_owned(), "read#2".to_owned()], calls));
+        let written = write(&messages);
+        assert_eq!(written.contents.iter().map(RawJson::as_str).collect::<Vec<_>>(), wire);
+    }
+
+    #[test]
+    fn both_spellings_are_read() {
+        let call = r#"{"role":"model","parts":[{"function_call":{"name":"now","args":{}}}]}"#;
+        assert_eq!(parse(call).unwrap().tool_calls().count(), 1);
+        let result = r#"{"role":"user","parts":[{"function_response":{"name":"now","response":{"output":"x"}}}]}"#;
+        assert_eq!(parse(result).unwrap().role, Role::ToolResult);
     }
 
     #[test]

@@ -19,5 +19,6 @@ pub mod pi;
 pub mod ponybunny;
 mod shape;
 pub mod tools;
+pub mod wire;
 
 pub use shape::{as_user_text, split_results};

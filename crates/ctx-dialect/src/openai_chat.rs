@@ -11,7 +11,7 @@ use crate::shape::{block_text, parts, results_after_calls, texts};
 
 /// Where compatible providers put the model's reasoning. The field's name is kept as the thinking
 /// block's signature: those who send it want it back under that name.
-const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
+pub(crate) const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
 
 /// What newer models call the system's role.
 const DEVELOPER: &str = "developer";
@@ -75,7 +75,7 @@ fn blocks(object: &Object<'_>) -> Vec<Block> {
     blocks
 }
 
-fn call_of(call: &Object<'_>) -> ctx_core::ToolCall {
+pub(crate) fn call_of(call: &Object<'_>) -> ctx_core::ToolCall {
     // A custom tool's call holds its input as free text, which stays a JSON string.
     match call.object("custom") {
         Some(custom) => {
@@ -204,7 +204,7 @@ fn assistant(message: &Message) -> Option<String> {
     Some(fresh.end())
 }
 
-fn call_json(call: &ctx_core::ToolCall) -> String {
+pub(crate) fn call_json(call: &ctx_core::ToolCall) -> String {
     let function = Fresh::new()
         .text("name", &call.name)
         .text("arguments", &arguments_text(&call.arguments))
@@ -223,7 +223,8 @@ fn content(blocks: &[Block]) -> Option<String> {
     Some(array(blocks.iter().map(part)))
 }
 
-fn part(block: &Block) -> String {
+/// A block as a part of a content.
+pub(crate) fn part(block: &Block) -> String {
     match block {
         Block::Image(image) => {
             let url = Fresh::new().text("url", &image_url(image)).end();

@@ -8,6 +8,9 @@ use crate::json::{Fresh, Object, arguments_text, array, elements, value};
 use crate::openai_chat::image_url;
 use crate::shape::{as_user_text, block_text, split_results, texts};
 
+/// Where the calls of tools with items of their own keep what they are called with.
+pub(crate) const ARGUMENTS: [&str; 4] = ["action", "operation", "arguments", "actions"];
+
 /// Reads one item as a message of its own. One answer is several items: the reader of a
 /// transcript puts them together.
 ///
@@ -35,17 +38,34 @@ pub fn parse_raw(raw: &RawValue) -> Message {
             let stringly = kind == "function_call";
             vec![Block::ToolCall(block::call_of(&object, CallSpelling::default(), stringly))]
         }
-        "local_shell_call" => vec![Block::ToolCall(ToolCall {
-            id: block::call_id(&object, &["call_id", "id"]),
-            name: "local_shell".to_owned(),
-            arguments: object.get("action").map_or_else(|| RawJson::from_text("{}"), RawJson::from),
-            spelling: CallSpelling::default(),
-        })],
-        kind if kind.ends_with("_output") => vec![Block::ToolResult(result(&object))],
+        kind if kind.ends_with("_call") && is_answered(&object) => {
+            vec![Block::ToolCall(named_call(kind, &object))]
+        }
+        kind if kind.ends_with("_output") && is_answered(&object) => {
+            vec![Block::ToolResult(result(&object, raw))]
+        }
         _ => opaque(),
     };
     let meta = Meta { response_id: object.owned("id"), ..Meta::default() };
     Message { role, blocks, meta }
+}
+
+/// Whether a call and its output are two items, tied by an id: what the provider runs itself it also
+/// answers itself.
+fn is_answered(object: &Object<'_>) -> bool {
+    object.text("call_id").is_some_and(|id| !id.is_empty())
+}
+
+/// The call of a tool that has a kind of items of its own: `local_shell_call`, `computer_call`,
+/// `apply_patch_call`.
+fn named_call(kind: &str, object: &Object<'_>) -> ToolCall {
+    let arguments = object.first(&ARGUMENTS);
+    ToolCall {
+        id: block::call_id(object, &["call_id"]),
+        name: object.owned("name").unwrap_or_else(|| kind.trim_end_matches("_call").to_owned()),
+        arguments: arguments.map_or_else(|| RawJson::from_text("{}"), RawJson::from),
+        spelling: CallSpelling::default(),
+    }
 }
 
 /// Who wrote an item.
@@ -53,7 +73,8 @@ pub fn parse_raw(raw: &RawValue) -> Message {
 pub fn item_role(object: &Object<'_>) -> Role {
     match object.text("type").as_deref() {
         None | Some("message") => Role::from_name(&object.text("role").unwrap_or("user".into())),
-        Some(kind) if kind.ends_with("_output") => Role::ToolResult,
+        Some(kind) if kind.ends_with("_output") && is_answered(object) => Role::ToolResult,
+        Some(kind) if kind.ends_with("_output") => Role::Assistant,
         Some(kind) if kind.ends_with("_call") || kind == "reasoning" => Role::Assistant,
         Some(kind) => Role::Other(kind.into()),
     }
@@ -71,12 +92,17 @@ fn reasoning(object: &Object<'_>) -> Block {
 }
 
 /// Codex stores some outputs as JSON text `{"output": .., "metadata": {"exit_code": ..}}`.
-fn result(object: &Object<'_>) -> ctx_core::ToolResult {
+/// Tools with items of their own give back what is no text, and may be long: it is carried.
+fn result(object: &Object<'_>, raw: &RawValue) -> ctx_core::ToolResult {
     let mut result = block::result_of(object);
+    if object.first(&["output", "content"]).is_none() {
+        result.content = vec![Block::Opaque { json: RawJson::from(raw) }];
+    }
     if let Some(output) = object.object("output") {
         result.is_error =
             result.is_error || output.get("success").is_some_and(|s| s.get() == "false");
-        result.content = block::result_content(output.get("content"));
+        let inner = output.get("content").or_else(|| object.get("output"));
+        result.content = block::result_content(inner);
     }
     result
 }
@@ -129,7 +155,8 @@ fn items(message: &Message, out: &mut Vec<String>) {
     flush(&mut content, out);
 }
 
-fn part(block: &Block, text_type: &str) -> String {
+/// A block as a part of a content.
+pub(crate) fn part(block: &Block, text_type: &str) -> String {
     match block {
         Block::Image(image) if text_type == "input_text" => {
             Fresh::new().text("type", "input_image").text("image_url", &image_url(image)).end()
@@ -185,6 +212,30 @@ fn is_item(json: &RawJson) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_call_with_an_id_is_a_call_and_what_the_provider_ran_is_not() {
+        for (json, name) in [
+            (r#"{"type":"local_shell_call","call_id":"c","action":{"a":1}}"#, "local_shell"),
+            (r#"{"type":"apply_patch_call","call_id":"c","operation":{"a":1}}"#, "apply_patch"),
+            (r#"{"type":"tool_search_call","call_id":"c","arguments":{"a":1}}"#, "tool_search"),
+        ] {
+            let message = parse(json).unwrap();
+            let call = message.tool_calls().next().unwrap();
+            assert_eq!((call.name.as_str(), call.arguments.as_str()), (name, r#"{"a":1}"#));
+        }
+        let found = parse(r#"{"type":"tool_search_output","call_id":"c","tools":[]}"#).unwrap();
+        assert_eq!(found.tool_results().count(), 1);
+        for json in [
+            r#"{"type":"tool_search_call","call_id":null,"arguments":{}}"#,
+            r#"{"type":"tool_search_output","call_id":null,"tools":[]}"#,
+            r#"{"type":"web_search_call","id":"ws_1"}"#,
+        ] {
+            let message = parse(json).unwrap();
+            assert!(matches!(message.blocks[..], [Block::Opaque { .. }]), "{json}");
+            assert_eq!(message.role, Role::Assistant);
+        }
+    }
 
     #[test]
     fn items_round_trip() {

@@ -20,5 +20,6 @@ pub(crate) mod memory;
 pub(crate) mod recall;
 pub(crate) mod replay;
 pub(crate) mod rpc;
+pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod status;

@@ -38,6 +38,7 @@ mod recorded;
 mod recorded_compaction;
 mod rpc;
 mod said;
+mod serve;
 mod sessions;
 mod support;
 mod undo;

@@ -3,3 +3,4 @@
 mod accepted;
 mod hygiene;
 mod random;
+mod wire;

@@ -12,8 +12,9 @@ use tokio::sync::mpsc;
 use super::failure::{Code, Failure};
 use super::message::{self, Call, answer};
 use super::method::Method;
-use super::session::Session;
-use super::{Host, open, params};
+use super::session::Served;
+use super::{open, params};
+use crate::hosted::Host;
 
 /// How many calls of one session may wait. A host that sends more waits itself.
 pub(super) const WAITING: usize = 64;
@@ -42,10 +43,10 @@ pub(super) async fn run(
     answers: Answers,
 ) {
     let opened = guarded(open_with(&host.0, host.1, id.clone(), &first)).await;
-    let mut session = match opened {
-        Ok((session, opened)) => {
+    let mut served = match opened {
+        Ok((served, opened)) => {
             answers.give(first.id.as_deref(), Ok(opened)).await;
-            session
+            served
         }
         Err(failure) => {
             answers.give(first.id.as_deref(), Err(failure)).await;
@@ -54,17 +55,17 @@ pub(super) async fn run(
     };
     while let Some(call) = calls.recv().await {
         if call.method == Method::Close {
-            let result = close(&mut session, &call).await;
+            let result = close(&mut served, &call).await;
             // From here on the id is free: whoever waits for this answer may open it again.
             calls.close();
             answers.give(call.id.as_deref(), result).await;
             return refuse_the_rest(&id, calls, &answers).await;
         }
-        let result = guarded(handle(&mut session, &call)).await;
+        let result = guarded(handle(&mut served, &call)).await;
         answers.give(call.id.as_deref(), result).await;
     }
     // Nobody is left to be told that it failed.
-    let _ = guarded(dispose(&mut session)).await;
+    let _ = guarded(dispose(&mut served)).await;
 }
 
 async fn refuse_the_rest(id: &str, mut calls: mpsc::Receiver<Call>, answers: &Answers) {
@@ -87,17 +88,18 @@ async fn open_with(
     memories: Arc<Memories>,
     id: String,
     call: &Call,
-) -> Result<(Session, String), Failure> {
-    let (session, opened) = open::open(host, memories, id, call.params()?).await?;
-    Ok((session, message::json(&opened)?))
+) -> Result<(Served, String), Failure> {
+    let (served, opened) = open::open(host, memories, id, call.params()?).await?;
+    Ok((served, message::json(&opened)?))
 }
 
-async fn close(session: &mut Session, call: &Call) -> Result<String, Failure> {
+async fn close(served: &mut Served, call: &Call) -> Result<String, Failure> {
     let params::OfSession { .. } = call.params()?;
-    guarded(dispose(session)).await
+    guarded(dispose(served)).await
 }
 
-async fn dispose(session: &mut Session) -> Result<String, Failure> {
+async fn dispose(served: &mut Served) -> Result<String, Failure> {
+    let session = &mut served.session;
     // Calls that no request depends on may have failed since the last one.
     session.watch();
     let warnings = session.memory.close().await;
@@ -119,16 +121,17 @@ async fn guarded<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T,
     })
 }
 
-async fn handle(session: &mut Session, call: &Call) -> Result<String, Failure> {
+async fn handle(served: &mut Served, call: &Call) -> Result<String, Failure> {
     let ok = || message::json(&json!({ "ok": true }));
+    let session = &mut served.session;
     match call.method {
         Method::Append => {
-            let ids = session.append(call.params()?).await?;
+            let ids = served.append(call.params()?).await?;
             message::json(&json!({ "ids": ids }))
         }
         Method::Sync => {
-            let synced = session.sync(call.params()?).await?;
-            let ids = session.history.ids();
+            let synced = served.sync(call.params()?).await?;
+            let ids = served.session.history.ids();
             message::json(&json!({
                 "ids": ids,
                 "common": synced.common,
@@ -137,8 +140,8 @@ async fn handle(session: &mut Session, call: &Call) -> Result<String, Failure> {
                 "removed": synced.removed,
             }))
         }
-        Method::Assemble => message::json(&session.assemble(call.params()?).await?),
-        Method::Compact => message::json(&session.compact(call.params()?).await?),
+        Method::Assemble => message::json(&served.assemble(call.params()?).await?),
+        Method::Compact => message::json(&served.compact(call.params()?).await?),
         Method::Usage => {
             let given: params::Usage = call.params()?;
             let factor = session.calibrate(given.prompt_tokens)?;
@@ -162,13 +165,13 @@ async fn handle(session: &mut Session, call: &Call) -> Result<String, Failure> {
             ok()
         }
         Method::PrepareSubagentSpawn => {
-            let spawn = session.spawn(call.params()?);
-            session.engine.prepare_subagent_spawn(&spawn).await?;
+            let spawn = served.spawn(call.params()?);
+            served.session.engine.prepare_subagent_spawn(&spawn).await?;
             ok()
         }
         Method::RollbackSubagentSpawn => {
-            let spawn = session.spawn(call.params()?);
-            session.engine.rollback_subagent_spawn(&spawn).await?;
+            let spawn = served.spawn(call.params()?);
+            served.session.engine.rollback_subagent_spawn(&spawn).await?;
             ok()
         }
         Method::OnSubagentEnded => {
@@ -178,7 +181,7 @@ async fn handle(session: &mut Session, call: &Call) -> Result<String, Failure> {
         }
         Method::Status => {
             let params::OfSession { .. } = call.params()?;
-            message::json(&session.status()?)
+            message::json(&served.status()?)
         }
         Method::Initialize | Method::Open | Method::Close => Err(Failure::of_protocol(
             Code::Internal,

@@ -12,9 +12,7 @@
 mod actor;
 mod dialect;
 mod failure;
-mod history;
 mod lines;
-mod memory;
 mod message;
 mod method;
 mod open;
@@ -22,26 +20,14 @@ mod params;
 mod serve;
 mod session;
 mod turn;
-mod view;
 
 #[cfg(test)]
 mod tests;
 
-use ctx_engine_registry::Config;
-use ctx_session::paths::Home;
-
+pub use crate::hosted::Host;
 pub use lines::MAX_LINE_BYTES;
 pub use method::Method;
 pub use serve::serve;
 
 /// The version of what is spoken here. Fields and methods may be added within a major version.
 pub const PROTOCOL: &str = "1.0";
-
-/// What all sessions are opened with.
-#[derive(Clone, Debug)]
-pub struct Host {
-    /// The configuration in force.
-    pub config: Config,
-    /// Where files go that leave the context.
-    pub home: Home,
-}

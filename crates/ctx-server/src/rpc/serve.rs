@@ -17,7 +17,8 @@ use super::failure::{Code, Failure};
 use super::lines::{Line, MAX_LINE_BYTES, next_line};
 use super::message::{self, Call};
 use super::method::Method;
-use super::{Host, PROTOCOL, params};
+use super::{PROTOCOL, params};
+use crate::hosted::Host;
 
 /// How many lines may wait to be worked on, and how many answers to be read.
 const QUEUE: usize = 16;

@@ -1,71 +1,29 @@
-//! One session: its engine, what was told, and what was sent.
+//! A session that a host opened, in the host's words.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use ctx_core::{
-    CompactResult, ContentHash, ContextEngine, ContextView, EntryId, Error, ErrorKind, IdSource,
-    IngestRequest, NodeState, Projection, ProjectionKey, Result, SubagentSpawn, Timestamp,
-    TokenLedger, Tokens, TurnContext,
-};
-use ctx_runtime::{EngineWatch, Resolved};
+use ctx_core::{EntryId, Message, Result, SubagentSpawn, Tokens};
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::dialect::Dialect;
-use super::history::{History, Synced};
-use super::memory::Remembering;
 use super::params;
-use super::view::{InForce, rebuilt};
+use crate::hosted::{Session, Synced, Unit};
 
-/// The name under which compactions that the host asked for stand in the manifest.
-const LAYER: &str = "compaction";
-
-/// A session that a host opened.
-pub(super) struct Session {
-    pub(super) id: String,
-    pub(super) engine: Arc<dyn ContextEngine>,
-    pub(super) memory: Remembering,
-    pub(super) watch: EngineWatch,
-    /// What went wrong in watching it.
-    pub(super) untold: Option<String>,
-    pub(super) resolved: Resolved,
+/// A session and the shape in which its messages are told.
+pub(super) struct Served {
+    pub(super) session: Session,
     pub(super) format: Dialect,
-    pub(super) history: History,
-    pub(super) ledger: TokenLedger,
-    pub(super) ids: Arc<dyn IdSource>,
-    pub(super) forms: HashMap<ProjectionKey, Projection>,
-    /// `None` while an engine has it, and where one failed and took it along.
-    pub(super) view: Option<ContextView>,
-    /// Edits of the view that repeat what was told before.
-    pub(super) edits_told: usize,
-    pub(super) in_force: Option<InForce>,
-    pub(super) compactions: usize,
-    pub(super) last_request: Option<Timestamp>,
-    pub(super) sent: Sent,
 }
 
-/// The last request.
-#[derive(Debug, Default)]
-pub(super) struct Sent {
-    /// System prompt with its addition, and tool schemas.
-    pub(super) fixed: (Tokens, Tokens),
-    pub(super) addition: Option<String>,
-    /// Its messages, in order.
-    pub(super) messages: Vec<(ContentHash, Tokens)>,
-    /// What it was estimated at, uncorrected.
-    pub(super) estimated: u64,
-}
+/// A message of a host's list.
+struct InDialect<'a>(Dialect, &'a RawValue);
 
-impl Sent {
-    /// The tokens at the beginning of `next` that are as they were in this request.
-    pub(super) fn unchanged(&self, next: &Self) -> Tokens {
-        if self.messages.is_empty() || self.fixed != next.fixed || self.addition != next.addition {
-            return Tokens::ZERO;
-        }
-        let both = self.messages.iter().zip(&next.messages);
-        let same: Tokens =
-            both.take_while(|(one, other)| one == other).map(|(_, (_, tokens))| *tokens).sum();
-        self.fixed.0 + self.fixed.1 + same
+impl Unit for InDialect<'_> {
+    fn raw(&self) -> &str {
+        self.1.get()
+    }
+
+    fn read(&self) -> Result<Message> {
+        self.0.read(self.1)
     }
 }
 
@@ -95,124 +53,21 @@ pub(super) struct Status {
     summary_id: Option<EntryId>,
 }
 
-impl Session {
+impl Served {
+    fn units<'a>(&self, given: &params::Messages<'a>) -> Vec<InDialect<'a>> {
+        given.messages.iter().map(|raw| InDialect(self.format, raw)).collect()
+    }
+
     /// Adds messages, and tells the engine.
     pub(super) async fn append(&mut self, given: params::Messages<'_>) -> Result<Vec<EntryId>> {
-        let before = self.history.len();
-        let (messages, format) = (&given.messages, self.format);
-        let ids = self.history.append(messages, given.ids, given.is_heartbeat, format)?;
-        self.grow(before);
-        self.ingest().await?;
-        Ok(ids)
+        let units = self.units(&given);
+        self.session.append(&units, given.ids, given.is_heartbeat).await
     }
 
     /// Takes the list for what the history is now, and tells the engine what is new.
     pub(super) async fn sync(&mut self, given: params::Messages<'_>) -> Result<Synced> {
-        let before = self.history.len();
-        let (messages, format) = (&given.messages, self.format);
-        let synced = self.history.sync(messages, given.ids, given.is_heartbeat, format)?;
-        if synced.only_grew() {
-            self.grow(before);
-        } else {
-            self.view = None;
-            let covers = |in_force: &InForce| in_force.covers(synced.common, &self.history);
-            if !self.in_force.as_ref().is_some_and(covers) {
-                self.in_force = None;
-            }
-        }
-        self.ingest().await?;
-        Ok(synced)
-    }
-
-    /// Appends to the view what the history has from `from` on. A view that cannot take a message is
-    /// made anew when it is next needed, which then says why.
-    fn grow(&mut self, from: usize) {
-        let Some(view) = &mut self.view else { return };
-        let mut fresh = self.history.items()[from..].iter();
-        if fresh.any(|item| view.append(item.entry.clone()).is_err()) {
-            self.view = None;
-        }
-    }
-
-    /// Tells the engine of messages it was not told of.
-    pub(super) async fn ingest(&mut self) -> Result<()> {
-        let mut requests = Vec::new();
-        for item in self.history.fresh() {
-            requests.push(IngestRequest {
-                session_id: self.id.clone(),
-                entry: item.entry.id().clone(),
-                message: item.entry.message()?,
-                is_heartbeat: item.is_heartbeat,
-            });
-        }
-        if !requests.is_empty() {
-            self.engine.ingest_batch(requests).await?;
-            self.history.all_ingested();
-        }
-        Ok(())
-    }
-
-    /// The view, made anew if it was lost.
-    pub(super) fn take_view(&mut self) -> Result<ContextView> {
-        if let Some(view) = self.view.take() {
-            return Ok(view);
-        }
-        let view = rebuilt(&self.ledger, &self.history, &self.forms, self.in_force.as_ref())?;
-        self.edits_told = view.edits().len();
-        Ok(view)
-    }
-
-    /// The turn that a call belongs to.
-    pub(super) fn turn(&self, now: Option<i64>) -> TurnContext {
-        TurnContext {
-            now: now.map_or_else(clock, Timestamp),
-            last_request: self.last_request,
-            ids: self.ids.clone(),
-            profile: self.resolved.profile,
-        }
-    }
-
-    /// Corrects the counts by what the provider counted for the last request.
-    pub(super) fn calibrate(&mut self, reported: u64) -> Result<f64> {
-        if self.sent.estimated == 0 {
-            return Err(Error::new(ErrorKind::InvalidInput, "no request was assembled yet")
-                .hint("`usage` says what the provider counted for the last `assemble`"));
-        }
-        self.ledger.calibrate(reported, self.sent.estimated);
-        if let Some(view) = &mut self.view {
-            view.ledger_mut().calibrate(reported, self.sent.estimated);
-        }
-        Ok(self.ledger.calibration().factor())
-    }
-
-    /// Notes a compaction that was made in `view`, and the forms that came with it.
-    pub(super) fn note(&mut self, view: &mut ContextView) -> Vec<ctx_core::Compacted> {
-        for form in view.take_projections() {
-            self.forms.insert(form.key.clone(), form);
-        }
-        let compactions = view.take_compactions();
-        self.compactions += compactions.len();
-        if let Some(last) = compactions.last()
-            && let Some(in_force) = InForce::of(view, &self.history, last.clone())
-        {
-            self.in_force = Some(in_force);
-        }
-        compactions
-    }
-
-    /// Puts the result of a compaction into the view.
-    pub(super) fn take_in(&mut self, result: &CompactResult) -> Result<()> {
-        let Some(compacted) = result.result.clone().filter(|_| result.compacted) else {
-            return Ok(());
-        };
-        let mut view = self.take_view()?;
-        let done = view.compact(compacted, self.ids.next_id(), LAYER, "asked for");
-        if done.is_ok() {
-            self.note(&mut view);
-            self.memory.archive(&view, true);
-        }
-        self.view = Some(view);
-        done.map(drop)
+        let units = self.units(&given);
+        self.session.sync(&units, given.ids, given.is_heartbeat).await
     }
 
     pub(super) fn spawn(&self, given: params::Spawn) -> SubagentSpawn {
@@ -226,13 +81,14 @@ impl Session {
     }
 
     pub(super) fn status(&mut self) -> Result<Status> {
-        let view = self.take_view()?;
+        let session = &mut self.session;
+        let view = session.take_view()?;
         let tokens = view.used();
-        self.view = Some(view);
-        let (ledger, resolved) = (&self.ledger, &self.resolved);
+        session.view = Some(view);
+        let (ledger, resolved) = (&session.ledger, &session.resolved);
         Ok(Status {
-            session_id: self.id.clone(),
-            engine: self.engine_state(),
+            session_id: session.id.clone(),
+            engine: session.engine_state(),
             profile: resolved.profile.name(),
             model: resolved.model.clone(),
             counter: ledger.counter().kind().name(),
@@ -243,59 +99,11 @@ impl Session {
             limit: ledger.limit(),
             system: ledger.system(),
             tools: ledger.tools(),
-            messages: self.history.len(),
+            messages: session.history.len(),
             tokens,
             calibration: ledger.calibration().factor(),
-            compactions: self.compactions,
-            summary_id: self.in_force.as_ref().and_then(|c| c.summary_id()).cloned(),
+            compactions: session.compactions,
+            summary_id: session.in_force.as_ref().and_then(|c| c.summary_id()).cloned(),
         })
     }
-
-    /// Remembers for other programs how the engine fared, which was just asked for something. That
-    /// this cannot be remembered is no more than worth a word.
-    pub(super) fn watch(&mut self) {
-        if let Err(error) = self.watch.note(&*self.engine, clock()) {
-            self.untold = Some(format!("how the engine fared is not remembered: {error}"));
-        }
-    }
-
-    /// What a person should be told, each thing once.
-    pub(super) fn warnings(&mut self) -> Vec<String> {
-        let mut warnings = self.engine.take_warnings();
-        warnings.extend(self.untold.take());
-        warnings.extend(self.memory.warnings());
-        warnings
-    }
-
-    /// How the engine fares. One that is built in cannot fail apart from its host.
-    pub(super) fn engine_state(&self) -> serde_json::Value {
-        let health = self.engine.health().and_then(|health| serde_json::to_value(health).ok());
-        health.unwrap_or_else(|| {
-            let info = self.engine.info();
-            let (id, version) = (&info.id, &info.version);
-            serde_json::json!({ "id": id, "carrier": "builtin", "version": version, "state": "ok" })
-        })
-    }
-}
-
-/// The last request, as it stands in a finished view.
-pub(super) fn sent(view: &ContextView, addition: Option<String>) -> Result<Sent> {
-    let ledger = view.ledger();
-    let mut messages = Vec::with_capacity(view.len());
-    for node in view.nodes().iter().filter(|node| node.is_live()) {
-        let hash = match node.state() {
-            NodeState::Kept => node.entry().hash()?,
-            _ => ContentHash::of(&*node.message()?),
-        };
-        messages.push((hash, node.tokens()));
-    }
-    let estimated = (view.total() + ledger.fixed()).get();
-    Ok(Sent { fixed: (ledger.system(), ledger.tools()), addition, messages, estimated })
-}
-
-/// Milliseconds since 1970.
-fn clock() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let millis = since.map(|since| since.as_millis()).unwrap_or_default();
-    Timestamp(i64::try_from(millis).unwrap_or(i64::MAX))
 }

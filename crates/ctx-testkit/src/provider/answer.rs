@@ -5,12 +5,15 @@ use serde_json::{Value, json};
 
 use super::api::{Api, embeddings};
 use super::delivery::Events;
-use super::failure::{Failure, FailureKind, Sizes, openai_error, worded};
-use super::prompt::tokens_of;
+use super::failure::{
+    Failure, FailureKind, Sizes, anthropic_error, google_error, openai_error, worded,
+};
+use super::prompt::{Prompt, tokens_of};
 use super::request::Request;
 use super::script::{Answer, Reply, Report};
 use super::speech::Speech;
 use super::step::Step;
+use super::strict::{Fault, Strict};
 use super::words::Words;
 use crate::faithful_summary;
 
@@ -31,28 +34,48 @@ pub(super) struct Response {
 pub(super) struct Setup {
     pub(super) models: Vec<String>,
     pub(super) window: Option<Tokens>,
+    pub(super) limit_chars: Option<u64>,
     pub(super) words: Option<Words>,
     pub(super) dimensions: usize,
 }
 
 impl Setup {
     /// What the model of that window says to a prompt that is too long, before anything else.
-    pub(super) fn overflow(&self, request: &Request) -> Option<Step> {
+    pub(super) fn overflow(&self, request: &Request) -> Option<String> {
         let sizes = self.sizes(request);
         let full = sizes.window > 0 && sizes.prompt.saturating_add(sizes.answer) > sizes.window;
-        full.then(Step::overflow)
+        let is_long = self.limit_chars.is_some_and(|most| request.prompt.chars > most);
+        (full || is_long).then(|| {
+            let Sizes { prompt, answer, window } = sizes;
+            let chars = request.prompt.chars;
+            format!(
+                "too long: {chars} characters, {prompt} tokens and {answer} for the answer; the \
+                 window is {window}, the limit {} characters",
+                self.limit_chars.unwrap_or(0)
+            )
+        })
     }
 
     fn sizes(&self, request: &Request) -> Sizes {
         Sizes {
             prompt: request.prompt.tokens(),
-            answer: request.max_tokens().unwrap_or(0),
+            // Gemini's window is for the prompt alone.
+            answer: match request.api {
+                Some(Api::Gemini) => 0,
+                _ => request.max_tokens().unwrap_or(0),
+            },
             window: self.window.map_or(0, Tokens::get),
         }
     }
 
     /// The response that a step makes to a request.
-    pub(super) fn respond(&self, request: &Request, api: Api, step: &Step) -> Response {
+    pub(super) fn respond(
+        &self,
+        request: &Request,
+        api: Api,
+        step: &Step,
+        strict: Option<&Strict>,
+    ) -> Response {
         let answer = match &step.reply {
             Reply::Error(failure) => return self.fail(request, api, failure, step),
             Reply::Raw(raw) => {
@@ -80,12 +103,15 @@ impl Setup {
             Report::Given(usage) => Some(usage),
             Report::Nothing => None,
         };
-        let speech = Speech { usage, ..speech };
+        let mut speech = Speech { usage, ..speech };
+        if let Some(strict) = strict {
+            strict.seal(api, &mut speech);
+        }
         let events = match request.stream() {
             true => speech.stream(api, step.crlf),
             false => speech.whole(api),
         };
-        let headers = if request.stream() { stream_headers(api) } else { Vec::new() };
+        let headers = if request.stream() { stream_headers(request, api) } else { Vec::new() };
         Response { events, usage: usage.unwrap_or_default(), ..json_response(200, headers) }
     }
 
@@ -94,6 +120,7 @@ impl Setup {
         let body = match api {
             Api::Models => self.models(),
             Api::CountTokens => json!({ "input_tokens": request.prompt.tokens() }),
+            Api::GeminiCount => json!({ "totalTokens": counted(request) }),
             _ => self.embed(request, api),
         };
         Response { events: Events::whole(body.to_string()), ..json_response(200, Vec::new()) }
@@ -109,7 +136,17 @@ impl Setup {
             })
         });
         let data: Vec<_> = models.collect();
-        json!({ "object": "list", "data": data, "has_more": false, "first_id": null, "last_id": null })
+        let google = self.models.iter().map(|id| {
+            json!({
+                "name": format!("models/{id}"), "displayName": id, "inputTokenLimit": window,
+                "supportedGenerationMethods": ["generateContent", "countTokens"],
+            })
+        });
+        let google: Vec<_> = google.collect();
+        json!({
+            "object": "list", "data": data, "has_more": false, "first_id": null, "last_id": null,
+            "models": google,
+        })
     }
 
     fn embed(&self, request: &Request, api: Api) -> Value {
@@ -141,11 +178,12 @@ impl Setup {
             let words = faithful_summary(request.prompt.last_user(), longest(request));
             let speech = self.speech(request, step, text_answer(words));
             let events = speech.failing(api, &error, after, step.crlf);
-            return Response { events, ..json_response(200, stream_headers(api)) };
+            return Response { events, ..json_response(200, stream_headers(request, api)) };
         }
         let mut headers = failure.headers();
         headers.push(header("content-type", worded.content_type));
-        Response { events: Events::whole(worded.body), ..json_response(worded.status, headers) }
+        let body = listed(request, worded.body);
+        Response { events: Events::whole(body), ..json_response(worded.status, headers) }
     }
 
     fn speech(&self, request: &Request, step: &Step, answer: Answer) -> Speech {
@@ -155,6 +193,7 @@ impl Setup {
             included.is_some_and(|all| all.contains(&json!("reasoning.encrypted_content")));
         Speech {
             sealed,
+            is_list: request.wants_list(),
             delta_chars: step.delta_chars,
             include_usage: asked.and_then(Value::as_bool).unwrap_or(false),
             ..Speech::new(request.number, request.model(), answer)
@@ -172,11 +211,20 @@ pub(super) fn not_found(request: &Request) -> Response {
 /// What is answered to a body that is not JSON.
 pub(super) fn not_json(api: Api) -> Response {
     let message = "We could not parse the JSON body of your request.";
-    let body = match api.is_anthropic() {
-        true => super::failure::anthropic_error("invalid_request_error", message),
-        false => openai_error("invalid_request_error", None, message),
+    let body = match api {
+        _ if api.is_anthropic() => anthropic_error("invalid_request_error", message),
+        _ if api.is_google() => {
+            google_error(400, "INVALID_ARGUMENT", "Invalid JSON payload received.")
+        }
+        _ => openai_error("invalid_request_error", None, message),
     };
     Response { events: Events::whole(body.to_string()), ..json_response(400, Vec::new()) }
+}
+
+/// What a strict provider answers to what it does not take.
+pub(super) fn refused(request: &Request, api: Api, fault: &Fault) -> Response {
+    let body = listed(request, fault.body(api).to_string());
+    Response { events: Events::whole(body), ..json_response(fault.status, Vec::new()) }
 }
 
 /// What is answered to a wrong key.
@@ -198,10 +246,24 @@ fn header(name: &str, value: &str) -> (String, String) {
     (name.to_owned(), value.to_owned())
 }
 
-fn stream_headers(api: Api) -> Vec<(String, String)> {
-    match api.is_ollama() {
-        true => vec![header("content-type", "application/x-ndjson")],
-        false => {
+/// A whole request may stand in one that asks for its size.
+fn counted(request: &Request) -> u64 {
+    match request.json.get("generateContentRequest") {
+        Some(inner) => Prompt::of(inner).tokens(),
+        None => request.prompt.tokens(),
+    }
+}
+
+/// An error where a list was asked for is an element of one.
+fn listed(request: &Request, body: String) -> String {
+    if request.wants_list() { format!("[{body}]") } else { body }
+}
+
+fn stream_headers(request: &Request, api: Api) -> Vec<(String, String)> {
+    match api {
+        _ if api.is_ollama() => vec![header("content-type", "application/x-ndjson")],
+        _ if request.wants_list() => vec![header("content-type", "application/json")],
+        _ => {
             vec![header("content-type", "text/event-stream"), header("cache-control", "no-cache")]
         }
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 pub(super) mod anthropic;
 pub(super) mod chat;
 pub(super) mod embeddings;
+pub(super) mod gemini;
 pub(super) mod ollama;
 pub(super) mod responses;
 
@@ -20,6 +21,10 @@ pub enum Api {
     Responses,
     /// `POST .../messages`: Anthropic.
     Messages,
+    /// `POST .../models/M:generateContent` and `:streamGenerateContent`: Gemini.
+    Gemini,
+    /// `POST .../models/M:countTokens`: Gemini.
+    GeminiCount,
     /// `POST .../api/chat`: Ollama.
     OllamaChat,
     /// `POST .../messages/count_tokens`: Anthropic.
@@ -41,6 +46,9 @@ impl Api {
             ("POST", "/chat/completions", Self::Chat),
             ("POST", "/responses", Self::Responses),
             ("POST", "/messages", Self::Messages),
+            ("POST", ":generateContent", Self::Gemini),
+            ("POST", ":streamGenerateContent", Self::Gemini),
+            ("POST", ":countTokens", Self::GeminiCount),
             ("POST", "/api/chat", Self::OllamaChat),
             ("POST", "/messages/count_tokens", Self::CountTokens),
             ("POST", "/embeddings", Self::Embeddings),
@@ -54,12 +62,20 @@ impl Api {
     /// names another API.
     #[must_use]
     pub fn is_completion(self) -> bool {
-        matches!(self, Self::Chat | Self::Responses | Self::Messages | Self::OllamaChat)
+        matches!(
+            self,
+            Self::Chat | Self::Responses | Self::Messages | Self::Gemini | Self::OllamaChat
+        )
     }
 
     /// Whether errors come in Anthropic's form.
     pub(super) fn is_anthropic(self) -> bool {
         matches!(self, Self::Messages | Self::CountTokens)
+    }
+
+    /// Whether errors come in Google's form.
+    pub(super) fn is_google(self) -> bool {
+        matches!(self, Self::Gemini | Self::GeminiCount)
     }
 
     /// Whether errors come in Ollama's form.

@@ -10,11 +10,12 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::FakeProvider;
 use super::answer::Setup;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Observer};
 use super::playbook::{Playbook, Respond};
 use super::request::Request;
 use super::server::{Shared, serve};
 use super::step::Step;
+use super::strict::Strict;
 use super::words::Words;
 
 /// A fake provider as data: what a script file holds.
@@ -36,6 +37,10 @@ pub struct Scenario {
     /// Tokens of the model's window: a completion whose prompt and answer do not fit is refused.
     /// Default: no window.
     pub window: Option<Tokens>,
+    /// Characters of the longest prompt that is not refused, tools included. Default: no limit.
+    pub limit_chars: Option<u64>,
+    /// Whether requests are refused that the real providers refuse. Default: false.
+    pub strict: bool,
     /// Whose words such a refusal is put in. Default: those of the API.
     pub words: Option<Words>,
     /// The key without which nothing is answered. Default: none.
@@ -52,6 +57,8 @@ impl Default for Scenario {
     fn default() -> Self {
         Self {
             window: None,
+            limit_chars: None,
+            strict: false,
             words: None,
             key: None,
             models: vec!["fake-model".to_owned()],
@@ -84,6 +91,7 @@ impl Scenario {
 pub struct Builder {
     scenario: Scenario,
     respond: Option<Respond>,
+    observer: Option<Observer>,
     port: u16,
 }
 
@@ -106,9 +114,29 @@ impl Builder {
         Self { respond: Some(Arc::new(with)), ..self }
     }
 
+    /// Tells of each request when it has come to its end. It runs on the provider's thread, so it
+    /// must not wait for another request.
+    pub fn observe(self, with: impl Fn(&Request) + Send + Sync + 'static) -> Self {
+        Self { observer: Some(Arc::new(with)), ..self }
+    }
+
     /// Gives the model a window, which a prompt together with the answer asked for may not exceed.
     pub fn window(mut self, window: Tokens) -> Self {
         self.scenario.window = Some(window);
+        self
+    }
+
+    /// Refuses prompts of more characters than that as too long.
+    pub fn limit_chars(mut self, most: u64) -> Self {
+        self.scenario.limit_chars = Some(most);
+        self
+    }
+
+    /// Refuses what the real providers refuse, each in its own words: results of no call, calls
+    /// without results, speakers out of turn, ids and signatures that are not what they must be,
+    /// messages that say nothing. See [`strict`](super::strict).
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.scenario.strict = strict;
         self
     }
 
@@ -148,7 +176,7 @@ impl Builder {
     ///
     /// [`ErrorKind::Io`] where the port is taken or no thread can be had.
     pub fn start(self) -> Result<FakeProvider> {
-        let Self { scenario, respond, port } = self;
+        let Self { scenario, respond, observer, port } = self;
         let failed = |what: &'static str| {
             move |error: std::io::Error| {
                 Error::new(ErrorKind::Io, what).with("port", port).source(error)
@@ -167,17 +195,20 @@ impl Builder {
             tokio::net::TcpListener::from_std(listener)
                 .map_err(failed("the fake provider cannot listen"))?
         };
+        let strict = scenario.strict.then(|| Strict::new(scenario.words));
         let setup = Setup {
             models: scenario.models,
             window: scenario.window,
+            limit_chars: scenario.limit_chars,
             words: scenario.words,
             dimensions: scenario.dimensions,
         };
         let shared = Arc::new(Shared {
             setup,
+            strict,
             key: scenario.key,
             playbook: Playbook::new(scenario.script, respond),
-            ledger: Arc::new(Ledger::default()),
+            ledger: Arc::new(Ledger::new(observer)),
             releases: Arc::new(Semaphore::new(0)),
         });
         let (stop, stopped) = oneshot::channel();

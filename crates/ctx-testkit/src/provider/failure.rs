@@ -180,6 +180,10 @@ pub(super) fn worded(failure: &Failure, api: Api, model: &str, sizes: Sizes) -> 
             content_type: "text/html",
             body: GATEWAY_PAGE.to_owned(),
         },
+        kind if api.is_google() => {
+            let (status, name, message) = google(kind, model);
+            json(status, google_error(status, name, &message))
+        }
         kind if api.is_anthropic() => {
             let (status, name, message) = anthropic(kind, model);
             json(status, anthropic_error(name, &message))
@@ -203,6 +207,50 @@ pub(super) fn anthropic_error(name: &str, message: &str) -> Value {
 /// An error in OpenAI's form.
 pub(super) fn openai_error(name: &str, code: Option<&str>, message: &str) -> Value {
     json!({ "error": { "message": message, "type": name, "param": null, "code": code } })
+}
+
+/// An error in Google's form.
+pub(super) fn google_error(status: u16, name: &str, message: &str) -> Value {
+    json!({ "error": { "code": status, "message": message, "status": name } })
+}
+
+fn google(kind: FailureKind, model: &str) -> (u16, &'static str, String) {
+    use FailureKind as K;
+    let (status, name, message) = match kind {
+        K::RateLimited | K::TokensPerMinute => {
+            (429, "RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota).")
+        }
+        K::QuotaExhausted => (
+            429,
+            "RESOURCE_EXHAUSTED",
+            "You exceeded your current quota, please check your plan and billing details.",
+        ),
+        K::Unauthorized => {
+            (400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.")
+        }
+        K::Forbidden => (403, "PERMISSION_DENIED", "The caller does not have permission"),
+        K::NoSuchModel => {
+            let message = format!(
+                "models/{model} is not found for API version v1beta, or is not supported for \
+                 generateContent."
+            );
+            return (404, "NOT_FOUND", message);
+        }
+        K::UnsupportedParameter => {
+            (400, "INVALID_ARGUMENT", "Request contains an invalid argument.")
+        }
+        K::TooLarge => {
+            (400, "INVALID_ARGUMENT", "Request payload size exceeds the limit: 20971520 bytes.")
+        }
+        K::Overloaded => (503, "UNAVAILABLE", "The model is overloaded. Please try again later."),
+        K::GatewayTimeout => {
+            (504, "DEADLINE_EXCEEDED", "Deadline expired before operation could complete.")
+        }
+        K::ServerError | K::BadGateway | K::Overflow => {
+            (500, "INTERNAL", "An internal error has occurred.")
+        }
+    };
+    (status, name, message.to_owned())
 }
 
 fn anthropic(kind: FailureKind, model: &str) -> (u16, &'static str, String) {

@@ -9,12 +9,16 @@ use tokio::sync::Notify;
 use super::request::{Outcome, Request};
 
 /// All requests so far, and who waits for more.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Ledger {
     book: Mutex<Book>,
     changed: Condvar,
     notify: Notify,
+    observer: Option<Observer>,
 }
+
+/// A function that hears of each request that has come to its end.
+pub(super) type Observer = Arc<dyn Fn(&Request) + Send + Sync>;
 
 #[derive(Debug, Default)]
 struct Book {
@@ -23,6 +27,11 @@ struct Book {
 }
 
 impl Ledger {
+    /// A ledger that tells of each request when it has come to its end.
+    pub(super) fn new(observer: Option<Observer>) -> Self {
+        Self { observer, ..Self::default() }
+    }
+
     /// Enters a request. Its number is set here.
     pub(super) fn enter(self: &Arc<Self>, mut request: Request) -> (Request, Ticket) {
         let mut book = self.lock();
@@ -88,7 +97,6 @@ impl Ledger {
 }
 
 /// What is still to be said of one request. Dropped before that, the client went away.
-#[derive(Debug)]
 pub(super) struct Ticket {
     ledger: Arc<Ledger>,
     at: usize,
@@ -105,18 +113,27 @@ impl Ticket {
         self.set(Outcome::Cut);
     }
 
-    /// What the answer costs.
-    pub(super) fn usage(&self, usage: Usage) {
+    /// What the answer is, why it is a refusal if it is one, and what it costs.
+    pub(super) fn answered(&self, status: u16, refusal: Option<String>, usage: Usage) {
         if let Some(request) = self.ledger.lock().requests.get_mut(self.at) {
-            request.usage = usage;
+            request.status = status;
+            request.refusal = refusal;
+            if usage != Usage::default() {
+                request.usage = usage;
+            }
         }
     }
 
     fn set(&self, outcome: Outcome) {
-        if let Some(request) = self.ledger.lock().requests.get_mut(self.at)
-            && request.outcome == Outcome::Open
-        {
+        let mut book = self.ledger.lock();
+        let open = book.requests.get_mut(self.at).filter(|r| r.outcome == Outcome::Open);
+        let ended = open.map(|request| {
             request.outcome = outcome;
+            self.ledger.observer.is_some().then(|| request.clone())
+        });
+        drop(book);
+        if let (Some(Some(request)), Some(observer)) = (ended, &self.ledger.observer) {
+            observer(&request);
         }
         self.ledger.tell();
     }

@@ -1,7 +1,7 @@
 //! A fake model provider: an HTTP server on loopback that answers from a script.
 //!
-//! It speaks OpenAI chat completions and responses, Anthropic messages (`count_tokens` too) and
-//! Ollama's chat, each as a stream or in one piece, `/models`, and the embeddings of OpenAI and
+//! It speaks OpenAI chat completions and responses, Anthropic messages and Gemini (with the counting
+//! of tokens of both) and Ollama's chat, each as a stream or in one piece, `/models`, and the embeddings of OpenAI and
 //! Ollama. Whatever stands in front of these paths is ignored, so any base URL works. It needs no
 //! model: a script says what is answered, or a function does, or else the answer is a summary
 //! made of the prompt's own lines.
@@ -68,6 +68,7 @@ mod builder;
 mod cache;
 mod delivery;
 mod failure;
+mod fast;
 mod ledger;
 mod playbook;
 mod prompt;
@@ -76,6 +77,7 @@ mod script;
 mod server;
 mod speech;
 mod step;
+pub mod strict;
 mod wire;
 mod words;
 
@@ -91,6 +93,7 @@ pub use api::Api;
 pub use api::embeddings::embedding;
 pub use builder::{Builder, Scenario};
 pub use failure::{Failure, FailureKind, RetryAfter};
+pub use fast::Fast;
 pub use prompt::Prompt;
 pub use request::{Outcome, Request};
 pub use script::{Answer, Call, Cut, Finish, Moment, Raw, Reply, Report, Wait, When};

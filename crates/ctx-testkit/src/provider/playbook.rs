@@ -88,6 +88,11 @@ impl Playbook {
 
 const MARK: &[u8] = b"\"cache_control\"";
 
+/// Whether that was said since the model spoke last.
+fn is_new(request: &Request, part: &str) -> bool {
+    request.prompt.newest().iter().any(|(_, text)| text.contains(part))
+}
+
 impl When {
     fn holds(&self, request: &Request, api: Api) -> bool {
         let api_fits = self.api.map_or(api.is_completion(), |wanted| wanted == api);
@@ -95,5 +100,8 @@ impl When {
             && self.model.as_ref().is_none_or(|model| model == request.model())
             && self.stream.is_none_or(|stream| stream == request.stream())
             && self.contains.as_ref().is_none_or(|part| request.prompt.text().contains(part))
+            && self.newest.as_ref().is_none_or(|part| is_new(request, part))
+            && self.after_tool.is_none_or(|after| after == request.prompt.is_after_tool())
+            && self.tool.as_ref().is_none_or(|tool| request.prompt.tools.contains(tool))
     }
 }

@@ -19,6 +19,8 @@ pub struct Prompt {
     pub tools: Vec<String>,
     /// Size in characters, tool schemas included; an image counts 4,800.
     pub chars: u64,
+    /// Of each of `said`, whether it brings what a tool gave back.
+    results: Vec<bool>,
 }
 
 impl Prompt {
@@ -26,12 +28,12 @@ impl Prompt {
     #[must_use]
     pub fn of(body: &Value) -> Self {
         let mut prompt = Self::default();
-        for key in ["system", "instructions"] {
+        for key in ["system", "instructions", "systemInstruction", "system_instruction"] {
             if let Some(text) = body.get(key) {
                 prompt.say("system", text);
             }
         }
-        for key in ["messages", "input"] {
+        for key in ["messages", "input", "contents"] {
             match body.get(key) {
                 Some(Value::Array(items)) => items.iter().for_each(|item| prompt.item(item)),
                 Some(text) => prompt.say("user", text),
@@ -41,6 +43,9 @@ impl Prompt {
         for tool in body.get("tools").and_then(Value::as_array).into_iter().flatten() {
             let name = tool.pointer("/function/name").or_else(|| tool.get("name"));
             prompt.tools.extend(name.and_then(Value::as_str).map(str::to_owned));
+            let declared = tool.get("functionDeclarations").and_then(Value::as_array);
+            let names = declared.into_iter().flatten().filter_map(|tool| tool["name"].as_str());
+            prompt.tools.extend(names.map(str::to_owned));
             prompt.chars += tool.to_string().chars().count() as u64;
         }
         prompt
@@ -56,6 +61,20 @@ impl Prompt {
     #[must_use]
     pub fn last_user(&self) -> &str {
         self.said.iter().rev().find(|(role, _)| role == "user").map_or("", |(_, text)| text)
+    }
+
+    /// What was said since the model spoke last: speakers and texts.
+    #[must_use]
+    pub fn newest(&self) -> &[(String, String)] {
+        let last = self.said.iter().rposition(|(role, _)| role == "assistant");
+        self.said.get(last.map_or(0, |at| at + 1)..).unwrap_or_default()
+    }
+
+    /// Whether a tool's result came since the model spoke last.
+    #[must_use]
+    pub fn is_after_tool(&self) -> bool {
+        let newest = self.said.len().saturating_sub(self.newest().len());
+        self.results.get(newest..).unwrap_or_default().contains(&true)
     }
 
     /// All of it as one text.
@@ -79,12 +98,16 @@ impl Prompt {
         let kind = item.get("type").and_then(Value::as_str).unwrap_or("message");
         let role = item.get("role").and_then(Value::as_str);
         let role = match (role, kind) {
+            (Some("model"), _) => "assistant",
             (Some(role), _) => role,
             (None, kind) if kind.ends_with("_output") => "tool",
             (None, "message") => "user",
             (None, _) => "assistant",
         };
         self.say(role, item);
+        if let Some(last) = self.results.last_mut() {
+            *last = role == "tool" || brings_results(item);
+        }
     }
 
     fn say(&mut self, role: &str, value: &Value) {
@@ -92,7 +115,16 @@ impl Prompt {
         let images = read(value, &mut text, 0);
         self.chars += text.chars().count() as u64 + images * IMAGE_CHARS;
         self.said.push((role.to_owned(), text));
+        self.results.push(false);
     }
+}
+
+/// Whether a message of the user brings results of tools, as some APIs have it.
+fn brings_results(item: &Value) -> bool {
+    let parts = ["content", "parts"].iter().find_map(|list| item.get(*list)?.as_array());
+    let is_result =
+        |part: &Value| part["type"] == "tool_result" || part.get("functionResponse").is_some();
+    parts.is_some_and(|parts| parts.iter().any(is_result))
 }
 
 /// Appends the text of a content value and gives the number of its images.
@@ -109,7 +141,10 @@ fn read(value: &Value, text: &mut String, depth: usize) -> u64 {
         Value::Array(all) => all.iter().map(|v| read(v, text, depth + 1)).sum(),
         Value::Object(fields) => {
             let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default();
-            if kind.contains("image") {
+            if kind.contains("image")
+                || fields.contains_key("inlineData")
+                || fields.contains_key("fileData")
+            {
                 return 1;
             }
             let keys = [
@@ -118,6 +153,9 @@ fn read(value: &Value, text: &mut String, depth: usize) -> u64 {
                 "reasoning_content",
                 "summary",
                 "content",
+                "parts",
+                "functionCall",
+                "functionResponse",
                 "output",
                 "name",
                 "arguments",
@@ -130,10 +168,18 @@ fn read(value: &Value, text: &mut String, depth: usize) -> u64 {
                 .map(|v| read(v, text, depth + 1))
                 .sum();
             // Arguments of a call are an object in Anthropic's and Ollama's form.
-            for key in ["input", "arguments"] {
+            for key in ["input", "arguments", "args"] {
                 if let Some(object @ Value::Object(_)) = fields.get(key) {
                     images += read(&Value::String(object.to_string()), text, depth + 1);
                 }
+            }
+            // What a function gave back is any object; most say it under `output`.
+            if let Some(response) = fields.get("response") {
+                let said = match response.get("output").or_else(|| response.get("error")) {
+                    Some(said @ Value::String(_)) => said.clone(),
+                    _ => Value::String(response.to_string()),
+                };
+                images += read(&said, text, depth + 1);
             }
             images
         }

@@ -31,6 +31,11 @@ pub struct Request {
     pub prompt: Prompt,
     /// The prompt's tokens, fresh and cached, and those of the answer as far as it was decided.
     pub usage: Usage,
+    /// The HTTP status of the answer; 0 until there is one.
+    pub status: u16,
+    /// Why it was refused, where the provider itself refused it and not a script: a wrong key, a
+    /// prompt that is too long.
+    pub refusal: Option<String>,
     /// What became of it.
     pub outcome: Outcome,
 }
@@ -62,27 +67,55 @@ impl Request {
     #[must_use]
     pub fn key(&self) -> Option<&str> {
         let bearer = self.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
-        bearer.or_else(|| self.header("x-api-key")).or_else(|| self.header("api-key"))
+        let headers = ["x-api-key", "api-key", "x-goog-api-key"];
+        let header = || headers.iter().find_map(|name| self.header(name));
+        bearer.or_else(header).or_else(|| self.query("key"))
     }
 
-    /// The model that it names; empty where it names none.
+    /// The value of a parameter of the query, as it stands there.
+    #[must_use]
+    pub fn query(&self, name: &str) -> Option<&str> {
+        let (_, query) = self.path.split_once('?')?;
+        query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// The model that it names, in the body or (Gemini) in the path; empty where it names none.
     #[must_use]
     pub fn model(&self) -> &str {
-        self.json.get("model").and_then(Value::as_str).unwrap_or_default()
+        let in_path = || {
+            let path = self.path.split('?').next()?;
+            let (_, model) = path.rsplit_once("/models/")?;
+            model.split_once(':').map(|(model, _)| model)
+        };
+        let in_body = self.json.get("model").and_then(Value::as_str);
+        in_body.or_else(in_path).unwrap_or_default()
     }
 
     /// Whether it asks for a stream. Ollama streams unless told otherwise.
     #[must_use]
     pub fn stream(&self) -> bool {
+        if self.api == Some(Api::Gemini) {
+            return self.path.contains(":streamGenerateContent");
+        }
         let asked = self.json.get("stream").and_then(Value::as_bool);
         asked.unwrap_or(self.api == Some(Api::OllamaChat))
+    }
+
+    /// Whether its stream is a list (Gemini without `alt=sse`), not events.
+    pub(super) fn wants_list(&self) -> bool {
+        self.api == Some(Api::Gemini) && self.stream() && self.query("alt") != Some("sse")
     }
 
     /// The longest answer that it wants, in tokens.
     #[must_use]
     pub fn max_tokens(&self) -> Option<u64> {
-        let paths =
-            ["/max_tokens", "/max_completion_tokens", "/max_output_tokens", "/options/num_predict"];
+        let paths = [
+            "/max_tokens",
+            "/max_completion_tokens",
+            "/max_output_tokens",
+            "/generationConfig/maxOutputTokens",
+            "/options/num_predict",
+        ];
         paths.iter().find_map(|path| self.json.pointer(path)).and_then(Value::as_u64)
     }
 }
@@ -102,7 +135,7 @@ impl fmt::Debug for Request {
         f.debug_struct("Request")
             .field("number", &self.number)
             .field("method", &self.method)
-            .field("path", &self.path)
+            .field("path", &self.path.split('?').next().unwrap_or_default())
             .field("headers", &headers)
             .field("json", &self.json)
             .field("outcome", &self.outcome)

@@ -19,6 +19,12 @@ pub struct When {
     pub stream: Option<bool>,
     /// A part of the prompt's text.
     pub contains: Option<String>,
+    /// A part of what was said since the model spoke last.
+    pub newest: Option<String>,
+    /// Whether a tool's result came since the model spoke last.
+    pub after_tool: Option<bool>,
+    /// The name of a tool on offer.
+    pub tool: Option<String>,
 }
 
 /// What is answered.

@@ -23,7 +23,8 @@ use super::prompt::Prompt;
 use super::request::{Outcome, Request};
 use super::script::{Cut, Moment, Reply, Wait};
 use super::step::Step;
-use super::wire::{Fault, Wire};
+use super::strict::{Fault, Strict};
+use super::wire::{self, Wire};
 
 /// The largest request that is read.
 const MAX_REQUEST: usize = 256 << 20;
@@ -35,10 +36,21 @@ const GARBAGE: &[u8] = b"\x16\x03\x01\xff\xfe\x00\x80garbage\x00\xc3\x28\xa0\xa1
 /// Everything that answers depend on.
 pub(super) struct Shared {
     pub(super) setup: Setup,
+    /// What is asked of requests, where the provider is strict.
+    pub(super) strict: Option<Strict>,
     pub(super) key: Option<String>,
     pub(super) playbook: Playbook,
     pub(super) ledger: Arc<Ledger>,
     pub(super) releases: Arc<Semaphore>,
+}
+
+/// What is to become of a request.
+struct Taken {
+    step: Step,
+    /// Why it is refused, where it is.
+    refusal: Option<String>,
+    /// The refusal of a strict provider, which no step is taken for.
+    refused: Option<Fault>,
 }
 
 /// Accepts connections until told to stop.
@@ -62,7 +74,7 @@ pub(super) async fn serve(
 async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     // Without it small writes are held back and merged.
     let _ = stream.set_nodelay(true);
-    let fault = Fault::default();
+    let fault = wire::Fault::default();
     let wire = Wire::new(stream, fault.clone());
     let service = service_fn(|request| {
         let (shared, fault) = (Arc::clone(&shared), fault.clone());
@@ -76,7 +88,7 @@ impl Shared {
     async fn answer(
         &self,
         incoming: hyper::Request<Incoming>,
-        fault: Fault,
+        fault: wire::Fault,
     ) -> hyper::Response<Delivery> {
         let request = read(incoming).await;
         let known = request.api;
@@ -89,18 +101,20 @@ impl Shared {
             let step = Step::default();
             return self.deliver(answer::not_found(&request), &step, fault, ticket);
         };
-        let step = self.step(&request, api);
+        let asked = self.take(&request, api);
+        let (step, refusal, refused) = (asked.step, asked.refusal, asked.refused);
         if step.wait_at == Moment::BeforeHeaders {
             delivery::wait(step.wait, &self.releases).await;
         }
         let asks = api != Api::Models && request.json.is_null();
         let response = match asks {
             true => answer::not_json(api),
-            false => self.setup.respond(&request, api, &step),
+            false => match &refused {
+                Some(fault) => answer::refused(&request, api, fault),
+                None => self.setup.respond(&request, api, &step, self.strict.as_ref()),
+            },
         };
-        if response.usage != Usage::default() {
-            ticket.usage(response.usage);
-        }
+        ticket.answered(response.status, refusal, response.usage);
         match (&step.reply, step.cut) {
             (Reply::Garbage, _) => {
                 ticket.sent();
@@ -120,19 +134,33 @@ impl Shared {
     }
 
     /// A wrong key and a full window come before the script, as they would with a real provider.
-    fn step(&self, request: &Request, api: Api) -> Step {
+    fn take(&self, request: &Request, api: Api) -> Taken {
+        let refusal = |step: Step, why: String| Taken { step, refusal: Some(why), refused: None };
         if self.key.is_some() && self.key.as_deref() != request.key() {
-            return answer::wrong_key();
+            return refusal(answer::wrong_key(), "the key is wrong".to_owned());
         }
-        let full = api.is_completion().then(|| self.setup.overflow(request)).flatten();
-        full.unwrap_or_else(|| self.playbook.step(request, api))
+        if !api.is_completion() || request.json.is_null() {
+            let step = self.playbook.step(request, api);
+            return Taken { step, refusal: None, refused: None };
+        }
+        if let Some(fault) = self.strict.as_ref().and_then(|strict| strict.fault(request, api)) {
+            let refusal = Some(fault.message.clone());
+            return Taken { step: Step::default(), refusal, refused: Some(fault) };
+        }
+        match self.setup.overflow(request) {
+            Some(why) => refusal(Step::overflow(), why),
+            None => {
+                let step = self.playbook.step(request, api);
+                Taken { step, refusal: None, refused: None }
+            }
+        }
     }
 
     fn deliver(
         &self,
         response: Response,
         step: &Step,
-        fault: Fault,
+        fault: wire::Fault,
         ticket: Ticket,
     ) -> hyper::Response<Delivery> {
         let streams = response.headers.iter().any(|(_, value)| value.contains("event-stream"));
@@ -184,6 +212,8 @@ async fn read(incoming: hyper::Request<Incoming>) -> Request {
         json,
         body,
         usage: Usage::default(),
+        status: 0,
+        refusal: None,
         outcome: Outcome::Open,
     }
 }

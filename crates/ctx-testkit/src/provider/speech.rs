@@ -4,7 +4,7 @@ use bytes::Bytes;
 use ctx_core::Usage;
 use serde_json::Value;
 
-use super::api::{Api, anthropic, chat, ollama, responses};
+use super::api::{Api, anthropic, chat, gemini, ollama, responses};
 use super::delivery::Events;
 use super::script::{Answer, Call, Finish};
 
@@ -31,6 +31,10 @@ pub(super) struct Speech {
     pub(super) sealed: bool,
     pub(super) delta_chars: Option<usize>,
     pub(super) endless: bool,
+    /// Whether a stream is one list, not events (Gemini).
+    pub(super) is_list: bool,
+    /// The proof of what was thought, where the provider gives one.
+    pub(super) signature: Option<String>,
 }
 
 /// An event of a stream.
@@ -91,6 +95,8 @@ impl Speech {
             sealed: false,
             delta_chars: None,
             endless: answer.endless,
+            is_list: false,
+            signature: None,
         }
     }
 
@@ -110,6 +116,7 @@ impl Speech {
         let body = match api {
             Api::Responses => responses::whole(self),
             Api::Messages => anthropic::whole(self),
+            Api::Gemini => gemini::whole(self),
             Api::OllamaChat => ollama::whole(self),
             _ => chat::whole(self),
         };
@@ -121,11 +128,15 @@ impl Speech {
         let events = match api {
             Api::Responses => responses::events(self),
             Api::Messages => anthropic::events(self),
+            Api::Gemini => gemini::events(self),
             Api::OllamaChat => ollama::events(self),
             _ => chat::events(self),
         };
         let last_text = events.iter().rposition(|event| event.is_text).filter(|_| self.endless);
-        let all: Vec<_> = events.iter().map(|event| event.bytes(api, crlf)).collect();
+        let all: Vec<_> = match self.is_list {
+            true => as_list(&events),
+            false => events.iter().map(|event| event.bytes(api, crlf)).collect(),
+        };
         let endless = last_text.and_then(|at| Some((at + 1, all.get(at)?.clone())));
         Events { all, endless }
     }
@@ -140,7 +151,12 @@ impl Speech {
             Api::Messages => Event::named("error", error),
             _ => Event::data(error),
         };
-        events.all.push(failure.bytes(api, crlf));
+        events.all.push(match self.is_list {
+            true => {
+                Bytes::from(format!("{}{}]", if after == 0 { "[" } else { ",\r\n" }, failure.data))
+            }
+            false => failure.bytes(api, crlf),
+        });
         events
     }
 
@@ -153,6 +169,17 @@ impl Speech {
         let ends = starts.windows(2);
         ends.filter_map(|pair| text.get(*pair.first()?..*pair.last()?)).collect()
     }
+}
+
+/// A stream as one list, element by element.
+fn as_list(events: &[Event]) -> Vec<Bytes> {
+    let last = events.len().saturating_sub(1);
+    let element = |(n, event): (usize, &Event)| {
+        let before = if n == 0 { "[" } else { ",\r\n" };
+        let after = if n == last { "]" } else { "" };
+        Bytes::from(format!("{before}{}{after}", event.data))
+    };
+    events.iter().enumerate().map(element).collect()
 }
 
 /// A call's arguments as the text of JSON.

@@ -151,6 +151,7 @@ impl Words {
         match api {
             Api::Responses => Self::OpenaiResponses,
             Api::Messages | Api::CountTokens => Self::Anthropic,
+            Api::Gemini | Api::GeminiCount => Self::Gemini,
             Api::OllamaChat | Api::OllamaEmbed => Self::Ollama,
             _ => Self::OpenaiChat,
         }

@@ -5,6 +5,9 @@
 mod answers;
 mod client;
 mod errors;
+mod fast;
 mod faults;
+mod gemini;
 mod record;
 mod scenario;
+mod strict;

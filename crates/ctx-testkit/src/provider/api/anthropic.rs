@@ -35,11 +35,17 @@ fn input(call: &Call) -> Value {
     }
 }
 
+fn signature(speech: &Speech) -> &str {
+    speech.signature.as_deref().unwrap_or("fake")
+}
+
 fn blocks(speech: &Speech) -> Vec<Value> {
     let mut blocks = Vec::new();
     if !speech.thinking.is_empty() {
         let thinking = &speech.thinking;
-        blocks.push(json!({ "type": "thinking", "thinking": thinking, "signature": "fake" }));
+        blocks.push(
+            json!({ "type": "thinking", "thinking": thinking, "signature": signature(speech) }),
+        );
     }
     if !speech.text.is_empty() {
         blocks.push(json!({ "type": "text", "text": speech.text }));
@@ -113,7 +119,7 @@ pub(in super::super) fn events(speech: &Speech) -> Vec<Event> {
             events.push(if kind == "text" { event.text() } else { event });
         }
         if kind == "thinking" {
-            events.push(on(json!({ "type": "signature_delta", "signature": "fake" })));
+            events.push(on(json!({ "type": "signature_delta", "signature": signature(speech) })));
         }
         let stop = json!({ "type": "content_block_stop", "index": index });
         events.push(Event::named("content_block_stop", &stop));

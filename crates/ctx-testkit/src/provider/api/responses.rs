@@ -24,7 +24,9 @@ fn output(speech: &Speech) -> Vec<Value> {
         let id = format!("rs_{number}");
         let mut item = json!({ "type": "reasoning", "id": id, "summary": summary });
         if speech.sealed {
-            item["encrypted_content"] = json!(format!("gAAAAA_fake_{number}"));
+            let sealed = speech.signature.clone();
+            item["encrypted_content"] =
+                json!(sealed.unwrap_or_else(|| format!("gAAAAA_fake_{number}")));
         }
         items.push(item);
     }

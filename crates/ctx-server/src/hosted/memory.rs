@@ -17,7 +17,7 @@ const TAKEN_IN: Duration = Duration::from_secs(2);
 
 /// A session's memory, if it has one.
 #[derive(Default)]
-pub(super) struct Remembering {
+pub(crate) struct Remembering {
     store: Option<Arc<dyn MemoryStore>>,
     /// What was archived of the view.
     leaving: Leaving,
@@ -30,13 +30,13 @@ pub(super) struct Remembering {
 }
 
 impl Remembering {
-    pub(super) fn new(store: Option<Arc<dyn MemoryStore>>) -> Self {
+    pub(crate) fn new(store: Option<Arc<dyn MemoryStore>>) -> Self {
         Self { store, ..Self::default() }
     }
 
     /// Archives what has left a view, whichever engine took it out. It is on its way to the disk when
     /// this returns.
-    pub(super) fn archive(&mut self, view: &ContextView, was_compacted: bool) {
+    pub(crate) fn archive(&mut self, view: &ContextView, was_compacted: bool) {
         let Some(store) = &self.store else { return };
         let entries = self.leaving.since(view);
         if !entries.is_empty() {
@@ -52,14 +52,14 @@ impl Remembering {
 
     /// Waits until what was archived is found, and on disk. One that takes long goes on by itself, and
     /// one that fails is told of by who tends it.
-    pub(super) async fn taken_in(&self) {
+    pub(crate) async fn taken_in(&self) {
         if let Some(store) = &self.store {
             let _ = timeout(TAKEN_IN, store.flush()).await;
         }
     }
 
     /// Has done beside the session's calls what none of them waits for.
-    pub(super) fn tend(&mut self) {
+    pub(crate) fn tend(&mut self) {
         let is_busy = self.at_work.as_ref().is_some_and(|work| !work.is_finished());
         if is_busy || !(self.is_untended || self.is_unstudied) {
             return;
@@ -92,13 +92,13 @@ impl Remembering {
     }
 
     /// What a person should be told, each thing once.
-    pub(super) fn warnings(&mut self) -> Vec<String> {
+    pub(crate) fn warnings(&mut self) -> Vec<String> {
         self.reap();
         std::mem::take(&mut self.told)
     }
 
     /// Waits until everything archived is on disk; what more is to be done, for a while.
-    pub(super) async fn close(&mut self) -> Vec<String> {
+    pub(crate) async fn close(&mut self) -> Vec<String> {
         let Some(store) = self.store.clone() else { return self.warnings() };
         if let Err(error) = store.flush().await {
             self.told.push(format!("what left the context is not all on disk: {error}"));

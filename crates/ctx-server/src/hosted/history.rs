@@ -4,24 +4,95 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use ctx_core::{ContentHash, Entry, EntryId, Error, ErrorKind, Message, Result};
-use serde_json::value::RawValue;
 
-use super::dialect::Dialect;
+/// One message as a host tells it.
+pub(crate) trait Unit {
+    /// As it stands in what the host sent.
+    fn raw(&self) -> &str;
+
+    /// The hash of that text.
+    fn mark(&self) -> Mark {
+        mark(self.raw())
+    }
+
+    /// What it says. Asked only where the text is not known already.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] for what is no message.
+    fn read(&self) -> Result<Message>;
+}
+
+/// What is kept of a message's text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// All of it: the host tells each message once.
+    #[default]
+    Text,
+    /// A hash: the host sends the text again with every request.
+    Mark,
+}
+
+/// How a message was told, to know it again byte for byte.
+#[derive(Clone, Debug)]
+pub(crate) enum Told {
+    /// It was read from a file.
+    Not,
+    /// The text.
+    Text(Arc<str>),
+    /// Its hash.
+    Mark(Mark),
+}
+
+/// 128 bits of BLAKE3 over a message's text.
+pub(crate) type Mark = [u8; 16];
+
+/// The hash of a message's text.
+pub(crate) fn mark(raw: &str) -> Mark {
+    let mut first = [0; 16];
+    first.copy_from_slice(&blake3::hash(raw.as_bytes()).as_bytes()[..16]);
+    first
+}
+
+impl Told {
+    fn of(unit: &impl Unit, keeps: Keeps) -> Self {
+        match keeps {
+            Keeps::Text => Self::Text(Arc::from(unit.raw())),
+            Keeps::Mark => Self::Mark(unit.mark()),
+        }
+    }
+
+    fn is(&self, unit: &impl Unit) -> bool {
+        match self {
+            Self::Not => false,
+            Self::Text(text) => **text == *unit.raw(),
+            Self::Mark(known) => *known == unit.mark(),
+        }
+    }
+
+    /// The text, where it was kept.
+    pub(crate) fn text(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Not | Self::Mark(_) => None,
+        }
+    }
+}
 
 /// One message.
-#[derive(Debug)]
-pub(super) struct Item {
-    pub(super) entry: Arc<Entry>,
-    /// As the host wrote it; `None` where it was read from a file.
-    pub(super) told: Option<Arc<str>>,
-    pub(super) is_heartbeat: bool,
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) told: Told,
+    pub(crate) is_heartbeat: bool,
     /// Whether the engine was told.
-    pub(super) ingested: bool,
+    pub(crate) ingested: bool,
 }
 
 /// A session's messages, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(crate) struct History {
+    keeps: Keeps,
     items: Vec<Item>,
     index: HashMap<EntryId, usize>,
     /// Counts the ids that were made.
@@ -32,97 +103,111 @@ pub(super) struct History {
 
 /// What [`History::sync`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Synced {
+pub(crate) struct Synced {
     /// Messages at the beginning that are as they were.
-    pub(super) common: usize,
+    pub(crate) common: usize,
     /// Messages behind these that were there before, at another place or not.
-    pub(super) kept: usize,
+    pub(crate) kept: usize,
     /// Messages that are new.
-    pub(super) added: usize,
+    pub(crate) added: usize,
     /// Messages that are gone.
-    pub(super) removed: usize,
+    pub(crate) removed: usize,
 }
 
 impl Synced {
     /// Whether nothing but messages at the end is new.
-    pub(super) fn only_grew(self) -> bool {
+    pub(crate) fn only_grew(self) -> bool {
         self.kept == 0 && self.removed == 0
     }
 }
 
 /// A message of a list that the host sends.
-struct Incoming<'a> {
+struct Incoming<'a, U> {
     id: Option<EntryId>,
-    raw: &'a RawValue,
+    unit: &'a U,
     /// Read when it is needed: most messages of a list are known, byte for byte.
     read: Option<(Message, ContentHash)>,
 }
 
-impl Incoming<'_> {
-    fn read(&mut self, dialect: Dialect) -> Result<ContentHash> {
+impl<U: Unit> Incoming<'_, U> {
+    fn read(&mut self) -> Result<ContentHash> {
         if let Some((_, hash)) = &self.read {
             return Ok(*hash);
         }
-        let message = dialect.read(self.raw)?;
+        let message = self.unit.read()?;
         let hash = ContentHash::of(&message);
         self.read = Some((message, hash));
         Ok(hash)
     }
 
-    fn is(&mut self, item: &Item, dialect: Dialect) -> Result<bool> {
-        let same_text = item.told.as_deref() == Some(self.raw.get());
-        Ok(same_text || self.read(dialect)? == item.entry.hash()?)
+    fn is(&mut self, item: &Item) -> Result<bool> {
+        Ok(item.told.is(self.unit) || self.read()? == item.entry.hash()?)
     }
 
-    fn into_item(mut self, id: EntryId, is_heartbeat: bool, dialect: Dialect) -> Result<Item> {
+    fn into_item(mut self, id: EntryId, is_heartbeat: bool, keeps: Keeps) -> Result<Item> {
         let message = match self.read.take() {
             Some((message, _)) => message,
-            None => dialect.read(self.raw)?,
+            None => self.unit.read()?,
         };
         let entry = Arc::new(Entry::held(id, message));
-        let told = Some(Arc::from(self.raw.get()));
+        let told = Told::of(self.unit, keeps);
         Ok(Item { entry, told, is_heartbeat, ingested: false })
     }
 }
 
 impl History {
+    /// An empty history.
+    pub(crate) fn new(keeps: Keeps) -> Self {
+        Self { keeps, ..Self::default() }
+    }
+
+    /// The number of the next id that is made.
+    pub(crate) fn made(&self) -> u32 {
+        self.made
+    }
+
+    /// Makes ids from this number on: those before it are names of other messages.
+    pub(crate) fn make_from(&mut self, made: u32) {
+        self.made = self.made.max(made);
+    }
+
     /// A history that a file holds.
-    pub(super) fn of(entries: impl IntoIterator<Item = Arc<Entry>>) -> Self {
+    pub(crate) fn of(entries: impl IntoIterator<Item = Arc<Entry>>) -> Self {
         let mut history = Self::default();
         for entry in entries {
-            history.push(Item { entry, told: None, is_heartbeat: false, ingested: false });
+            history.push(Item { entry, told: Told::Not, is_heartbeat: false, ingested: false });
         }
         history
     }
 
     /// The ids of all messages, in order.
-    pub(super) fn ids(&self) -> Vec<EntryId> {
+    pub(crate) fn ids(&self) -> Vec<EntryId> {
         self.items.iter().map(|item| item.entry.id().clone()).collect()
     }
 
     /// The messages that the engine was not told of.
-    pub(super) fn fresh(&self) -> impl Iterator<Item = &Item> {
+    pub(crate) fn fresh(&self) -> impl Iterator<Item = &Item> {
         self.items[self.fresh_from..].iter().filter(|item| !item.ingested)
     }
 
     /// Notes that the engine was told of all messages.
-    pub(super) fn all_ingested(&mut self) {
+    pub(crate) fn all_ingested(&mut self) {
         for item in &mut self.items[self.fresh_from..] {
             item.ingested = true;
         }
         self.fresh_from = self.items.len();
     }
 
-    pub(super) fn items(&self) -> &[Item] {
+    pub(crate) fn items(&self) -> &[Item] {
         &self.items
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.items.len()
     }
 
     /// Where the message of that id stands.
-    pub(super) fn position(&self, id: &EntryId) -> Option<usize> {
+    pub(crate) fn position(&self, id: &EntryId) -> Option<usize> {
         self.index.get(id).copied()
     }
 
@@ -133,18 +218,17 @@ impl History {
     ///
     /// [`ErrorKind::Conflict`] for a known id with other content, and [`ErrorKind::InvalidInput`]
     /// for what is no message; nothing is added then.
-    pub(super) fn append(
+    pub(crate) fn append<U: Unit>(
         &mut self,
-        messages: &[&RawValue],
+        units: &[U],
         ids: Option<Vec<Option<String>>>,
         is_heartbeat: bool,
-        dialect: Dialect,
     ) -> Result<Vec<EntryId>> {
-        let mut fresh: Vec<Incoming<'_>> = Vec::new();
+        let mut fresh: Vec<Incoming<'_, U>> = Vec::new();
         let mut named: HashMap<EntryId, usize> = HashMap::new();
         let mut known = Vec::new();
-        for mut message in incoming(messages, ids)? {
-            let hash = message.read(dialect)?;
+        for mut message in incoming(units, ids)? {
+            let hash = message.read()?;
             let Some(id) = message.id.clone() else {
                 fresh.push(message);
                 known.push(None);
@@ -152,7 +236,7 @@ impl History {
             };
             let other = match (self.position(&id), named.get(&id)) {
                 (Some(at), _) => Some(self.items[at].entry.hash()?),
-                (None, Some(&at)) => Some(fresh[at].read(dialect)?),
+                (None, Some(&at)) => Some(fresh[at].read()?),
                 (None, None) => None,
             };
             match other {
@@ -171,7 +255,7 @@ impl History {
                 Some(id) => id,
                 None => self.fresh_id(|id| named.contains_key(id)),
             };
-            items.push(message.into_item(id, is_heartbeat, dialect)?);
+            items.push(message.into_item(id, is_heartbeat, self.keeps)?);
         }
         let mut added = items.iter().map(|item| item.entry.id().clone()).collect::<VecDeque<_>>();
         let ids = known.into_iter().filter_map(|id| id.or_else(|| added.pop_front())).collect();
@@ -188,14 +272,13 @@ impl History {
     /// # Errors
     ///
     /// As [`History::append`], and for an id that stands twice.
-    pub(super) fn sync(
+    pub(crate) fn sync<U: Unit>(
         &mut self,
-        messages: &[&RawValue],
+        units: &[U],
         ids: Option<Vec<Option<String>>>,
         is_heartbeat: bool,
-        dialect: Dialect,
     ) -> Result<Synced> {
-        let mut list = incoming(messages, ids)?;
+        let mut list = incoming(units, ids)?;
         let mut named = HashSet::new();
         for id in list.iter().filter_map(|message| message.id.clone()) {
             if !named.insert(id.clone()) {
@@ -208,17 +291,21 @@ impl History {
             }
         }
         let mut common = 0;
-        for (message, item) in list.iter_mut().zip(&self.items) {
+        for (message, item) in list.iter_mut().zip(&mut self.items) {
             let id_fits = message.id.as_ref().is_none_or(|id| id == item.entry.id());
-            if !id_fits || !message.is(item, dialect)? {
+            if !id_fits || !message.is(item)? {
                 break;
+            }
+            // The same content in other words, which are the ones that come again next time.
+            if self.keeps == Keeps::Mark && message.read.is_some() {
+                item.told = Told::of(message.unit, Keeps::Mark);
             }
             common += 1;
         }
         let mut rest = list.split_off(common);
         // Whatever is no message is found before anything changes.
         for message in &mut rest {
-            message.read(dialect)?;
+            message.read()?;
         }
         let before: HashSet<&EntryId> =
             self.items[..common].iter().map(|item| item.entry.id()).collect();
@@ -232,8 +319,11 @@ impl History {
         let added_before = self.items.len();
         let mut kept = 0;
         for mut message in rest {
-            let hash = message.read(dialect)?;
-            if let Some(item) = old.take(message.id.as_ref(), hash) {
+            let hash = message.read()?;
+            if let Some(mut item) = old.take(message.id.as_ref(), hash) {
+                if self.keeps == Keeps::Mark {
+                    item.told = Told::of(message.unit, Keeps::Mark);
+                }
                 kept += 1;
                 self.push(item);
                 continue;
@@ -242,7 +332,7 @@ impl History {
                 Some(id) => id,
                 None => self.fresh_id(|id| named.contains(id) || old.knows(id)),
             };
-            let item = message.into_item(id, is_heartbeat, dialect)?;
+            let item = message.into_item(id, is_heartbeat, self.keeps)?;
             self.push(item);
         }
         let added = self.items.len() - added_before - kept;
@@ -312,14 +402,14 @@ impl Pool {
     }
 }
 
-fn incoming<'a>(
-    messages: &[&'a RawValue],
+fn incoming<U: Unit>(
+    units: &[U],
     ids: Option<Vec<Option<String>>>,
-) -> Result<Vec<Incoming<'a>>> {
-    let ids = ids.unwrap_or_else(|| vec![None; messages.len()]);
-    if ids.len() != messages.len() {
+) -> Result<Vec<Incoming<'_, U>>> {
+    let ids = ids.unwrap_or_else(|| vec![None; units.len()]);
+    if ids.len() != units.len() {
         return Err(Error::new(ErrorKind::InvalidInput, "there is not one id for each message")
-            .with("messages", messages.len())
+            .with("messages", units.len())
             .with("ids", ids.len())
             .hint("give null where a message has no id, or leave ids out"));
     }
@@ -327,8 +417,8 @@ fn incoming<'a>(
         return Err(Error::new(ErrorKind::InvalidInput, "an id is empty")
             .hint("give null where a message has no id"));
     }
-    let both = messages.iter().zip(ids);
-    Ok(both.map(|(raw, id)| Incoming { id: id.map(EntryId::from), raw, read: None }).collect())
+    let both = units.iter().zip(ids);
+    Ok(both.map(|(unit, id)| Incoming { id: id.map(EntryId::from), unit, read: None }).collect())
 }
 
 fn taken(id: &EntryId) -> Error {

@@ -11,48 +11,65 @@ use ctx_core::{
 use super::history::History;
 
 /// The compaction that is in force.
-#[derive(Debug)]
-pub(super) struct InForce {
+#[derive(Clone, Debug)]
+pub(crate) struct InForce {
     /// The entry of the summary.
-    id: EntryId,
-    compacted: Compacted,
-    /// Where the first message stands that it keeps.
-    first_kept: usize,
+    pub(crate) id: EntryId,
+    pub(crate) compacted: Compacted,
+    /// The first message of the host that it keeps.
+    pub(crate) first_kept: EntryId,
     /// Messages before it that stay: instructions, what is pinned, the newest message of the user.
-    staying: HashSet<EntryId>,
+    pub(crate) staying: HashSet<EntryId>,
+    /// Messages before it that the summary stands for.
+    pub(crate) covered: HashSet<EntryId>,
 }
 
 impl InForce {
     /// What `view` holds of a compaction that was just made in it.
-    pub(super) fn of(view: &ContextView, history: &History, compacted: Compacted) -> Option<Self> {
+    pub(crate) fn of(view: &ContextView, history: &History, compacted: Compacted) -> Option<Self> {
         // An engine may keep from a message on that is its own: the next one of the host counts.
         let kept = &compacted.first_kept_entry_id;
-        let live = view.nodes().iter().filter(|node| node.is_live());
-        let mut kept = live.map(|node| node.entry().id()).skip_while(|id| *id != kept);
-        let first_kept = kept.find_map(|id| history.position(id))?;
+        let live = || view.nodes().iter().filter(|node| node.is_live());
+        let mut kept = live().map(|node| node.entry().id()).skip_while(|id| *id != kept);
+        let (first_kept, at) = kept.find_map(|id| Some((id, history.position(id)?)))?;
         let is_summary = |node: &&ctx_core::Node| {
             *node.role() == Role::CompactionSummary && node.state() == NodeState::Inserted
         };
-        let summary = view.nodes().iter().filter(|n| n.is_live()).find(is_summary);
+        let summary = live().find(is_summary);
         let id = summary.map_or_else(|| "".into(), |node| node.entry().id().clone());
-        let before = view.nodes().iter().filter(|node| node.is_live());
-        let staying = before
-            .map(|node| node.entry().id())
-            .filter(|id| history.position(id).is_some_and(|at| at < first_kept))
-            .cloned()
-            .collect();
-        Some(Self { id, compacted, first_kept, staying })
+        let is_before = |id: &&EntryId| history.position(id).is_some_and(|place| place < at);
+        let staying: HashSet<_> =
+            live().map(|node| node.entry().id()).filter(is_before).cloned().collect();
+        let before = history.items()[..at].iter().map(|item| item.entry.id());
+        let covered = before.filter(|id| !staying.contains(*id)).cloned().collect();
+        Some(Self { id, compacted, first_kept: first_kept.clone(), staying, covered })
     }
 
     /// The entry of the summary, where there is one.
-    pub(super) fn summary_id(&self) -> Option<&EntryId> {
+    pub(crate) fn summary_id(&self) -> Option<&EntryId> {
         (!self.id.is_empty()).then_some(&self.id)
     }
 
-    /// Whether it still stands for the beginning of a history of which so many messages are as they
-    /// were.
-    pub(super) fn covers(&self, common: usize, history: &History) -> bool {
-        self.first_kept <= common && self.first_kept < history.len()
+    /// Whether it still stands for the beginning of a history: all that it covers is there, and
+    /// nothing else is that the model should see, but for instructions.
+    pub(crate) fn covers(&self, history: &History) -> bool {
+        let Some(at) = history.position(&self.first_kept) else { return false };
+        let mut covered = 0;
+        for item in &history.items()[..at] {
+            let id = item.entry.id();
+            if self.covered.contains(id) {
+                covered += 1;
+            } else if !self.staying.contains(id) && !is_instruction(&item.entry) {
+                return false;
+            }
+        }
+        covered == self.covered.len()
+    }
+
+    /// Whether all messages that it speaks of are among these.
+    pub(crate) fn is_within(&self, ids: &HashSet<&EntryId>) -> bool {
+        let mut all = self.covered.iter().chain(&self.staying).chain([&self.first_kept]);
+        all.all(|id| ids.contains(id))
     }
 
     fn summary(&self) -> Option<Arc<Entry>> {
@@ -70,7 +87,7 @@ impl InForce {
 
 /// A view of `history` as it would be if it had been kept: with the forms that were sent, and the
 /// compaction in force.
-pub(super) fn rebuilt(
+pub(crate) fn rebuilt(
     ledger: &TokenLedger,
     history: &History,
     forms: &HashMap<ProjectionKey, Projection>,
@@ -80,9 +97,9 @@ pub(super) fn rebuilt(
     let mut from = 0;
     if let Some(in_force) = in_force {
         let mut summary = in_force.summary();
-        from = in_force.first_kept.min(history.len());
+        from = history.position(&in_force.first_kept).unwrap_or(0);
         for item in &history.items()[..from] {
-            if in_force.staying.contains(item.entry.id()) {
+            if !in_force.covered.contains(item.entry.id()) {
                 view.append(item.entry.clone())?;
             } else if let Some(summary) = summary.take() {
                 // It stands where the first message stood that it replaces.
@@ -97,4 +114,8 @@ pub(super) fn rebuilt(
         view.append(item.entry.clone())?;
     }
     Ok(view)
+}
+
+fn is_instruction(entry: &Entry) -> bool {
+    entry.facts().is_ok_and(|facts| facts.role == Role::System)
 }

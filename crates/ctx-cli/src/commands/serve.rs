@@ -1,0 +1,118 @@
+//! `ctx serve`.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ctx_core::{Error, ErrorKind};
+use ctx_server::Host;
+use ctx_server::http::{Metrics, Server, Shutdown, Token, status_routes};
+use ctx_server::proxy::{Family, Proxy, ServerConfig, Settings, Upstreams};
+use ctx_server::trace::{Limits, Trace};
+use ctx_session::paths::Home;
+use serde_json::json;
+
+use crate::args::{Global, Serve};
+use crate::ending;
+use crate::failure::misuse;
+use crate::out::Out;
+use crate::setup;
+
+pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<ExitCode> {
+    let host = Host { config: setup::config(global)?, home: Home::from_env()? };
+    let mut config: ServerConfig = host.config.section()?;
+    if let Some(most) = &args.max_body {
+        config.max_body_bytes = bytes(most).map_err(misuse)?;
+    }
+    if let Some(grace) = args.grace {
+        config.grace_seconds = grace;
+    }
+    let listen = args.listen.as_ref().unwrap_or(&config.listen);
+    let listen = listen.parse().map_err(|_| {
+        misuse(
+            Error::new(ErrorKind::InvalidInput, format!("'{listen}' is no address to listen on"))
+                .hint("give an address and a port, such as 127.0.0.1:8787"),
+        )
+    })?;
+    let upstreams = Upstreams::new(&args.upstreams, &config.upstreams).map_err(misuse)?;
+    let window = args.window.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
+    let mut server = Server::new(listen);
+    let token = args.token.clone().or_else(|| std::env::var("CTX_SERVER_TOKEN").ok());
+    server.token =
+        token.filter(|token| !token.is_empty()).map(Token::new).transpose().map_err(misuse)?;
+    server.hosts.clone_from(&config.hosts);
+    server.grace = Duration::from_secs(config.grace_seconds.into());
+    if host.config.path().is_some() || args.engine.is_some() {
+        setup::check_engine(&host.config)?;
+    }
+    let trace = host.home.root().join("proxy").join("traces");
+    let trace = Arc::new(Trace::at(trace, Limits::default())?);
+    let said = Out::new(global);
+    let settings = Settings {
+        host,
+        config,
+        upstreams: upstreams.clone(),
+        window,
+        engine: args.engine.clone(),
+        agent: args.agent.clone(),
+        warn: Box::new(move |warning| said.warn(warning)),
+    };
+    let proxy = Proxy::new(settings, trace, Metrics::default())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let shutdown = Shutdown::default();
+    let (interrupted, terminated) = (shutdown.clone(), shutdown.clone());
+    runtime.block_on(async {
+        let bound = server.bind().await?;
+        upstreams.check_not(bound.address())?;
+        ending::on_interrupt(move || interrupted.stop());
+        ending::on_term(move || terminated.stop());
+        let urls = [Family::OpenAi, Family::Anthropic, Family::Gemini]
+            .map(|family| (family.name(), shown(&upstreams, family)));
+        match args.json {
+            true => {
+                let upstreams: serde_json::Map<_, _> =
+                    urls.into_iter().map(|(name, url)| (name.to_owned(), url.into())).collect();
+                let line = json!({ "url": bound.url(), "upstreams": upstreams });
+                out.line(line.to_string())?;
+            }
+            false => {
+                out.line(format!("ctx listens on {}", bound.url()))?;
+                for (name, url) in urls {
+                    out.note(format!("{name} -> {url}"));
+                }
+            }
+        }
+        let routes = status_routes(proxy.metrics()).merge(proxy.router());
+        bound.serve(routes, shutdown).await;
+        anyhow::Ok(())
+    })?;
+    proxy.settle();
+    // Summaries that nobody waits for any more must not hold the program.
+    runtime.shutdown_background();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An upstream without what may be secret in it.
+fn shown(upstreams: &Upstreams, family: Family) -> String {
+    let url = upstreams.base(family);
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let host = url.host_str().unwrap_or_default();
+    format!("{}://{host}{port}{}", url.scheme(), url.path().trim_end_matches('/'))
+}
+
+/// `64M`, `1G`, `1048576`: in binary units.
+fn bytes(text: &str) -> Result<u64, Error> {
+    let wrong = || {
+        Error::new(ErrorKind::InvalidInput, format!("'{text}' is no size"))
+            .hint("give bytes, or a number with K, M or G, such as 64M")
+    };
+    let text = text.trim();
+    let (digits, unit) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1_u64 << 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
+        Some((at, 'g' | 'G')) => (&text[..at], 1 << 30),
+        _ => (text, 1),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    number.checked_mul(unit).filter(|bytes| *bytes >= 1_024).ok_or_else(wrong)
+}

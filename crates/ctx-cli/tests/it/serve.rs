@@ -1,0 +1,203 @@
+//! `ctx serve` as a program.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+
+use ctx_testkit::provider::{FakeProvider, Moment, Step};
+use serde_json::{Value, json};
+
+use crate::support::Room;
+
+/// A server that runs until this goes.
+struct Served {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    /// Where it listens.
+    address: String,
+}
+
+impl Served {
+    fn start(room: &Room, args: &[&str], env: &[(&str, &str)]) -> Self {
+        let mut all = vec!["serve", "--json"];
+        if !args.contains(&"--listen") {
+            all.extend(["--listen", "127.0.0.1:0"]);
+        }
+        all.extend(args);
+        let mut command = room.command(&all);
+        command.envs(env.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary runs");
+        let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        stdout.read_line(&mut line).expect("it says where it listens");
+        let said: Value = serde_json::from_str(&line).expect("one object");
+        let url = said["url"].as_str().expect("a URL");
+        let port = url.rsplit(':').next().expect("a port");
+        let address = format!("127.0.0.1:{port}");
+        Self { child, stdout, address }
+    }
+
+    /// Sends a request, and gives the connection on which the answer comes.
+    fn send(&self, head: &str, body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        let length = body.len();
+        let head = format!(
+            "{head} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer k\r\nconnection: close\r\n\
+             content-length: {length}\r\n\r\n{body}",
+            self.address
+        );
+        stream.write_all(head.as_bytes()).expect("it reads");
+        stream
+    }
+
+    fn ask(&self, head: &str, body: &str) -> String {
+        whole(self.send(head, body))
+    }
+
+    #[cfg(unix)]
+    fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        let done = Command::new("kill").args([signal, &id]).status().expect("kill runs");
+        assert!(done.success());
+    }
+
+    fn end(mut self) -> (ExitStatus, String, String) {
+        let status = self.child.wait().expect("it ends");
+        let (mut out, mut err) = (String::new(), String::new());
+        self.stdout.read_to_string(&mut out).expect("text");
+        self.child.stderr.take().expect("a pipe").read_to_string(&mut err).expect("text");
+        (status, out, err)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// All that comes, whether it is cut or not.
+fn whole(mut stream: TcpStream) -> String {
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn provider(script: impl IntoIterator<Item = Step>) -> FakeProvider {
+    let builder = FakeProvider::builder().script(script).respond(|_| Step::text("hello"));
+    builder.start().expect("loopback can be listened on")
+}
+
+const CHAT: &str = "POST /v1/chat/completions";
+
+fn hi(stream: bool) -> String {
+    let messages = json!([{ "role": "user", "content": "hi" }]);
+    json!({ "model": "m", "messages": messages, "stream": stream }).to_string()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_client_is_served_and_what_runs_is_finished_at_the_end() {
+    let (room, held) = (Room::new(), Step::text("one two three").held_at(Moment::AfterEvents(3)));
+    let provider = provider([Step::text("hello"), held]);
+    let served = Served::start(&room, &["--upstream", &provider.url()], &[]);
+    let answer = served.ask(CHAT, &hi(false));
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("hello"), "{answer}");
+    assert!(served.ask("GET /healthz", "").ends_with("ok\n"));
+    let stream = served.send(CHAT, &hi(true));
+    assert!(provider.wait_arrived(2));
+    served.signal("-TERM");
+    // It takes nothing new from here on.
+    while TcpStream::connect(&served.address).is_ok() {
+        std::thread::yield_now();
+    }
+    provider.release();
+    assert!(whole(stream).contains("[DONE]"));
+    let (status, out, err) = served.end();
+    assert!(status.success() && out.is_empty(), "{status} {out} {err}");
+    assert!(!err.contains("Bearer"), "{err}");
+}
+
+#[cfg(unix)]
+#[test]
+fn who_interrupts_twice_does_not_wait() {
+    let room = Room::new();
+    let provider = provider([Step::text("one two").held_at(Moment::AfterEvents(2))]);
+    let served = Served::start(&room, &["--upstream", &provider.url(), "--grace", "600"], &[]);
+    let stream = served.send(CHAT, &hi(true));
+    assert!(provider.wait_arrived(1));
+    served.signal("-INT");
+    while TcpStream::connect(&served.address).is_ok() {
+        std::thread::yield_now();
+    }
+    served.signal("-INT");
+    let (status, ..) = served.end();
+    assert!(status.success(), "{status}");
+    assert!(!whole(stream).contains("[DONE]"));
+}
+
+#[test]
+fn a_long_history_is_cut_and_stays_so_in_the_next_process() {
+    let (room, provider) = (Room::new(), provider([]));
+    let mut messages = Vec::new();
+    for n in 0..40 {
+        let text = format!("Line {n} of a long story. ").repeat(120);
+        messages.push(json!({ "role": "user", "content": format!("Tell me part {n}.") }));
+        messages.push(json!({ "role": "assistant", "content": text }));
+    }
+    messages.push(json!({ "role": "user", "content": "And the end?" }));
+    let body = json!({ "model": "m", "messages": messages }).to_string();
+    room.write("ctx.json5", "{ server: { summaries: 'extractive' } }");
+    for _ in 0..2 {
+        let served = Served::start(&room, &["--upstream", &provider.v1(), "--window", "16k"], &[]);
+        assert!(served.ask(CHAT, &body).contains("hello"));
+        #[cfg(unix)]
+        {
+            served.signal("-TERM");
+            assert!(served.end().0.success());
+        }
+    }
+    let asked = provider.requests();
+    assert!(asked[0].prompt.tokens() <= 12_600, "{}", asked[0].prompt.tokens());
+    assert_eq!(asked[0].body, asked[1].body);
+}
+
+#[test]
+fn a_token_is_asked_for_where_others_could_come() {
+    let (room, provider) = (Room::new(), provider([]));
+    let refused = room.ctx(&["serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("CTX_SERVER_TOKEN"), "{}", refused.stderr);
+    let env = [("CTX_SERVER_TOKEN", "a-token-for-this-test")];
+    let upstream = provider.url();
+    let args = ["--listen", "0.0.0.0:0", "--upstream", &upstream];
+    let served = Served::start(&room, &args, &env);
+    assert!(served.ask("GET /healthz", "").starts_with("HTTP/1.1 401"));
+    assert!(served.ask(CHAT, &hi(false)).starts_with("HTTP/1.1 401"));
+    let with = "POST /t/a-token-for-this-test/v1/chat/completions";
+    assert!(served.ask(with, &hi(false)).contains("hello"));
+    assert_eq!(provider.requests()[0].path, "/v1/chat/completions");
+}
+
+#[test]
+fn what_makes_no_sense_is_said_before_it_listens() {
+    let room = Room::new();
+    for (args, words) in [
+        (&["--listen", "here"][..], "no address to listen on"),
+        (&["--upstream", "ftp://x"], "http://"),
+        (&["--upstream", "http://127.0.0.1:8799", "--listen", "127.0.0.1:8799"], "server itself"),
+        (&["--window", "many"], "no number of tokens"),
+        (&["--max-body", "lots"], "no size"),
+        (&["--token", "short"], "no token"),
+    ] {
+        let mut all = vec!["serve"];
+        all.extend(args);
+        let ran = room.ctx(&all);
+        assert_ne!(ran.code, Some(0), "{args:?} {}", ran.stderr);
+        assert!(ran.stderr.contains(words) && ran.stdout.is_empty(), "{args:?} {}", ran.stderr);
+    }
+    room.write("ctx.json5", "{ server: { upstream: 'http://x' } }");
+    let ran = room.ctx(&["serve", "--listen", "127.0.0.1:0"]);
+    assert!(ran.stderr.contains("upstreams"), "the nearest key is named: {}", ran.stderr);
+}

@@ -1,0 +1,90 @@
+//! An error of ours in the client's own protocol.
+
+use ctx_core::{Error, ErrorKind};
+
+use super::Protocol;
+use crate::json::Fresh;
+
+/// The body of an answer with that status, as the protocol's clients read errors. It says what the
+/// error says, and what to do next. A prompt that does not fit is told in the words and with the
+/// code by which clients recognise it.
+#[must_use]
+pub fn error_body(protocol: Protocol, status: u16, error: &Error) -> String {
+    let is_overflow = matches!(
+        error.kind(),
+        ErrorKind::Overflow | ErrorKind::SystemPromptTooLarge | ErrorKind::CompactionFailure
+    );
+    let text = match error.hint_text() {
+        Some(hint) => format!("{error}. {hint}"),
+        None => error.to_string(),
+    };
+    match protocol {
+        Protocol::Chat | Protocol::Responses => {
+            let code = match (is_overflow, status) {
+                (true, _) => "context_length_exceeded",
+                (false, 401) => "invalid_api_key",
+                (false, 429) => "rate_limit_exceeded",
+                _ => error.kind().name(),
+            };
+            let error = Fresh::new()
+                .text("message", &text)
+                .text("type", openai_type(status))
+                .raw("param", "null")
+                .text("code", code);
+            Fresh::new().raw("error", error.end()).end()
+        }
+        Protocol::Messages => {
+            let text = if is_overflow { format!("prompt is too long: {text}") } else { text };
+            let error =
+                Fresh::new().text("type", anthropic_type(status)).text("message", &text).end();
+            Fresh::new().text("type", "error").raw("error", error).end()
+        }
+        Protocol::Gemini => {
+            let text = match is_overflow {
+                true => format!("The input token count exceeds what the model takes: {text}"),
+                false => text,
+            };
+            let error = Fresh::new()
+                .plain("code", status)
+                .text("message", &text)
+                .text("status", google_status(status))
+                .end();
+            Fresh::new().raw("error", error).end()
+        }
+    }
+}
+
+fn openai_type(status: u16) -> &'static str {
+    match status {
+        429 => "requests",
+        500.. => "server_error",
+        _ => "invalid_request_error",
+    }
+}
+
+fn anthropic_type(status: u16) -> &'static str {
+    match status {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        504 => "timeout_error",
+        529 => "overloaded_error",
+        500.. => "api_error",
+        _ => "invalid_request_error",
+    }
+}
+
+fn google_status(status: u16) -> &'static str {
+    match status {
+        401 => "UNAUTHENTICATED",
+        403 => "PERMISSION_DENIED",
+        404 => "NOT_FOUND",
+        429 => "RESOURCE_EXHAUSTED",
+        503 => "UNAVAILABLE",
+        504 => "DEADLINE_EXCEEDED",
+        500.. => "INTERNAL",
+        _ => "INVALID_ARGUMENT",
+    }
+}

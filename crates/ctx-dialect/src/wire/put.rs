@@ -1,0 +1,103 @@
+//! A request put together again.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use ctx_core::{Error, ErrorKind, Message, Result};
+
+use super::{Protocol, Request, history, system};
+
+/// One part of a history that goes out.
+#[derive(Clone, Copy, Debug)]
+pub enum Out<'a> {
+    /// The unit of that number, as it came.
+    Told(usize),
+    /// A message in the API's own form.
+    Written {
+        /// What it says.
+        message: &'a Message,
+        /// The number of the unit in whose place it stands, if it is that of one. What of it did
+        /// not change then goes out as it came: fields that no message has, marks for the cache,
+        /// the kind of a tool's call.
+        of: Option<usize>,
+    },
+}
+
+impl<'a> Request<'a> {
+    /// The body with this history, and with `addition` after what the system prompt says.
+    ///
+    /// Where all units are told and nothing is added it is the body itself, byte for byte.
+    /// Otherwise only the list of the history differs, and the system prompt where something was
+    /// added.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] where a unit is named that the request does not have.
+    pub fn put(&self, out: &[Out<'_>], addition: Option<&str>) -> Result<Cow<'a, str>> {
+        let named = out.iter().filter_map(|out| match out {
+            Out::Told(n) => Some(*n),
+            Out::Written { of, .. } => *of,
+        });
+        if let Some(unknown) = named.into_iter().find(|n| *n >= self.units.len()) {
+            return Err(Error::new(ErrorKind::InvalidInput, "the request has no such unit")
+                .with("unit", unknown)
+                .with("units", self.units.len()));
+        }
+        let addition = addition.filter(|text| !text.trim().is_empty());
+        let is_same = out.len() == self.units.len()
+            && out.iter().enumerate().all(|(n, out)| matches!(out, Out::Told(told) if *told == n));
+        let in_history = addition.filter(|_| self.protocol == Protocol::Chat);
+        let beside = addition.filter(|_| self.protocol != Protocol::Chat);
+        let mut edits: Vec<(Range<usize>, String)> = Vec::new();
+        if !is_same || in_history.is_some() {
+            let mut list = history::write(self, out, in_history);
+            if self.history.is_empty() {
+                let before = self.body.get(..self.history.start).unwrap_or_default();
+                let comma = if before.trim_end().ends_with('{') { "" } else { "," };
+                list = format!("{comma}\"{}\":{list}", self.protocol.history());
+            }
+            edits.push((self.history.clone(), list));
+        }
+        if let Some(addition) = beside {
+            edits.push(self.with_system(addition));
+        }
+        edits.sort_by_key(|(at, _)| at.start);
+        Ok(edited(self.body, &edits))
+    }
+
+    fn with_system(&self, addition: &str) -> (Range<usize>, String) {
+        match &self.system_at {
+            Some(place) => {
+                let text = system::with(self.protocol, Some(place.value), addition);
+                (place.at.clone(), text)
+            }
+            None => {
+                let key = match self.protocol {
+                    Protocol::Gemini => "systemInstruction",
+                    Protocol::Responses => "instructions",
+                    Protocol::Messages | Protocol::Chat => "system",
+                };
+                let text = system::with(self.protocol, None, addition);
+                let end = self.history.end;
+                (end..end, format!(",\"{key}\":{text}"))
+            }
+        }
+    }
+}
+
+/// A text with some of its ranges replaced; they do not overlap, and are in order.
+fn edited<'a>(text: &'a str, edits: &[(Range<usize>, String)]) -> Cow<'a, str> {
+    if edits.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let more: usize = edits.iter().map(|(_, new)| new.len()).sum();
+    let mut out = String::with_capacity(text.len() + more);
+    let mut at = 0;
+    for (range, new) in edits {
+        out.push_str(text.get(at..range.start).unwrap_or_default());
+        out.push_str(new);
+        at = range.end;
+    }
+    out.push_str(text.get(at..).unwrap_or_default());
+    Cow::Owned(out)
+}

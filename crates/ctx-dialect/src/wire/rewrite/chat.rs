@@ -1,0 +1,142 @@
+//! OpenAI chat completions.
+
+use ctx_core::{Block, Message, Role};
+use serde_json::value::RawValue;
+
+use super::super::Unit;
+use super::{list, only_texts, patched, patched_within};
+use crate::block;
+use crate::json::{Object, arguments_text, array, elements, quote};
+use crate::openai_chat::{self, REASONING, call_json, call_of, part};
+use crate::shape::texts;
+
+/// A message as elements of the list.
+pub(super) fn write(message: &Message, of: Option<&Unit<'_>>) -> Vec<String> {
+    let replaced = of.and_then(|unit| replacing(message, unit));
+    match replaced {
+        Some(json) => vec![json],
+        None => {
+            let written = openai_chat::write([message]);
+            written.into_iter().map(|json| json.as_str().to_owned()).collect()
+        }
+    }
+}
+
+/// The message that was there, with the new words. `None` where it is too different for that.
+fn replacing(message: &Message, unit: &Unit<'_>) -> Option<String> {
+    let object = Object::parse(unit.raw).ok()?;
+    let before = unit.read();
+    if before.role != message.role || object.get("function_call").is_some() {
+        return None;
+    }
+    if message.role == Role::ToolResult {
+        return result(&object, &before, message);
+    }
+    let is_said = |block: &&Block| !matches!(block, Block::ToolCall(_) | Block::Thinking { .. });
+    let said: Vec<_> = message.blocks.iter().filter(is_said).cloned().collect();
+    let calls: Vec<_> = message.tool_calls().collect();
+    // An answer without words and calls is refused.
+    if said.is_empty() && calls.is_empty() {
+        return None;
+    }
+    let mut edits = Vec::new();
+    if said.is_empty() {
+        edits.push(("content", Some("null".to_owned())));
+    } else {
+        edits.push(("content", Some(content(object.get("content"), &said)?)));
+    }
+    // What was refused has become words, and stays where it is only if it did not change.
+    if object.get("refusal").is_some() {
+        let kept = message.blocks.iter().filter(is_said).eq(before.blocks.iter().filter(is_said));
+        if kept {
+            edits.clear();
+        } else {
+            edits.push(("refusal", None));
+        }
+    }
+    if calls.is_empty() {
+        edits.push(("tool_calls", None));
+    } else {
+        edits.push(("tool_calls", Some(tool_calls(&object, message)?)));
+    }
+    let thinks = message.blocks.iter().any(|block| matches!(block, Block::Thinking { .. }));
+    let thought = before.blocks.iter().any(|block| matches!(block, Block::Thinking { .. }));
+    if thought && !thinks {
+        edits.extend(REASONING.into_iter().chain(["reasoning_details"]).map(|key| (key, None)));
+    } else if thinks
+        && !message.blocks.iter().filter(is_thought).eq(before.blocks.iter().filter(is_thought))
+    {
+        return None;
+    }
+    Some(patched(&object, &edits))
+}
+
+fn is_thought(block: &&Block) -> bool {
+    matches!(block, Block::Thinking { .. })
+}
+
+fn result(object: &Object<'_>, before: &Message, message: &Message) -> Option<String> {
+    let (old, new) = (before.tool_results().next()?, message.tool_results().next()?);
+    let is_one = message.blocks.len() == 1 && old.call_id == new.call_id;
+    let has_pictures = new.content.iter().any(|block| matches!(block, Block::Image(_)));
+    if !is_one || has_pictures {
+        return None;
+    }
+    let content = match object.get("content") {
+        Some(raw) if elements(raw).is_some() => content(Some(raw), &new.content)?,
+        _ => quote(&texts(&new.content)),
+    };
+    Some(patched(object, &[("content", Some(content))]))
+}
+
+/// The content of a message: a string where it was one and can be, else a list.
+fn content(before: Option<&RawValue>, said: &[Block]) -> Option<String> {
+    let Some(raws) = before.and_then(elements) else {
+        return match only_texts(said) {
+            true => Some(quote(&texts(said))),
+            false => Some(array(said.iter().map(part))),
+        };
+    };
+    let old = block::content(before);
+    let parts = list(&raws, &old, said, changed_text, |block| Some(part(block)));
+    Some(array(parts))
+}
+
+/// A text part with another text.
+fn changed_text(object: &Object<'_>, _: &Block, new: &Block) -> Option<String> {
+    match new {
+        Block::Text { text } if object.has("text") => {
+            Some(patched(object, &[("text", Some(quote(text)))]))
+        }
+        block => Some(part(block)),
+    }
+}
+
+fn tool_calls(object: &Object<'_>, message: &Message) -> Option<String> {
+    let raws = object.array("tool_calls")?;
+    let old: Vec<_> = raws
+        .iter()
+        .map(|raw| match Object::of(raw) {
+            Some(call) => Block::ToolCall(call_of(&call)),
+            None => Block::Opaque { json: (*raw).into() },
+        })
+        .collect();
+    let new: Vec<_> = message.tool_calls().cloned().map(Block::ToolCall).collect();
+    let changed = |object: &Object<'_>, _: &Block, new: &Block| match new {
+        Block::ToolCall(call) if object.object("custom").is_none() => {
+            let arguments = quote(&arguments_text(&call.arguments));
+            Some(patched_within(object, "function", &[("arguments", Some(arguments))]))
+        }
+        Block::ToolCall(call) => Some(patched_within(
+            object,
+            "custom",
+            &[("input", Some(call.arguments.as_str().into()))],
+        )),
+        _ => None,
+    };
+    let fresh = |block: &Block| match block {
+        Block::ToolCall(call) => Some(call_json(call)),
+        _ => None,
+    };
+    Some(array(list(&raws, &old, &new, changed, fresh)))
+}

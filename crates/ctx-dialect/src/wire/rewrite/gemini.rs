@@ -1,0 +1,78 @@
+//! Gemini contents.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use ctx_core::{Block, CallId, Message, Role};
+
+use super::super::{Request, Unit};
+use super::{list, patched, patched_within};
+use crate::gemini::{part, response};
+use crate::json::{Fresh, Object, arguments_object, array, quote};
+use crate::shape::as_user_text;
+
+/// A message as an element of the list; `None` where nothing can be said of it.
+pub(super) fn write(
+    request: &Request<'_>,
+    names: &Names,
+    message: &Message,
+    of: Option<&Unit<'_>>,
+) -> Option<String> {
+    let nameless = message.tool_results().any(|result| result.name.is_none());
+    let none = HashMap::new();
+    let names = if nameless { names.get_or_init(|| called(request)) } else { &none };
+    if let Some(unit) = of
+        && let Ok(object) = Object::parse(unit.raw)
+        && let Some(raws) = object.array("parts")
+        && let before = unit.read()
+        && before.role == message.role
+    {
+        let fresh = |block: &Block| part(block, names);
+        let parts = list(&raws, &before.blocks, &message.blocks, changed, fresh);
+        let edits = [("parts", Some(array(&parts)))];
+        return (!parts.is_empty()).then(|| patched(&object, &edits));
+    }
+    let message = as_user_text(message)?;
+    let role = if message.role == Role::Assistant { "model" } else { "user" };
+    let parts: Vec<_> = message.blocks.iter().filter_map(|block| part(block, names)).collect();
+    let json = || Fresh::new().text("role", role).raw("parts", array(&parts)).end();
+    (!parts.is_empty()).then(json)
+}
+
+/// The names of the functions that were called, for answers that do not say whose they are. They
+/// are looked for once in a request, where they are needed at all.
+pub(in super::super) type Names = OnceCell<HashMap<CallId, String>>;
+
+fn called(request: &Request<'_>) -> HashMap<CallId, String> {
+    let calls = request.units.iter().flat_map(|unit| unit.read().blocks);
+    calls
+        .filter_map(|block| match block {
+            Block::ToolCall(call) => Some((call.id, call.name)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The API takes both spellings; what is there stays.
+fn spelling<'k>(object: &Object<'_>, [camel, snake]: [&'k str; 2]) -> &'k str {
+    if object.has(snake) { snake } else { camel }
+}
+
+/// A part into the place of another.
+fn changed(object: &Object<'_>, _: &Block, new: &Block) -> Option<String> {
+    match new {
+        Block::Text { text } if text.is_empty() => None,
+        Block::Text { text } => Some(patched(object, &[("text", Some(quote(text)))])),
+        Block::ToolCall(call) => {
+            let arguments = arguments_object(&call.arguments);
+            let key = spelling(object, ["functionCall", "function_call"]);
+            Some(patched_within(object, key, &[("args", Some(arguments))]))
+        }
+        Block::ToolResult(result) => {
+            let response = response(result);
+            let key = spelling(object, ["functionResponse", "function_response"]);
+            Some(patched_within(object, key, &[("response", Some(response))]))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,177 @@
+//! Anthropic messages.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use ctx_core::{Block, Message, Role};
+use serde_json::value::RawValue;
+
+use super::super::Unit;
+use super::super::peek::peek;
+use super::{list, only_texts, patched};
+use crate::anthropic::{inner_json, mark_as, told_block};
+use crate::block;
+use crate::json::{Fresh, Object, arguments_object, array, elements, quote, string};
+use crate::shape::{as_user_text, texts};
+
+/// The kinds of blocks that no mark for the cache may stand on.
+const UNMARKED: [&str; 2] = ["thinking", "redacted_thinking"];
+
+/// A message as an element of the list; `None` where nothing can be said of it.
+/// `thinks`: what the model thought must go back with its calls.
+pub(super) fn write(message: &Message, of: Option<&Unit<'_>>, thinks: bool) -> Option<String> {
+    let object = of.and_then(|unit| Object::parse(unit.raw).ok());
+    if let (Some(unit), Some(object)) = (of, &object)
+        && unit.read().role == message.role
+    {
+        return replacing(message, object, thinks);
+    }
+    let message = as_user_text(message)?;
+    let mut blocks: Vec<_> = message.blocks.iter().filter_map(told_block).collect();
+    if let Some(mark) = object.as_ref().and_then(last_mark) {
+        carry(&mut blocks, mark);
+    }
+    let role = if message.role == Role::Assistant { "assistant" } else { "user" };
+    element(role, &blocks)
+}
+
+fn element(role: &str, blocks: &[String]) -> Option<String> {
+    let json = || Fresh::new().text("role", role).raw("content", array(blocks)).end();
+    (!blocks.is_empty()).then(json)
+}
+
+/// The message that was there, with the new words.
+fn replacing(message: &Message, object: &Object<'_>, thinks: bool) -> Option<String> {
+    let content = object.get("content");
+    let raws = content.and_then(elements);
+    let content = match raws {
+        None if only_texts(&message.blocks) => {
+            let text = texts(&message.blocks);
+            (!text.trim().is_empty()).then(|| quote(&text))
+        }
+        None => {
+            let blocks: Vec<_> = message.blocks.iter().filter_map(told_block).collect();
+            (!blocks.is_empty()).then(|| array(blocks))
+        }
+        Some(raws) => {
+            let old = block::content(content);
+            let mut blocks = list(&raws, &old, &message.blocks, changed, fresh_beside(&old));
+            if message.role == Role::Assistant {
+                if thinks {
+                    blocks = with_thoughts(&raws, blocks);
+                }
+                // An answer of nothing but reasoning is refused.
+                if blocks.iter().all(|json| is_thought(json)) {
+                    return None;
+                }
+            }
+            if !blocks.iter().any(|json| mark_of(json).is_some())
+                && let Some(mark) = last_mark(object)
+            {
+                carry(&mut blocks, mark);
+            }
+            (!blocks.is_empty()).then(|| array(blocks))
+        }
+    };
+    Some(patched(object, &[("content", Some(content?))]))
+}
+
+fn is_thought(block: &str) -> bool {
+    let [kind] = peek(block, ["type"]);
+    kind.is_some_and(|kind| UNMARKED.contains(&&*kind))
+}
+
+/// Blocks with all that the model thought before the calls that are left, as it stood there: a call
+/// without it is refused while the model thinks.
+fn with_thoughts(raws: &[&RawValue], blocks: Vec<String>) -> Vec<String> {
+    let id_of = |block: &str| {
+        let [kind, id] = peek(block, ["type", "id"]);
+        id.filter(|_| kind.as_deref() == Some("tool_use")).map(Cow::into_owned)
+    };
+    let calls: HashSet<_> = blocks.iter().filter_map(|json| id_of(json)).collect();
+    let is_call = |raw: &&RawValue| id_of(raw.get()).is_some_and(|id| calls.contains(&id));
+    let Some(last) = raws.iter().rposition(is_call) else { return blocks };
+    let thoughts = raws.iter().take(last).map(|raw| raw.get()).filter(|raw| is_thought(raw));
+    let thoughts: Vec<_> = thoughts.collect();
+    let there = blocks.iter().filter(|json| is_thought(json)).count();
+    if there == thoughts.len() {
+        return blocks;
+    }
+    let thoughts = thoughts.into_iter().map(str::to_owned);
+    thoughts.chain(blocks.into_iter().filter(|json| !is_thought(json))).collect()
+}
+
+/// New blocks of a message that is known: what it thought is signed as it was, so that reasoning
+/// with other words would be refused.
+fn fresh_beside(old: &[Block]) -> impl Fn(&Block) -> Option<String> {
+    let signed: HashSet<String> = old
+        .iter()
+        .filter_map(|block| match block {
+            Block::Thinking { signature, .. } => signature.clone(),
+            _ => None,
+        })
+        .collect();
+    move |block| match block {
+        Block::Thinking { signature: Some(signature), .. } if signed.contains(signature) => None,
+        block => told_block(block),
+    }
+}
+
+/// A block into the place of another.
+fn changed(object: &Object<'_>, old: &Block, new: &Block) -> Option<String> {
+    match (old, new) {
+        (_, Block::Text { text }) if text.trim().is_empty() => None,
+        (_, Block::Text { text }) => Some(patched(object, &[("text", Some(quote(text)))])),
+        (_, Block::ToolCall(call)) if object.has("input") => {
+            Some(patched(object, &[("input", Some(arguments_object(&call.arguments)))]))
+        }
+        (Block::ToolResult(old), Block::ToolResult(new)) if object.has("tool_use_id") => {
+            let content = result_content(object.get("content"), &old.content, &new.content);
+            Some(patched(object, &[("content", Some(content))]))
+        }
+        (_, block) => told_block(block),
+    }
+}
+
+fn result_content(before: Option<&RawValue>, old: &[Block], new: &[Block]) -> String {
+    match before.and_then(elements) {
+        Some(raws) => array(list(&raws, old, new, changed, inner_json)),
+        None if only_texts(new) => quote(&texts(new)),
+        None => array(new.iter().filter_map(inner_json)),
+    }
+}
+
+/// The value of the mark on a block.
+fn mark_of(block: &str) -> Option<&RawValue> {
+    Object::parse(block).ok()?.get("cache_control")
+}
+
+/// The value of the last mark in a message.
+fn last_mark<'a>(message: &Object<'a>) -> Option<&'a RawValue> {
+    let blocks = message.array("content")?;
+    blocks.iter().rev().find_map(|raw| Object::of(raw)?.get("cache_control"))
+}
+
+/// Puts a mark on the last block that may have one.
+fn carry(blocks: &mut [String], mark: &RawValue) {
+    let takes = |json: &&mut String| {
+        let kind = Object::parse(json).ok().and_then(|block| block.owned("type"));
+        kind.is_some_and(|kind| !UNMARKED.contains(&kind.as_str()))
+    };
+    if let Some(last) = blocks.iter_mut().rev().find(takes) {
+        *last = mark_as(last, mark.get());
+    }
+}
+
+/// The blocks of an element, each as it stands there; a string becomes a block.
+pub(in super::super) fn blocks(element: &Object<'_>) -> Vec<String> {
+    let Some(content) = element.get("content") else { return Vec::new() };
+    match (elements(content), string(content)) {
+        (Some(blocks), _) => blocks.iter().map(|raw| raw.get().to_owned()).collect(),
+        (None, Some(text)) if text.trim().is_empty() => Vec::new(),
+        (None, Some(_)) => {
+            vec![Fresh::new().text("type", "text").raw("text", content.get()).end()]
+        }
+        (None, None) => vec![content.get().to_owned()],
+    }
+}

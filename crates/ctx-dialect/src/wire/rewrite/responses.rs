@@ -1,0 +1,185 @@
+//! Items of OpenAI's Responses API.
+
+use ctx_core::{Block, Message};
+use serde_json::value::RawValue;
+
+use super::super::Unit;
+use super::super::unit::with_items;
+use super::{Origin, list, origins, patched};
+use crate::json::{Object, arguments_text, array, elements, quote, string};
+use crate::openai_responses::{self, ARGUMENTS, part};
+use crate::shape::texts;
+
+/// A message as items of the list.
+pub(super) fn write(message: &Message, of: Option<&Unit<'_>>) -> Vec<String> {
+    match of.filter(|unit| unit.read().role == message.role) {
+        Some(unit) => with_items(unit.raw, |items| replacing(message, items)),
+        None => fresh(message),
+    }
+}
+
+fn fresh(message: &Message) -> Vec<String> {
+    let written = openai_responses::write([message]);
+    written.into_iter().map(|json| json.as_str().to_owned()).collect()
+}
+
+/// An item and where its blocks stand among those of the answer.
+struct Item<'a> {
+    raw: &'a RawValue,
+    object: Object<'a>,
+    first: usize,
+    blocks: Vec<Block>,
+}
+
+impl Item<'_> {
+    fn is_message(&self) -> bool {
+        matches!(self.object.text("type").as_deref(), None | Some("message"))
+    }
+
+    fn is_reasoning(&self) -> bool {
+        self.object.text("type").is_some_and(|kind| kind == "reasoning")
+    }
+}
+
+/// The items that were there, with the new words.
+fn replacing(message: &Message, raws: &[&RawValue]) -> Vec<String> {
+    let mut items = Vec::with_capacity(raws.len());
+    let mut owners = Vec::new();
+    let mut old = Vec::new();
+    for raw in raws {
+        let Some(object) = Object::of(raw) else { return fresh(message) };
+        let blocks = openai_responses::parse_raw(raw).blocks;
+        let first = old.len();
+        owners.extend(std::iter::repeat_n(items.len(), blocks.len()));
+        old.extend(blocks.iter().cloned());
+        items.push(Item { raw, object, first, blocks });
+    }
+    let origins = origins(&old, &message.blocks);
+    let mut kept = vec![false; old.len()];
+    for origin in &origins {
+        if let Origin::Same(at) = origin {
+            kept[*at] = true;
+        }
+    }
+    // An item that says which reasoning led to it is refused without that.
+    let lost = items
+        .iter()
+        .any(|item| item.is_reasoning() && !kept.get(item.first).copied().unwrap_or_default());
+    let mut out: Vec<String> = Vec::new();
+    let mut after_reasoning = 0;
+    let mut at = 0;
+    while at < message.blocks.len() {
+        let owner = |at: usize| match origins.get(at) {
+            Some(Origin::Same(n) | Origin::Changed(n)) => owners.get(*n).copied(),
+            _ => None,
+        };
+        let own = owner(at);
+        let mut end = at + 1;
+        while end < message.blocks.len() && owner(end) == own {
+            end += 1;
+        }
+        let new = &message.blocks[at..end];
+        let same = origins[at..end].iter().all(|origin| matches!(origin, Origin::Same(_)));
+        at = end;
+        let Some(item) = own.and_then(|n| items.get(n)) else {
+            out.extend(fresh(&Message { blocks: new.to_vec(), ..message.clone() }));
+            after_reasoning = out.len();
+            continue;
+        };
+        let json = match same && new.len() == item.blocks.len() {
+            true => Some(item.raw.get().to_owned()),
+            false => changed(item, message, new),
+        };
+        let Some(json) = json else { continue };
+        out.push(if lost { without_id(&json) } else { json });
+        if !item.is_reasoning() {
+            after_reasoning = out.len();
+        }
+    }
+    // Reasoning is refused without what follows it.
+    out.truncate(after_reasoning);
+    out
+}
+
+/// An item with other words; `None` where they cannot be said.
+fn changed(item: &Item<'_>, message: &Message, new: &[Block]) -> Option<String> {
+    if item.is_message() {
+        let content = item.object.get("content");
+        let text_type = match message.role {
+            ctx_core::Role::Assistant => "output_text",
+            _ => "input_text",
+        };
+        let content = match content.and_then(elements) {
+            Some(raws) => {
+                let fresh = |block: &Block| Some(part(block, text_type));
+                array(list(&raws, &item.blocks, new, changed_text, fresh))
+            }
+            None if super::only_texts(new) => quote(&texts(new)),
+            None => array(new.iter().map(|block| part(block, text_type))),
+        };
+        return Some(patched(&item.object, &[("content", Some(content))]));
+    }
+    match new.first()? {
+        Block::ToolCall(call) => {
+            let keys = ["input"].into_iter().chain(ARGUMENTS);
+            let key = keys.into_iter().find(|key| item.object.has(key)).unwrap_or("arguments");
+            // Functions and custom tools are called with a text, others with what it is.
+            let is_text = item.object.get(key).is_none_or(|raw| raw.get().starts_with('"'));
+            let value = match is_text {
+                true => quote(&arguments_text(&call.arguments)),
+                false => call.arguments.as_str().to_owned(),
+            };
+            Some(patched(&item.object, &[(key, Some(value))]))
+        }
+        Block::ToolResult(result) => {
+            let before = item.object.get("output");
+            if !takes_text(&item.object) {
+                return Some(item.raw.get().to_owned());
+            }
+            let old = match item.blocks.first() {
+                Some(Block::ToolResult(old)) => old.content.as_slice(),
+                _ => &[],
+            };
+            let has_pictures = result.content.iter().any(|b| matches!(b, Block::Image(_)));
+            let output = match before.and_then(elements) {
+                Some(raws) => {
+                    let fresh = |block: &Block| Some(part(block, "input_text"));
+                    array(list(&raws, old, &result.content, changed_text, fresh))
+                }
+                None if has_pictures => {
+                    array(result.content.iter().map(|block| part(block, "input_text")))
+                }
+                None => quote(&texts(&result.content)),
+            };
+            Some(patched(&item.object, &[("output", Some(output))]))
+        }
+        _ => None,
+    }
+}
+
+/// Whether what a tool gave back is text. A screenshot, a list of tools or the streams of a shell
+/// cannot be said in other words: they go out as they came, or not at all.
+fn takes_text(output: &Object<'_>) -> bool {
+    let kind = output.text("type").unwrap_or_default();
+    let is_plain = output.get("output").and_then(string).is_some();
+    is_plain || ["function_call_output", "custom_tool_call_output"].contains(&&*kind)
+}
+
+/// A text part with another text.
+fn changed_text(object: &Object<'_>, _: &Block, new: &Block) -> Option<String> {
+    match new {
+        Block::Text { text } if object.has("text") => {
+            Some(patched(object, &[("text", Some(quote(text)))]))
+        }
+        _ => None,
+    }
+}
+
+fn without_id(item: &str) -> String {
+    match Object::parse(item) {
+        Ok(object) if object.get("id").and_then(string).is_some() => {
+            patched(&object, &[("id", None)])
+        }
+        _ => item.to_owned(),
+    }
+}

@@ -1,0 +1,147 @@
+//! Which API a request is for.
+
+use std::fmt;
+
+/// A provider's API for conversations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// OpenAI chat completions, and all that are compatible.
+    Chat,
+    /// OpenAI responses.
+    Responses,
+    /// Anthropic messages.
+    Messages,
+    /// Gemini `generateContent` and `streamGenerateContent`.
+    Gemini,
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Chat, Self::Responses, Self::Messages, Self::Gemini];
+
+    /// A stable name: `chat`, `responses`, `messages`, `gemini`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Responses => "responses",
+            Self::Messages => "messages",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// The API family, as transcripts and [`Rules`](crate::hygiene::Rules) name it.
+    #[must_use]
+    pub fn api(self) -> &'static str {
+        match self {
+            Self::Chat => "openai-completions",
+            Self::Responses => "openai-responses",
+            Self::Messages => "anthropic-messages",
+            Self::Gemini => "google-generative-ai",
+        }
+    }
+
+    /// The field of a body that holds the history.
+    pub(super) fn history(self) -> &'static str {
+        match self {
+            Self::Chat | Self::Messages => "messages",
+            Self::Responses => "input",
+            Self::Gemini => "contents",
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// What a request asks for, as its line says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The API.
+    pub protocol: Protocol,
+    /// The model, where the path names it (Gemini).
+    pub model: Option<String>,
+    /// Whether the answer is a stream, where the path says so (Gemini); elsewhere the body does.
+    pub streams: Option<bool>,
+}
+
+/// What a request with that method and path asks for, whatever stands before the API's own part of
+/// the path, so that any base URL works. `None` for all that is no conversation: models, embeddings,
+/// counting.
+#[must_use]
+pub fn route(method: &str, path_and_query: &str) -> Option<Route> {
+    if method != "POST" {
+        return None;
+    }
+    let path = path_and_query.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
+    let of = |protocol| Route { protocol, model: None, streams: None };
+    if path.ends_with("/chat/completions") {
+        return Some(of(Protocol::Chat));
+    }
+    let (before, last) = path.rsplit_once('/')?;
+    match last {
+        "responses" => Some(of(Protocol::Responses)),
+        // Those of OpenAI's threads are no conversation of Anthropic's.
+        "messages" if !before.contains("/threads/") => Some(of(Protocol::Messages)),
+        last => {
+            let (model, verb) = last.rsplit_once(':')?;
+            let streams = match verb {
+                "generateContent" => false,
+                "streamGenerateContent" => true,
+                _ => return None,
+            };
+            let is_model = before.ends_with("/models") || before.ends_with("/tunedModels");
+            (is_model && !model.is_empty()).then(|| Route {
+                protocol: Protocol::Gemini,
+                model: Some(model.to_owned()),
+                streams: Some(streams),
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_base_url_works() {
+        for (path, protocol) in [
+            ("/v1/chat/completions", Protocol::Chat),
+            ("/openai/deployments/d/chat/completions?api-version=1", Protocol::Chat),
+            ("/v1/responses", Protocol::Responses),
+            ("/backend-api/codex/responses/", Protocol::Responses),
+            ("/v1/messages?beta=true", Protocol::Messages),
+        ] {
+            let found = route("POST", path);
+            assert_eq!(found, Some(Route { protocol, model: None, streams: None }), "{path}");
+        }
+        let path = "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse";
+        let found = route("POST", path).unwrap();
+        assert_eq!((found.protocol, found.streams), (Protocol::Gemini, Some(true)));
+        assert_eq!(found.model.as_deref(), Some("gemini-2.5-pro"));
+    }
+
+    #[test]
+    fn what_is_no_conversation_has_no_route() {
+        for (method, path) in [
+            ("GET", "/v1/responses"),
+            ("GET", "/v1/models"),
+            ("POST", "/v1/messages/count_tokens"),
+            ("POST", "/v1/responses/resp_1/cancel"),
+            ("POST", "/v1/responses/compact"),
+            ("POST", "/v1/embeddings"),
+            ("POST", "/v1/threads/thread_1/messages"),
+            ("POST", "/v1beta/models/m:countTokens"),
+            ("POST", "/v1beta/models/:generateContent"),
+            ("POST", "/x:generateContent"),
+            ("POST", "responses"),
+            ("POST", ""),
+        ] {
+            assert_eq!(route(method, path), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The system prompt beside the history: read, and added to.
+
+use ctx_core::{Message, Role};
+use serde_json::value::RawValue;
+
+use super::Protocol;
+use super::rewrite::patched;
+use crate::block;
+use crate::json::{Fresh, Object, array, elements, quote, string};
+
+/// The text of a system prompt; `None` where there is none.
+pub(super) fn text(protocol: Protocol, raw: &RawValue) -> Option<String> {
+    let inner = match protocol {
+        // A content, whose parts are the text.
+        Protocol::Gemini => match Object::of(raw) {
+            Some(content) => content.get("parts")?,
+            None => raw,
+        },
+        _ => raw,
+    };
+    let text = Message::new(Role::System, block::content(Some(inner))).plain_text();
+    (!text.is_empty()).then_some(text)
+}
+
+/// A system prompt with something after what is there.
+pub(super) fn with(protocol: Protocol, raw: Option<&RawValue>, addition: &str) -> String {
+    let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return fresh(protocol, addition) };
+    if let Some(text) = string(raw) {
+        return quote(&joined(&text, addition));
+    }
+    if let Some(blocks) = elements(raw) {
+        let more = part(protocol, addition);
+        return array(blocks.iter().map(|raw| raw.get()).chain([more.as_str()]));
+    }
+    match Object::of(raw) {
+        Some(content) if protocol == Protocol::Gemini => {
+            let parts = content.array("parts").unwrap_or_default();
+            let more = part(protocol, addition);
+            let parts = array(parts.iter().map(|raw| raw.get()).chain([more.as_str()]));
+            patched(&content, &[("parts", Some(parts))])
+        }
+        // No provider takes such a one: it shall say so itself.
+        _ => raw.get().to_owned(),
+    }
+}
+
+/// Two texts, one after the other.
+pub(super) fn joined(text: &str, addition: &str) -> String {
+    if text.is_empty() { addition.to_owned() } else { format!("{text}\n\n{addition}") }
+}
+
+fn fresh(protocol: Protocol, text: &str) -> String {
+    match protocol {
+        Protocol::Gemini => Fresh::new().raw("parts", array([part(protocol, text)])).end(),
+        _ => quote(text),
+    }
+}
+
+fn part(protocol: Protocol, text: &str) -> String {
+    match protocol {
+        Protocol::Gemini => Fresh::new().text("text", text).end(),
+        _ => Fresh::new().text("type", "text").text("text", text).end(),
+    }
+}

@@ -1,0 +1,67 @@
+//! OpenAI chat completions.
+
+use ctx_core::Usage;
+
+use super::{Found, says};
+use crate::json::{Object, elements, string};
+use crate::openai_chat::REASONING;
+
+/// An answer in one piece.
+pub(super) fn whole(found: &mut Found, answer: &Object<'_>) {
+    choices(found, answer, "message");
+    found.finished = found.finished || answer.has("choices");
+}
+
+/// A chunk of a stream.
+pub(super) fn chunk(found: &mut Found, chunk: &Object<'_>) {
+    choices(found, chunk, "delta");
+}
+
+fn choices(found: &mut Found, answer: &Object<'_>, part: &str) {
+    for choice in answer.array("choices").unwrap_or_default() {
+        let Some(choice) = Object::of(choice) else { continue };
+        if let Some(said) = choice.object(part) {
+            found.content_if(is_filled(&said));
+        }
+        found.content_if(says(&choice, "text"));
+        found.finish(choice.owned("finish_reason"));
+    }
+    if let Some(usage) = answer.object("usage").and_then(|usage| read(&usage)) {
+        found.usage = Some(usage);
+    }
+}
+
+fn is_filled(said: &Object<'_>) -> bool {
+    let content = said.get("content").is_some_and(|raw| match string(raw) {
+        Some(text) => !text.is_empty(),
+        None => elements(raw).is_some_and(|parts| !parts.is_empty()),
+    });
+    let calls = said.array("tool_calls").is_some_and(|calls| !calls.is_empty());
+    content
+        || calls
+        || said.has("function_call") && said.get("function_call").is_some()
+        || says(said, "refusal")
+        || REASONING.iter().any(|key| says(said, key))
+        || said.array("reasoning_details").is_some_and(|all| !all.is_empty())
+        || said.object("audio").is_some()
+}
+
+/// What is read from the cache is part of the prompt here.
+pub(super) fn read(usage: &Object<'_>) -> Option<Usage> {
+    let prompt = usage.count("prompt_tokens").or_else(|| usage.count("input_tokens"))?;
+    let details = usage
+        .object("prompt_tokens_details")
+        .or_else(|| usage.object("input_tokens_details"))
+        .unwrap_or_default();
+    // DeepSeek has its own name for it.
+    let cached = details.count("cached_tokens").or_else(|| usage.count("prompt_cache_hit_tokens"));
+    let cached = cached.unwrap_or_default().min(prompt);
+    let output = usage.count("completion_tokens").or_else(|| usage.count("output_tokens"));
+    Some(Usage {
+        input: prompt - cached,
+        output: output.unwrap_or_default(),
+        cache_read: cached,
+        cache_write: 0,
+        total_tokens: usage.count("total_tokens"),
+    })
+}

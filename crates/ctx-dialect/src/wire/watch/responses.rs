@@ -1,0 +1,73 @@
+//! OpenAI responses.
+
+use super::{Found, Seen, chat, failure, says};
+use crate::json::Object;
+
+/// An answer in one piece.
+pub(super) fn whole(found: &mut Found, answer: &Object<'_>, json: &str) {
+    response(found, answer, json);
+}
+
+/// An event of a stream.
+pub(super) fn event(found: &mut Found, event: &Object<'_>, json: &str) {
+    let kind = event.text("type").unwrap_or_default();
+    match &*kind {
+        "response.created" | "response.in_progress" | "response.queued" => {}
+        "response.completed" | "response.incomplete" | "response.done" | "response.failed" => {
+            if let Some(answer) = event.object("response") {
+                response(found, &answer, json);
+            }
+            found.finished = true;
+            found.finish_as(&kind);
+        }
+        // An item that begins is an answer, however long the model thinks in it.
+        "response.output_item.added" | "response.output_item.done" => found.content(),
+        kind if kind.ends_with(".delta") => found.content_if(says(event, "delta")),
+        _ => {}
+    }
+}
+
+fn response(found: &mut Found, answer: &Object<'_>, json: &str) {
+    for item in answer.array("output").unwrap_or_default() {
+        found.content_if(Object::of(item).is_some_and(|item| is_filled(&item)));
+    }
+    if let Some(usage) = answer.object("usage").and_then(|usage| chat::read(&usage)) {
+        found.usage = Some(usage);
+    }
+    let status = answer.owned("status");
+    let reason = answer.object("incomplete_details").and_then(|details| details.owned("reason"));
+    match status.as_deref() {
+        Some("failed") => found.fail(failure(answer, json)),
+        Some("completed" | "incomplete" | "cancelled") => found.finished = true,
+        _ => {}
+    }
+    found.finish(reason.or(status).filter(|status| status != "in_progress" && status != "queued"));
+}
+
+/// Whether an item is something said: a call, or text.
+fn is_filled(item: &Object<'_>) -> bool {
+    match item.text("type").as_deref() {
+        Some("message") => item.array("content").is_some_and(|parts| {
+            let parts = parts.into_iter().filter_map(Object::of);
+            parts.into_iter().any(|part| says(&part, "text") || says(&part, "refusal"))
+        }),
+        Some("reasoning") => {
+            let is_list = |key: &str| item.array(key).is_some_and(|parts| !parts.is_empty());
+            is_list("summary") || is_list("content") || says(item, "encrypted_content")
+        }
+        Some(_) => true,
+        None => false,
+    }
+}
+
+impl Found {
+    /// A stream's last event says how it ended where the response in it does not.
+    fn finish_as(&mut self, kind: &str) {
+        if kind == "response.failed" && self.failure.is_none() && self.seen == Seen::Nothing {
+            self.fail(super::Failure::default());
+        }
+        if self.finish.is_none() {
+            self.finish = kind.strip_prefix("response.").map(str::to_owned);
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! What the proxy adds to a request: time to the first byte with and without it, in turns; the time
+//! for a history that has to be cut; the memory that very many requests take.
+//!
+//! `cargo bench -p ctx-server --bench proxy`; parts of it by name: `-- pass`, `-- cut`, `-- memory`.
+//! Everything runs in this process on loopback: the provider, the proxy and its clients.
+
+#![allow(clippy::print_stdout, reason = "a benchmark says what it measured")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ctx_core::Tokens;
+use ctx_engine_registry::Config;
+use ctx_model::header::{HeaderMap, HeaderValue};
+use ctx_model::{Client, Method, Request, Url};
+use ctx_server::Host;
+use ctx_server::http::{Metrics, Server, Shutdown};
+use ctx_server::proxy::{Proxy, Settings, Upstreams, UpstreamsConfig};
+use ctx_server::trace::{Limits, Trace};
+use ctx_session::paths::Home;
+use ctx_testkit::provider::Fast;
+use serde_json::json;
+use tokio::time::interval_at;
+
+const CLIENTS: usize = 64;
+const PER_SECOND: u64 = 200;
+const SLICE: Duration = Duration::from_secs(3);
+const SLICES: usize = 8;
+const MANY: usize = 100_000;
+
+fn main() {
+    let named: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let runs = |part: &str| named.is_empty() || named.iter().any(|name| name == part);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.expect("threads can be had");
+    runtime.block_on(async {
+        if runs("pass") {
+            pass().await;
+        }
+        if runs("cut") {
+            cut().await;
+        }
+        if runs("memory") {
+            memory().await;
+        }
+    });
+}
+
+/// A proxy on a runtime of its own, as if it were a process.
+struct Proxied {
+    url: String,
+    upstream: Fast,
+    proxy: Arc<Proxy>,
+    shutdown: Shutdown,
+    thread: Option<std::thread::JoinHandle<()>>,
+    _home: tempfile::TempDir,
+}
+
+impl Proxied {
+    fn start(window: u32) -> Self {
+        let upstream = Fast::start().expect("loopback can be listened on");
+        let home = tempfile::tempdir().expect("a temporary folder");
+        let config = Config::parse("{ server: { summaries: 'extractive' } }").expect("sound");
+        let settings = Settings {
+            config: config.section().expect("sound"),
+            host: Host { config, home: Home::at(home.path()) },
+            upstreams: Upstreams::new(&[upstream.url()], &UpstreamsConfig::default())
+                .expect("a URL"),
+            window: Some(Tokens(window)),
+            engine: None,
+            agent: None,
+            warn: Box::new(|_| {}),
+        };
+        let trace = Trace::at(home.path().join("traces"), Limits::default()).expect("a folder");
+        let proxy = Proxy::new(settings, Arc::new(trace), Metrics::default()).expect("a folder");
+        let (shutdown, (tell, told)) = (Shutdown::default(), std::sync::mpsc::channel());
+        let (routes, stop) = (proxy.router(), shutdown.clone());
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+            runtime.expect("threads can be had").block_on(async move {
+                let address = "127.0.0.1:0".parse().expect("an address");
+                let bound = Server::new(address).bind().await.expect("loopback can be listened on");
+                tell.send(bound.url()).expect("it is waited for");
+                bound.serve(routes, stop).await;
+            });
+        });
+        let url = told.recv().expect("it listens");
+        Self { url, upstream, proxy, shutdown, thread: Some(thread), _home: home }
+    }
+}
+
+impl Drop for Proxied {
+    fn drop(&mut self) {
+        self.shutdown.stop();
+        self.shutdown.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A conversation of about so many bytes, told apart by its number.
+fn body(number: usize, messages: usize, bytes: usize) -> String {
+    let mut all = vec![json!({ "role": "system", "content": "Be brief." })];
+    for n in 0..messages {
+        let role = if n % 2 == 0 { "user" } else { "assistant" };
+        let line = format!("Client {number} says in message {n} that the river is long. ");
+        all.push(
+            json!({ "role": role, "content": line.repeat(bytes / messages / line.len() + 1) }),
+        );
+    }
+    json!({ "model": "m", "messages": all, "stream": true }).to_string()
+}
+
+/// Asks, and gives the time until the first byte of the answer's body was there.
+async fn ask(client: &Client, url: &Url, body: &str) -> Duration {
+    let mut headers = HeaderMap::new();
+    headers.insert("content-type", HeaderValue::from_static("application/json"));
+    headers.insert("authorization", HeaderValue::from_static("Bearer k"));
+    let body = body.as_bytes().to_vec().into();
+    let began = Instant::now();
+    let request = Request { method: Method::POST, url: url.clone(), headers, body };
+    let mut response = client.send(request).await.expect("it answers");
+    assert!(response.status.is_success(), "{}", response.status);
+    response.body.chunk().await.expect("a body").expect("a first byte");
+    let first = began.elapsed();
+    while response.body.chunk().await.expect("a whole answer").is_some() {}
+    first
+}
+
+fn at(base: &str) -> Url {
+    Url::parse(&format!("{base}/v1/chat/completions")).expect("a URL")
+}
+
+/// The value that so many of a hundred are not above, in milliseconds.
+fn percentile(times: &mut [Duration], of_a_hundred: usize) -> f64 {
+    times.sort_unstable();
+    let last = times.len().saturating_sub(1);
+    times.get(last * of_a_hundred / 100).map_or(0.0, |time| time.as_secs_f64() * 1_000.0)
+}
+
+/// A fixed number of requests a second from many clients, with and without the proxy in turns.
+async fn pass() {
+    let proxied = Proxied::start(200_000);
+    let bodies: Vec<String> = (0..CLIENTS).map(|number| body(number, 40, 100_000)).collect();
+    let bodies = Arc::new(bodies);
+    let clients: Arc<Vec<Client>> = Arc::new((0..CLIENTS).map(|_| Client::default()).collect());
+    let ways = [at(&proxied.upstream.url()), at(&proxied.url)];
+    // Connections are open and conversations known before anything is measured.
+    for url in &ways {
+        for number in 0..CLIENTS {
+            ask(&clients[number], url, &bodies[number]).await;
+        }
+    }
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..SLICES {
+        for (url, times) in ways.iter().zip(&mut times) {
+            let running: Vec<_> = (0..CLIENTS)
+                .map(|who| {
+                    let (clients, bodies, url) = (clients.clone(), bodies.clone(), url.clone());
+                    tokio::spawn(async move {
+                        // Each asks in its own turn, and one thing at a time.
+                        let pause = Duration::from_secs(CLIENTS as u64) / PER_SECOND as u32;
+                        let begin = Instant::now() + pause * who as u32 / CLIENTS as u32;
+                        let mut ticks = interval_at(begin.into(), pause);
+                        let (end, mut times) = (Instant::now() + SLICE, Vec::new());
+                        while ticks.tick().await.into_std() < end {
+                            times.push(ask(&clients[who], &url, &bodies[who]).await);
+                        }
+                        times
+                    })
+                })
+                .collect();
+            for one in running {
+                times.extend(one.await.expect("no client fails"));
+            }
+        }
+    }
+    let [mut direct, mut through] = times;
+    println!(
+        "pass: {PER_SECOND} requests/s, {CLIENTS} clients, 100 KB bodies, in turns of {SLICE:?}"
+    );
+    println!("| time to first byte, ms | p50 | p99 | requests |");
+    println!("|---|--:|--:|--:|");
+    let row = |name: &str, times: &mut Vec<Duration>| {
+        let (half, most) = (percentile(times, 50), percentile(times, 99));
+        println!("| {name} | {half:.2} | {most:.2} | {} |", times.len());
+        (half, most)
+    };
+    let direct = row("without ctx", &mut direct);
+    let through = row("with ctx", &mut through);
+    println!("| added | {:.2} | {:.2} | |", through.0 - direct.0, through.1 - direct.1);
+    println!("conversations: {}", proxied.proxy.trace().sessions().len());
+}
+
+/// A history of 200,000 tokens that has to be cut: first, and again as it grows.
+async fn cut() {
+    const TURNS: usize = 30;
+    let proxied = Proxied::start(128_000);
+    let client = Client::default();
+    let (direct, through) = (at(&proxied.upstream.url()), at(&proxied.url));
+    let mut all: Vec<serde_json::Value> = Vec::new();
+    for n in 0..400 {
+        let id = format!("call_{n}");
+        let call = json!({ "id": id, "type": "function",
+            "function": { "name": "read", "arguments": format!("{{\"path\":\"/src/{n}.rs\"}}") } });
+        if n % 10 == 0 {
+            all.push(json!({ "role": "user", "content": format!("Now step {n}, please.") }));
+        }
+        all.push(json!({ "role": "assistant", "content": null, "tool_calls": [call] }));
+        let line = format!("line {n}: fn read_file_{n}() -> Result<String> {{ todo }}\n");
+        let text = line.repeat(1_950 / line.len() + 1);
+        all.push(json!({ "role": "tool", "tool_call_id": id, "content": text }));
+    }
+    let body = |all: &[serde_json::Value]| {
+        json!({ "model": "m", "messages": all, "stream": true }).to_string()
+    };
+    let whole = body(&all);
+    println!("cut: a history of {} KB, about {} tokens", whole.len() / 1_024, whole.len() / 4);
+    let plain = ask(&client, &direct, &whole).await;
+    let first = ask(&client, &through, &whole).await;
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    for n in 0..TURNS {
+        all.push(json!({ "role": "assistant", "content": format!("Step {n} is done.") }));
+        all.push(json!({ "role": "user", "content": format!("And then, {n}?") }));
+        let whole = body(&all);
+        without.push(ask(&client, &direct, &whole).await);
+        with.push(ask(&client, &through, &whole).await);
+    }
+    let session = proxied.proxy.trace().sessions().remove(0);
+    let last = session.requests.last().expect("it was recorded");
+    println!("sent of the last: {} of {} tokens", last.sent_tokens, last.raw_tokens);
+    let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
+    println!("| time to first byte, ms | without ctx | with ctx | added |");
+    println!("|---|--:|--:|--:|");
+    let (a, b) = (ms(plain), ms(first));
+    println!("| first request | {a:.2} | {b:.2} | {:.2} |", b - a);
+    for of in [50, 99] {
+        let (a, b) = (percentile(&mut without, of), percentile(&mut with, of));
+        println!("| later ones, p{of} | {a:.2} | {b:.2} | {:.2} |", b - a);
+    }
+    let mut own: Vec<f64> = session.requests.iter().skip(1).map(|record| record.millis).collect();
+    own.sort_unstable_by(f64::total_cmp);
+    println!("prepared in (p50): {:.2} ms", own.get(own.len() / 2).copied().unwrap_or_default());
+}
+
+/// As many requests as it takes to see whether memory grows.
+async fn memory() {
+    let proxied = Proxied::start(200_000);
+    let url = at(&proxied.url);
+    let mut before = 0;
+    println!(
+        "memory: {MANY} requests of {CLIENTS} clients, 20 KB bodies; the process has also the clients and the provider"
+    );
+    println!("| requests | MiB |");
+    println!("|--:|--:|");
+    for part in 0..10 {
+        let mut running = Vec::new();
+        for number in 0..CLIENTS {
+            let url = url.clone();
+            running.push(tokio::spawn(async move {
+                let client = Client::default();
+                // Every hundredth request begins another conversation.
+                for n in 0..MANY / 10 / CLIENTS {
+                    let which = (part * CLIENTS + number) * 100 + n / 100;
+                    ask(&client, &url, &body(which, 20, 20_000)).await;
+                }
+            }));
+        }
+        for one in running {
+            one.await.expect("no client fails");
+        }
+        before = resident();
+        println!("| {} | {before} |", proxied.upstream.count());
+    }
+    println!(
+        "at the end: {before} MiB, {} conversations recorded",
+        proxied.proxy.trace().sessions().len()
+    );
+}
+
+/// Resident memory of this process in MiB.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kib.unwrap_or_default() / 1_024
+}

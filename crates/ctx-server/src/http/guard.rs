@@ -1,0 +1,197 @@
+//! Who may ask.
+//!
+//! A page of another origin can make a browser send requests here, and a name that its owner points
+//! at 127.0.0.1 makes them look as if they were of the same origin. `Origin` tells the first, `Host`
+//! the second.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use axum::body::Body;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
+use ctx_core::{Error, ErrorKind};
+use serde_json::json;
+
+use super::Server;
+
+/// The header that brings the token where `authorization` is the provider's.
+pub const TOKEN_HEADER: &str = "x-ctx-token";
+
+/// Where the token stands in a path: `/t/TOKEN/v1/messages`.
+const TOKEN_PATH: &str = "/t/";
+
+/// What somebody has to know to be let in. It is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// Takes a text as a token.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] for one that is short enough to be guessed, or that no path can carry.
+    pub fn new(text: impl Into<String>) -> ctx_core::Result<Self> {
+        const SHORTEST: usize = 8;
+        let text = text.into();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.~".contains(c);
+        if text.len() < SHORTEST || !text.chars().all(is_plain) {
+            return Err(Error::new(ErrorKind::Config, "this is no token for a server")
+                .with("shortest", SHORTEST)
+                .hint("take letters, digits, '-', '_', '.' and '~', for example of `openssl rand -hex 16`"));
+        }
+        Ok(Self(text))
+    }
+
+    /// Compares in the same time wherever the texts differ.
+    fn is(&self, other: &str) -> bool {
+        let (own, other) = (self.0.as_bytes(), other.as_bytes());
+        let differs = own.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b));
+        own.len() == other.len() && std::hint::black_box(differs) == 0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[redacted]")
+    }
+}
+
+/// What a request that was let in may do; it is among the extensions of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Whether it may change anything: it showed the token.
+    pub writes: bool,
+}
+
+/// Whom a server lets in.
+#[derive(Debug)]
+pub(super) struct Guard {
+    address: SocketAddr,
+    token: Option<Token>,
+    hosts: Vec<String>,
+}
+
+impl Guard {
+    pub(super) fn new(address: SocketAddr, server: &Server) -> Self {
+        let hosts = server.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+        Self { address, token: server.token.clone(), hosts }
+    }
+
+    /// Lets a request in, without the token that it brought, or says why not.
+    pub(super) fn admit<B>(
+        &self,
+        mut request: Request<B>,
+    ) -> Result<Request<B>, Box<Response<Body>>> {
+        let in_path = take_from_path(&mut request);
+        let header = request.headers_mut().remove(TOKEN_HEADER);
+        let header = header.as_ref().and_then(|value| value.to_str().ok());
+        let bearer = bearer(request.headers());
+        let shown = [in_path.as_deref(), header, bearer.as_deref()];
+        let has_token = self
+            .token
+            .as_ref()
+            .is_some_and(|token| shown.into_iter().flatten().any(|text| token.is(text)));
+        // The provider must not learn it.
+        if bearer.is_some_and(|text| self.token.as_ref().is_some_and(|token| token.is(&text))) {
+            request.headers_mut().remove(AUTHORIZATION);
+        }
+        let said = (in_path.as_deref(), header);
+        let is_wrong = !has_token && (said.0.is_some() || said.1.is_some());
+        if is_wrong || (!has_token && !self.address.ip().is_loopback()) {
+            let error =
+                Error::new(ErrorKind::InvalidInput, "the server's token is missing or wrong")
+                    .hint("send it as `x-ctx-token`, or begin the path with /t/TOKEN");
+            return Err(Box::new(refusal(StatusCode::UNAUTHORIZED, &error)));
+        }
+        let host = host_of(&request);
+        if !has_token && !host.as_deref().is_none_or(|host| self.knows(host)) {
+            let error = Error::new(ErrorKind::InvalidInput, "this server does not go by that name")
+                .with("host", shortened(host.as_deref().unwrap_or_default()))
+                .hint("use the address it listens on; server.hosts lists further names");
+            return Err(Box::new(refusal(StatusCode::FORBIDDEN, &error)));
+        }
+        if let Some(origin) = request.headers().get(ORIGIN)
+            && !is_same_origin(origin, host.as_deref())
+        {
+            let error = Error::new(ErrorKind::InvalidInput, "a page of another origin asks")
+                .hint("open the page of this server itself");
+            return Err(Box::new(refusal(StatusCode::FORBIDDEN, &error)));
+        }
+        request.extensions_mut().insert(Access { writes: has_token });
+        Ok(request)
+    }
+
+    /// Whether a `Host` names this server.
+    fn knows(&self, host: &str) -> bool {
+        let name = name_of(host).to_ascii_lowercase();
+        let name = name.trim_end_matches('.');
+        if name == "localhost" || name.ends_with(".localhost") {
+            return true;
+        }
+        if self.hosts.iter().any(|known| known == name || *known == host) {
+            return true;
+        }
+        // A number is no name that somebody could point elsewhere.
+        let number = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        number.is_ok_and(|ip| {
+            let own = self.address.ip();
+            ip.is_loopback() || own == ip || own.is_unspecified()
+        })
+    }
+}
+
+/// Takes the token out of a path that begins with one.
+fn take_from_path<B>(request: &mut Request<B>) -> Option<String> {
+    let path = request.uri().path_and_query()?.as_str();
+    let rest = path.strip_prefix(TOKEN_PATH)?;
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (token, rest) = (rest[..end].to_owned(), &rest[end..]);
+    let rest = if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") };
+    *request.uri_mut() = rest.parse::<Uri>().ok()?;
+    Some(token)
+}
+
+fn bearer(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned())
+}
+
+fn host_of<B>(request: &Request<B>) -> Option<String> {
+    let header = request.headers().get(HOST).map(|host| host.to_str().unwrap_or("?").to_owned());
+    header.or_else(|| request.uri().authority().map(ToString::to_string))
+}
+
+/// A host without its port.
+fn name_of(host: &str) -> &str {
+    match host.rfind(']') {
+        Some(end) => &host[..=end],
+        None => host.split(':').next().unwrap_or(host),
+    }
+}
+
+fn is_same_origin(origin: &HeaderValue, host: Option<&str>) -> bool {
+    let Ok(origin) = origin.to_str() else { return false };
+    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    authority.zip(host).is_some_and(|(origin, host)| origin.eq_ignore_ascii_case(host))
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+/// An answer that says why a request is not served, as JSON.
+#[must_use]
+pub fn refusal(status: StatusCode, error: &Error) -> Response<Body> {
+    let body = json!({ "error": {
+        "kind": error.kind().name(),
+        "message": error.to_string(),
+        "hint": error.hint_text(),
+    } });
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = status;
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}

@@ -1,0 +1,84 @@
+//! Connections in, answers out.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tower::ServiceExt;
+
+use super::guard::Guard;
+use super::shutdown::Shutdown;
+
+/// So long a client may take to send the head of a request.
+const HEAD: Duration = Duration::from_secs(30);
+
+/// So long is waited after a connection could not be taken, for example for want of file handles.
+const PAUSE: Duration = Duration::from_millis(50);
+
+pub(super) async fn run(
+    listener: TcpListener,
+    router: Router,
+    guard: Arc<Guard>,
+    shutdown: Shutdown,
+    grace: Duration,
+) {
+    let graceful = GracefulShutdown::new();
+    let mut connections = JoinSet::new();
+    loop {
+        let stream = tokio::select! {
+            taken = listener.accept() => match taken {
+                Ok((stream, _)) => stream,
+                Err(_) => {
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+            },
+            Some(_) = connections.join_next() => continue,
+            () = shutdown.stopped() => break,
+        };
+        // Small pieces of a stream are to arrive when they are written.
+        let _ = stream.set_nodelay(true);
+        let (router, guard) = (router.clone(), guard.clone());
+        let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+            answer(router.clone(), guard.clone(), request)
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD)
+            .serve_connection(TokioIo::new(stream), service);
+        let connection = graceful.watch(connection);
+        connections.spawn(async move {
+            // A client that breaks off is no failure of ours.
+            let _ = connection.await;
+        });
+    }
+    drop(listener);
+    tokio::select! {
+        () = graceful.shutdown() => {}
+        () = tokio::time::sleep(grace) => {}
+        () = shutdown.hurried() => {}
+    }
+    // Whatever still runs ends here.
+    connections.abort_all();
+    while connections.join_next().await.is_some() {}
+}
+
+async fn answer(
+    router: Router,
+    guard: Arc<Guard>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
+    match guard.admit(request) {
+        Ok(request) => router.oneshot(request.map(Body::new)).await,
+        Err(refused) => Ok(*refused),
+    }
+}

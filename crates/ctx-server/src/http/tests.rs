@@ -1,0 +1,184 @@
+//! Who is let in, and how a server ends.
+
+use axum::body::{Body, Bytes};
+use axum::http::{Request, StatusCode};
+use axum::routing::get;
+use axum::{Extension, Router};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+use super::guard::Guard;
+use super::*;
+
+fn guard(listen: &str, token: Option<&str>) -> Guard {
+    let mut server = Server::new(listen.parse().unwrap());
+    server.token = token.map(|token| Token::new(token).unwrap());
+    server.hosts = vec!["box.example".to_owned()];
+    Guard::new(server.listen, &server)
+}
+
+fn asked(path: &str, headers: &[(&str, &str)]) -> Request<()> {
+    let mut request = Request::get(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.body(()).unwrap()
+}
+
+/// The status of a refusal, or whether the request may write.
+fn judged(guard: &Guard, path: &str, headers: &[(&str, &str)]) -> Result<bool, u16> {
+    let admitted =
+        guard.admit(asked(path, headers)).map_err(|refused| refused.status().as_u16())?;
+    Ok(admitted.extensions().get::<Access>().unwrap().writes)
+}
+
+#[test]
+fn a_name_that_is_pointed_here_is_refused() {
+    let guard = guard("127.0.0.1:8787", None);
+    for host in ["127.0.0.1:8787", "localhost:8787", "LOCALHOST", "[::1]:8787", "box.example"] {
+        assert_eq!(judged(&guard, "/", &[("host", host)]), Ok(false), "{host}");
+    }
+    for host in ["evil.example", "evil.example:8787", "localhost.evil.example", "192.168.1.4", ""] {
+        assert_eq!(judged(&guard, "/", &[("host", host)]), Err(403), "{host}");
+    }
+}
+
+#[test]
+fn a_page_of_another_origin_is_refused() {
+    let guard = guard("127.0.0.1:8787", None);
+    let with = |origin| judged(&guard, "/", &[("host", "localhost:8787"), ("origin", origin)]);
+    assert_eq!(with("http://localhost:8787"), Ok(false));
+    for origin in ["http://evil.example", "null", "http://localhost:9999", "file://localhost:8787"]
+    {
+        assert_eq!(with(origin), Err(403), "{origin}");
+    }
+}
+
+#[test]
+fn a_token_is_asked_for_by_all_but_loopback_and_lets_one_write() {
+    let open = guard("0.0.0.0:8787", Some("a-long-token"));
+    let near = guard("127.0.0.1:8787", Some("a-long-token"));
+    let host = ("host", "10.0.0.5:8787");
+    assert_eq!(judged(&open, "/v1/models", &[host]), Err(401));
+    assert_eq!(judged(&near, "/v1/models", &[("host", "localhost")]), Ok(false));
+    for guard in [&open, &near] {
+        let shown = [
+            judged(guard, "/t/a-long-token/v1/models", &[host]),
+            judged(guard, "/v1/models", &[host, ("x-ctx-token", "a-long-token")]),
+            judged(guard, "/v1/models", &[host, ("authorization", "Bearer a-long-token")]),
+        ];
+        assert_eq!(shown, [Ok(true); 3]);
+        assert_eq!(judged(guard, "/t/a-wrong-token/v1/models", &[host]), Err(401));
+        assert_eq!(judged(guard, "/v1/models", &[host, ("x-ctx-token", "a-long")]), Err(401));
+    }
+}
+
+#[test]
+fn a_token_goes_no_further_and_a_providers_key_does() {
+    let guard = guard("127.0.0.1:8787", Some("a-long-token"));
+    let host = ("host", "localhost");
+    let headers = [host, ("x-ctx-token", "a-long-token"), ("authorization", "Bearer sk-1")];
+    let request = guard.admit(asked("/t/a-long-token/v1/models?limit=2", &headers)).unwrap();
+    assert_eq!(request.uri(), "/v1/models?limit=2");
+    assert!(request.headers().get("x-ctx-token").is_none());
+    assert_eq!(request.headers()["authorization"], "Bearer sk-1");
+    let headers = [host, ("authorization", "Bearer a-long-token")];
+    let request = guard.admit(asked("/t/a-long-token", &headers)).unwrap();
+    assert_eq!(request.uri(), "/");
+    assert!(request.headers().get("authorization").is_none());
+}
+
+#[tokio::test]
+async fn others_are_not_listened_to_without_a_token() {
+    let error = Server::new("0.0.0.0:0".parse().unwrap()).bind().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(Token::new("short").is_err() && Token::new("with a/slash").is_err());
+}
+
+/// A server whose one answer is what is sent through the channel.
+async fn streaming() -> (SocketAddr, mpsc::Sender<String>, Shutdown, tokio::task::JoinHandle<()>) {
+    let (pieces, received) = mpsc::channel::<String>(1);
+    let received = Arc::new(tokio::sync::Mutex::new(received));
+    let stream = move || {
+        let received = received.clone();
+        async move {
+            Body::from_stream(futures_util::stream::unfold(received, |received| async move {
+                let piece = received.lock().await.recv().await?;
+                Some((Ok::<_, std::io::Error>(Bytes::from(piece)), received))
+            }))
+        }
+    };
+    let router = Router::new().route("/", get(stream));
+    let mut server = Server::new("127.0.0.1:0".parse().unwrap());
+    server.grace = Duration::from_secs(600);
+    let bound = server.bind().await.unwrap();
+    let (address, shutdown) = (bound.address(), Shutdown::default());
+    let running = tokio::spawn(bound.serve(router, shutdown.clone()));
+    (address, pieces, shutdown, running)
+}
+
+async fn ask(address: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    stream
+}
+
+async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
+    let (mut all, mut piece) = (Vec::new(), [0; 256]);
+    while !String::from_utf8_lossy(&all).contains(wanted) {
+        let read = stream.read(&mut piece).await.unwrap_or(0);
+        if read == 0 {
+            break;
+        }
+        all.extend_from_slice(&piece[..read]);
+    }
+    String::from_utf8_lossy(&all).into_owned()
+}
+
+#[tokio::test]
+async fn a_running_answer_is_finished_before_the_end() {
+    let (address, pieces, shutdown, running) = streaming().await;
+    let mut client = ask(address).await;
+    pieces.send("one".to_owned()).await.unwrap();
+    assert!(read_until(&mut client, "one").await.contains("one"));
+    shutdown.stop();
+    pieces.send("two".to_owned()).await.unwrap();
+    drop(pieces);
+    assert!(read_until(&mut client, "\r\n0\r\n\r\n").await.contains("two"));
+    running.await.unwrap();
+    assert!(TcpStream::connect(address).await.is_err(), "nothing listens any more");
+}
+
+#[tokio::test]
+async fn who_asks_twice_does_not_wait() {
+    let (address, pieces, shutdown, running) = streaming().await;
+    let mut client = ask(address).await;
+    pieces.send("one".to_owned()).await.unwrap();
+    read_until(&mut client, "one").await;
+    shutdown.stop();
+    shutdown.stop();
+    running.await.unwrap();
+    assert!(!read_until(&mut client, "\r\n0\r\n\r\n").await.contains("0\r\n\r\n"));
+}
+
+#[tokio::test]
+async fn what_a_request_may_do_reaches_its_handler() {
+    let router = Router::new().route(
+        "/",
+        get(|Extension(access): Extension<Access>| async move {
+            if access.writes { StatusCode::OK } else { StatusCode::FORBIDDEN }
+        }),
+    );
+    let mut server = Server::new("127.0.0.1:0".parse().unwrap());
+    server.token = Some(Token::new("a-long-token").unwrap());
+    let bound = server.bind().await.unwrap();
+    let (address, shutdown) = (bound.address(), Shutdown::default());
+    let running = tokio::spawn(bound.serve(router, shutdown.clone()));
+    let mut client = ask(address).await;
+    assert!(read_until(&mut client, "\r\n\r\n").await.starts_with("HTTP/1.1 403"));
+    client.write_all(b"GET /t/a-long-token/ HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    assert!(read_until(&mut client, "\r\n\r\n").await.starts_with("HTTP/1.1 200"));
+    shutdown.stop();
+    running.await.unwrap();
+}

@@ -1,0 +1,126 @@
+//! Which headers pass.
+
+use axum::http::header::{
+    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, HeaderName,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use axum::http::{HeaderMap, HeaderValue};
+
+/// Headers that are between two neighbours and go no further.
+const HOP_BY_HOP: [HeaderName; 7] =
+    [CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
+
+/// Headers of a request that are made anew. An answer is asked for as it is, because it is read as
+/// it passes.
+const MADE_ANEW: [HeaderName; 4] = [HOST, CONTENT_LENGTH, ACCEPT_ENCODING, EXPECT];
+
+/// The headers of a request as they go to the provider. Where the body was unpacked on the way, how
+/// it was packed goes.
+pub(super) fn to_upstream(mut headers: HeaderMap, was_unpacked: bool) -> HeaderMap {
+    drop_hop_by_hop(&mut headers);
+    for name in MADE_ANEW {
+        headers.remove(name);
+    }
+    if was_unpacked {
+        headers.remove(CONTENT_ENCODING);
+    }
+    for (name, value) in &mut headers {
+        if is_secret(name) {
+            value.set_sensitive(true);
+        }
+    }
+    headers
+}
+
+/// The headers of an answer as they go to the client.
+pub(super) fn to_client(mut headers: HeaderMap) -> HeaderMap {
+    drop_hop_by_hop(&mut headers);
+    headers
+}
+
+fn drop_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+    headers.remove("keep-alive");
+    headers.remove("proxy-connection");
+}
+
+/// Headers that say who asks.
+pub(super) fn is_secret(name: &HeaderName) -> bool {
+    ["authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"].contains(&name.as_str())
+}
+
+/// What a request shows of who asks, one after the other.
+pub(super) fn secrets(headers: &HeaderMap, query: Option<&str>) -> Vec<u8> {
+    let mut all = Vec::new();
+    for name in ["authorization", "x-api-key", "x-goog-api-key", "api-key"] {
+        for value in headers.get_all(name) {
+            all.extend_from_slice(name.as_bytes());
+            all.extend_from_slice(HeaderValue::as_bytes(value));
+            all.push(0);
+        }
+    }
+    let pairs = query.unwrap_or_default().split('&');
+    for key in pairs.filter_map(|pair| pair.strip_prefix("key=")) {
+        all.extend_from_slice(key.as_bytes());
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&str, &str)| {
+            (name.parse::<HeaderName>().unwrap(), value.parse::<HeaderValue>().unwrap())
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn what_is_between_neighbours_goes_no_further_and_all_else_does() {
+        let passed = to_upstream(
+            headers(&[
+                ("host", "here"),
+                ("connection", "close, x-own"),
+                ("x-own", "1"),
+                ("keep-alive", "5"),
+                ("transfer-encoding", "chunked"),
+                ("accept-encoding", "gzip"),
+                ("content-encoding", "gzip"),
+                ("content-length", "9"),
+                ("authorization", "Bearer k"),
+                ("anthropic-beta", "a,b"),
+                ("x-anything", "2"),
+            ]),
+            true,
+        );
+        let mut names: Vec<&str> = passed.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["anthropic-beta", "authorization", "x-anything"]);
+        assert!(passed["authorization"].is_sensitive());
+        assert!(!format!("{passed:?}").contains("Bearer k"));
+    }
+
+    #[test]
+    fn an_answer_keeps_its_length_and_its_cookies() {
+        let passed = to_client(headers(&[
+            ("content-length", "9"),
+            ("set-cookie", "a=b"),
+            ("connection", "keep-alive"),
+            ("request-id", "req_1"),
+        ]));
+        let mut names: Vec<&str> = passed.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["content-length", "request-id", "set-cookie"]);
+    }
+}

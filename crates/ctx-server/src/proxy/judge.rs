@@ -1,0 +1,91 @@
+//! Whether an answer may pass: held back until it shows that the prompt was not too long.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use ctx_core::Result;
+use ctx_dialect::wire::{Protocol, Seen, Watch};
+use ctx_model::{Body, Overflow, Response, overflow, silent_overflow};
+
+/// The most that is held back. What is larger and has said nothing yet is no refusal.
+const MOST_HELD: usize = 1 << 20;
+
+/// An answer of a provider, as far as it has come.
+pub(super) struct Answer {
+    pub(super) response: Response,
+    pub(super) held: VecDeque<Bytes>,
+    pub(super) watch: Watch,
+    /// Whether all of it is held.
+    pub(super) is_whole: bool,
+    /// How the provider says that the prompt was too long, if it does.
+    pub(super) overflow: Option<Overflow>,
+}
+
+/// Reads an answer until it is known what it is.
+///
+/// # Errors
+///
+/// As [`Body::chunk`]: the provider stalled or broke off before anything was said.
+pub(super) async fn judge(protocol: Protocol, response: Response, window: u64) -> Result<Answer> {
+    let is_refusal = !response.status.is_success();
+    let mut answer = Answer {
+        response,
+        held: VecDeque::new(),
+        watch: Watch::new(protocol),
+        is_whole: false,
+        overflow: None,
+    };
+    let mut bytes = 0;
+    loop {
+        let Some(piece) = next(&mut answer.response.body).await? else {
+            answer.is_whole = true;
+            break;
+        };
+        bytes += piece.len();
+        let seen = answer.watch.push(&piece);
+        answer.held.push_back(piece);
+        let is_told = matches!(seen, Seen::Content | Seen::Failure) && !is_refusal;
+        if is_told || bytes > MOST_HELD {
+            break;
+        }
+    }
+    if answer.is_whole {
+        answer.watch.end();
+    }
+    answer.overflow = answer.judged(is_refusal, window);
+    Ok(answer)
+}
+
+impl Answer {
+    fn judged(&self, is_refusal: bool, window: u64) -> Option<Overflow> {
+        if is_refusal {
+            let text: Vec<u8> = self.held.iter().flatten().copied().collect();
+            let text = String::from_utf8_lossy(&text);
+            return overflow(self.response.status.as_u16(), &text);
+        }
+        match self.watch.seen() {
+            Seen::Failure => overflow(0, &self.watch.failure()?.json),
+            Seen::Empty => {
+                let usage = self.watch.usage().unwrap_or_default();
+                let is_full = self.watch.is_window_full();
+                let full = || Overflow {
+                    used: None,
+                    limit: None,
+                    pattern: "finish-reason",
+                    provider: "any",
+                };
+                silent_overflow(&usage, window, true).or_else(|| is_full.then(full))
+            }
+            Seen::Nothing | Seen::Content => None,
+        }
+    }
+}
+
+async fn next(body: &mut Body) -> Result<Option<Bytes>> {
+    loop {
+        match body.chunk().await? {
+            Some(piece) if piece.is_empty() => {}
+            other => return Ok(other),
+        }
+    }
+}

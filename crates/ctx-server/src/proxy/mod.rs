@@ -1,0 +1,201 @@
+//! HTTP requests of model clients, made to fit on their way.
+//!
+//! ```text
+//! body taken apart -> conversation -> engine -> body put together -> upstream
+//!        <- bytes as they come <- held until the first content <-
+//!                 overflow: compact, again, at most three times
+//! ```
+//!
+//! What is no conversation passes as it is, and so does every answer. A request whose history need
+//! not be touched goes out as the very bytes that came.
+
+mod asked;
+mod body;
+mod config;
+mod conversation;
+mod conversations;
+mod ending;
+mod failure;
+mod group;
+mod headers;
+mod judge;
+mod keep;
+mod pass;
+mod prepare;
+mod relay;
+mod sitting;
+mod summaries;
+mod told;
+mod upstream;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use ctx_core::{EntryId, Message, Result, Tokens};
+use ctx_dialect::wire::route;
+use ctx_model::{Client, Timeouts};
+use ctx_runtime::Memories;
+use tokio::sync::Semaphore;
+
+use crate::Host;
+use crate::http::Metrics;
+use crate::trace::Trace;
+use conversations::{Conversations, Limits};
+use group::Salt;
+use keep::Keep;
+
+pub use config::{ServerConfig, SummariesBy, TimeoutsConfig, UpstreamsConfig};
+pub use upstream::{Family, Upstreams};
+
+/// Bytes of conversations in memory, about. A conversation of a million tokens takes some twelve
+/// million.
+const MOST_BYTES: usize = 128 << 20;
+
+/// KiB of bodies that may be in memory at once; who comes with more waits until there is room.
+const IN_FLIGHT_KIB: usize = 512 << 10;
+
+/// So many warnings are remembered, to say each once.
+const WARNINGS: usize = 1_000;
+
+/// What a proxy is set up with.
+pub struct Settings {
+    /// The configuration and the home.
+    pub host: Host,
+    /// The section `server` of the configuration, with what the command line says over it.
+    pub config: ServerConfig,
+    /// Where requests go.
+    pub upstreams: Upstreams,
+    /// The window, whatever the model has.
+    pub window: Option<Tokens>,
+    /// The engine, instead of the configuration's.
+    pub engine: Option<String>,
+    /// The agent whose memory and engine it is.
+    pub agent: Option<String>,
+    /// Who is told what a person should know.
+    pub warn: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Settings").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// A proxy.
+#[derive(Debug)]
+pub struct Proxy {
+    settings: Settings,
+    client: Client,
+    /// Asks for summaries; it is not as patient.
+    writer: Arc<Client>,
+    salt: Salt,
+    conversations: Arc<Conversations>,
+    memories: Arc<Memories>,
+    trace: Arc<Trace>,
+    metrics: Metrics,
+    seats: Arc<Semaphore>,
+    /// Room for bodies in memory, in KiB.
+    room: Arc<Semaphore>,
+    warned: Mutex<HashSet<String>>,
+}
+
+impl Proxy {
+    /// One that keeps what was cut in the home of its host, and records in `trace`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) where the home cannot be written to.
+    pub fn new(settings: Settings, trace: Arc<Trace>, metrics: Metrics) -> Result<Arc<Self>> {
+        let folder = settings.host.home.root().join("proxy");
+        let keep = Keep::at(&folder)?;
+        let salt = Salt::of(&folder)?;
+        let config = &settings.config;
+        let limits = Limits { count: config.max_conversations as usize, bytes: MOST_BYTES };
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        let timeouts = Timeouts {
+            connect: seconds(config.timeouts.connect),
+            first_byte: seconds(config.timeouts.first_byte),
+            idle: seconds(config.timeouts.idle),
+            whole: seconds(config.timeouts.whole),
+        };
+        Ok(Arc::new(Self {
+            client: Client::new(timeouts),
+            writer: Arc::new(Client::default()),
+            salt,
+            conversations: Arc::new(Conversations::new(limits, Some(keep), trace.clone())),
+            memories: Arc::default(),
+            trace,
+            metrics,
+            seats: Arc::new(Semaphore::new(config.max_requests as usize)),
+            room: Arc::new(Semaphore::new(IN_FLIGHT_KIB)),
+            warned: Mutex::default(),
+            settings,
+        }))
+    }
+
+    /// Its routes: all that is nobody else's. Metrics are beside it.
+    pub fn router(self: &Arc<Self>) -> Router {
+        Router::new().fallback(answer).with_state(self.clone())
+    }
+
+    /// What it counts.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// What it records.
+    #[must_use]
+    pub fn trace(&self) -> &Arc<Trace> {
+        &self.trace
+    }
+
+    /// A message of a conversation that is in memory, as the client sent it.
+    pub async fn message(&self, session: &str, entry: &str) -> Option<Arc<Message>> {
+        let conversation = self.conversations.in_memory(session)?;
+        let work = conversation.work.lock().await;
+        let session = work.session.as_ref()?;
+        let at = session.history.position(&EntryId::from(entry))?;
+        session.history.items().get(at)?.entry.message().ok()
+    }
+
+    /// Takes back the compaction in force of a conversation, which is that of this entry: the next
+    /// request is made of all messages, and cut anew where it has to be.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotFound`](ctx_core::ErrorKind::NotFound) where no such compaction is in force.
+    pub async fn undo(&self, session: &str, entry: &str) -> Result<()> {
+        sitting::undo(self, session, entry).await
+    }
+
+    /// Waits until what was cut is on disk.
+    pub fn settle(&self) {
+        if let Some(keep) = &self.conversations.keep {
+            keep.settle();
+        }
+    }
+
+    /// Says something once.
+    fn warn(&self, text: &str) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.len() < WARNINGS && warned.insert(text.to_owned()) {
+            (self.settings.warn)(text);
+        }
+    }
+}
+
+async fn answer(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+    match route(request.method().as_str(), path) {
+        Some(route) => relay::relay(proxy, route, request).await,
+        None => pass::pass(proxy, request).await,
+    }
+}

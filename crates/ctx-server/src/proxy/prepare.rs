@@ -1,0 +1,122 @@
+//! From the body that came to the body that goes out.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ctx_core::{Error, ErrorKind, Result};
+use ctx_dialect::wire::{Out, Request};
+use ctx_model::Overflow;
+
+use super::Proxy;
+use super::asked::Asked;
+use super::conversation::Conversation;
+use super::conversations::Found;
+use super::group::Group;
+use super::sitting::Sitting;
+use super::told::Told;
+use crate::hosted::Made;
+use crate::trace::Record;
+
+/// A request as it goes out.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) body: Bytes,
+    /// What there is to tell of it; nothing where it passes untouched.
+    pub(super) told: Option<About>,
+}
+
+/// What there is to tell of a request.
+#[derive(Debug)]
+pub(super) struct About {
+    pub(super) conversation: Arc<Conversation>,
+    pub(super) record: Record,
+    /// What it was estimated at, uncorrected.
+    pub(super) estimated: u64,
+}
+
+/// The provider refused what went out before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Smaller {
+    /// How often it did, this time included.
+    pub(super) attempt: u32,
+    /// How often it will be tried.
+    pub(super) most: u32,
+    pub(super) overflow: Overflow,
+}
+
+impl Prepared {
+    fn untouched(body: Bytes) -> Self {
+        Self { body, told: None }
+    }
+
+    /// Whether a refusal can be answered by less.
+    pub(super) fn can_be_smaller(&self) -> bool {
+        self.told.is_some()
+    }
+
+    /// The model's window; 0 where it is not known.
+    pub(super) fn window(&self) -> u64 {
+        self.told.as_ref().map_or(0, |told| told.record.window.get())
+    }
+}
+
+/// Makes a request fit.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidInput`] for a body that is no request of that API, and where the window or
+/// what cannot be cut is such that no history would fit. Nothing else fails: an engine that does is
+/// done without.
+pub(super) async fn prepare(
+    proxy: &Proxy,
+    asked: &Asked,
+    body: Bytes,
+    smaller: Option<Smaller>,
+) -> Result<Prepared> {
+    let text = std::str::from_utf8(&body).map_err(|error| {
+        Error::new(ErrorKind::InvalidInput, "the body of the request is not UTF-8")
+            .with("at", error.valid_up_to())
+            .hint("send JSON in UTF-8")
+    })?;
+    let request = Request::take(&asked.route, text)?;
+    if request.is_continued {
+        proxy.warn(
+            "a request goes on from a history that the provider holds (previous_response_id, \
+             conversation, cached content): it passes untouched; let the client send its history \
+             to have it cut",
+        );
+        return Ok(Prepared::untouched(body));
+    }
+    if request.units.is_empty() {
+        return Ok(Prepared::untouched(body));
+    }
+    let told = Told::all(&request);
+    let cache_key = request.cache_key.as_deref();
+    let query = asked.query.as_deref();
+    let group = Group::of(&proxy.salt, asked.protocol(), &asked.headers, query, cache_key, &told);
+    let Found { conversation, ids } = proxy.conversations.find(&group, &told).await;
+    conversation.set_bytes(body.len());
+    let sitting = Sitting { proxy, asked, request: &request, told: &told, ids };
+    let made = sitting.hold(&conversation, smaller).await;
+    proxy.conversations.bound(&conversation);
+    proxy.metrics.conversations.set(i64::try_from(proxy.conversations.count()).unwrap_or(i64::MAX));
+    let Some((made, record, estimated)) = made? else { return Ok(Prepared::untouched(body)) };
+    let out = out(&made);
+    let put = request.put(&out, made.addition.as_deref())?;
+    let body = match put {
+        std::borrow::Cow::Borrowed(_) => body.clone(),
+        std::borrow::Cow::Owned(text) => Bytes::from(text),
+    };
+    Ok(Prepared { body, told: Some(About { conversation, record, estimated }) })
+}
+
+/// The history as it goes out. A message stands in the history where its unit stands in the body.
+fn out(made: &Made) -> Vec<Out<'_>> {
+    made.outgoing
+        .iter()
+        .map(|out| match (out.told, out.place) {
+            (Some(at), _) => Out::Told(at),
+            (None, of) => Out::Written { message: &out.message, of },
+        })
+        .collect()
+}

@@ -1,0 +1,164 @@
+//! One request, from the client to the provider and back.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::response::Response;
+use ctx_core::{Error, Result};
+use ctx_dialect::wire::Route;
+use ctx_model::Method;
+use tokio::time::Instant;
+
+use super::asked::Asked;
+use super::body::Held;
+use super::ending::{Ending, passing};
+use super::judge::{Answer, judge};
+use super::prepare::{Prepared, Smaller, prepare};
+use super::{Family, Proxy, body, failure, headers};
+
+/// How often a request is made smaller after the provider refused it.
+const MOST_RECOVERIES: u32 = 3;
+
+/// Bodies that are larger are read on a thread that others do not wait for.
+const LARGE: usize = 256 << 10;
+
+pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> Response {
+    let protocol = route.protocol;
+    let Ok(seat) = proxy.seats.clone().try_acquire_owned() else {
+        proxy.metrics.request(protocol.name(), "rejected");
+        let busy = failure::busy(proxy.settings.config.max_requests);
+        return failure::answer(Some(protocol), 503, &busy);
+    };
+    let ending = Ending::new(proxy.clone(), protocol.name(), seat);
+    let (parts, content) = request.into_parts();
+    let is_packed = body::is_packed(&parts.headers);
+    let content = body::read(&proxy, &parts.headers, content, is_packed).await;
+    let content = match content {
+        Ok(content) => content,
+        Err(unread) => {
+            ending.rejected();
+            return failure::answer(Some(protocol), unread.status, &unread.error);
+        }
+    };
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let asked = Arc::new(Asked {
+        url: proxy.settings.upstreams.url(Family::of_protocol(protocol), path),
+        query: parts.uri.query().map(str::to_owned),
+        headers: headers::to_upstream(parts.headers, is_packed),
+        route,
+    });
+    Relay { proxy, asked, content, ending, spent: 0.0 }.run().await
+}
+
+struct Relay {
+    proxy: Arc<Proxy>,
+    asked: Arc<Asked>,
+    content: Held,
+    ending: Ending,
+    /// Milliseconds that were spent here.
+    spent: f64,
+}
+
+impl Relay {
+    async fn run(mut self) -> Response {
+        let mut prepared = match self.prepare(None).await {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                self.ending.rejected();
+                let error = failure::with_hint(error);
+                let status = failure::status(&error);
+                return failure::answer(Some(self.asked.protocol()), status, &error);
+            }
+        };
+        let mut attempt = 1;
+        loop {
+            self.note(&prepared, attempt);
+            let answer = match self.send(&prepared).await {
+                Ok(answer) => answer,
+                Err(error) => return self.failed(&error),
+            };
+            let Some(overflow) = answer.overflow.filter(|_| prepared.can_be_smaller()) else {
+                return self.answer(answer, attempt);
+            };
+            if attempt > MOST_RECOVERIES {
+                return self.answer(answer, attempt);
+            }
+            let smaller = Smaller { attempt, most: MOST_RECOVERIES, overflow };
+            match self.prepare(Some(smaller)).await {
+                // What did not change would be refused again.
+                Ok(again) if again.body != prepared.body => prepared = again,
+                _ => return self.answer(answer, attempt),
+            }
+            attempt += 1;
+        }
+    }
+
+    async fn prepare(&mut self, smaller: Option<Smaller>) -> Result<Prepared> {
+        let began = Instant::now();
+        let (proxy, asked, content) =
+            (self.proxy.clone(), self.asked.clone(), self.content.bytes.clone());
+        let work = async move { prepare(&proxy, &asked, content, smaller).await };
+        let prepared = if self.content.bytes.len() > LARGE {
+            let runtime = tokio::runtime::Handle::current();
+            let joined = tokio::task::spawn_blocking(move || runtime.block_on(work)).await;
+            joined.unwrap_or_else(|_| {
+                let what = "ctx itself failed at this request";
+                Err(Error::new(ctx_core::ErrorKind::Contract, what).hint("please report this"))
+            })
+        } else {
+            work.await
+        };
+        self.spent += began.elapsed().as_secs_f64() * 1_000.0;
+        prepared
+    }
+
+    fn note(&mut self, prepared: &Prepared, attempt: u32) {
+        let Some(told) = &prepared.told else { return };
+        let mut record = told.record.clone();
+        if let Some(earlier) = self.ending.known() {
+            record.number = earlier.number;
+            record.compaction = record.compaction.or_else(|| earlier.compaction.take());
+            for (layer, count) in &earlier.actions {
+                *record.actions.entry(layer.clone()).or_default() += count;
+            }
+        }
+        record.attempts = attempt;
+        record.millis = self.spent;
+        self.ending.record(record, told.conversation.clone(), told.estimated);
+    }
+
+    async fn send(&mut self, prepared: &Prepared) -> Result<Answer> {
+        let request = ctx_model::Request {
+            method: Method::POST,
+            url: self.asked.url.clone(),
+            headers: self.asked.headers.clone(),
+            body: prepared.body.clone(),
+        };
+        let response = self.proxy.client.send(request).await?;
+        judge(self.asked.protocol(), response, prepared.window()).await
+    }
+
+    fn answer(mut self, mut answer: Answer, attempt: u32) -> Response {
+        if attempt > 1 && answer.overflow.is_none() && answer.response.status.is_success() {
+            self.proxy.metrics.recoveries.inc();
+        }
+        if let Some(record) = self.ending.known() {
+            record.status = Some(answer.response.status.as_u16());
+        }
+        let status = answer.response.status;
+        let headers = headers::to_client(std::mem::take(&mut answer.response.headers));
+        // The length is looked at once more where the answer passes.
+        if let Some(length) = headers.get(axum::http::header::CONTENT_LENGTH) {
+            answer.response.headers.insert(axum::http::header::CONTENT_LENGTH, length.clone());
+        }
+        let mut response = Response::new(passing(answer, self.ending));
+        *response.status_mut() = status;
+        *response.headers_mut() = headers;
+        response
+    }
+
+    fn failed(mut self, error: &Error) -> Response {
+        self.ending.fails();
+        failure::answer(Some(self.asked.protocol()), failure::status(error), error)
+    }
+}

@@ -1,0 +1,391 @@
+//! A conversation at work on one request.
+
+use std::panic::AssertUnwindSafe;
+
+use ctx_core::{
+    CompactionTrigger, EntryId, Error, ErrorKind, Message, Result, Role, SummaryInstructions,
+    Timestamp, Tokens,
+};
+use ctx_dialect::wire::Request;
+use ctx_memory::Redactor;
+use ctx_runtime::{Asked as Named, Wanted};
+use futures_util::FutureExt;
+
+use super::Proxy;
+use super::asked::Asked;
+use super::config::SummariesBy;
+use super::conversation::{Conversation, Work};
+use super::keep::Saved;
+use super::prepare::Smaller;
+use super::summaries::Asking;
+use super::told::{Told, first_of_user};
+use crate::hosted::{
+    self, Compacting, History, Keeps, Made, Opening, Recorded, Session, Summaries,
+};
+use crate::trace::{BEGINS_CHARS, CompactionRecord, Outcome, Record, SessionInfo, of_manifest};
+
+/// One request and its conversation.
+pub(super) struct Sitting<'a> {
+    pub(super) proxy: &'a Proxy,
+    pub(super) asked: &'a Asked,
+    pub(super) request: &'a Request<'a>,
+    pub(super) told: &'a [Told<'a>],
+    /// The ids that its messages have.
+    pub(super) ids: Vec<Option<EntryId>>,
+}
+
+impl Sitting<'_> {
+    /// Makes the messages that go out, with what is recorded of them and what they are estimated at;
+    /// nothing where the request is to pass as it came. Another request of the same conversation
+    /// waits meanwhile.
+    pub(super) async fn hold(
+        self,
+        conversation: &Conversation,
+        smaller: Option<Smaller>,
+    ) -> Result<Option<(Made, Record, u64)>> {
+        let mut work = conversation.work.lock().await;
+        if let Err(error) = self.open(conversation, &mut work).await {
+            return self.unopened(error);
+        }
+        let Work { session, summaries, .. } = &mut *work;
+        let Some(session) = session else { return Err(lost()) };
+        let _in_hand = summaries.place(self.writer(session.ledger.window()));
+        if let Some((counted, estimated)) = conversation.take_report() {
+            session.correct(counted, estimated);
+        }
+        let ids = self.ids(session);
+        let is_new = ids.is_some();
+        if let Err(error) = guarded(session.sync(self.told, ids, false)).await {
+            self.trouble(&error);
+        }
+        // What is not the history that was told must not go out in its place.
+        if session.history.len() != self.told.len() {
+            work.session = None;
+            return Ok(None);
+        }
+        let covers = |kept: &hosted::InForce| kept.covers(&session.history);
+        if is_new && !session.in_force.as_ref().is_some_and(covers) {
+            session.in_force = None;
+        }
+        self.fit(&mut work, smaller)?;
+        let Some(session) = &mut work.session else { return Err(lost()) };
+        let mut compaction = None;
+        if let Some(smaller) = smaller {
+            compaction = self.compact(session, smaller).await;
+        }
+        let made = match guarded(session.assemble(Tokens::ZERO, None)).await {
+            Ok(made) => made,
+            Err(error) => {
+                self.trouble(&error);
+                session.trim(None)?
+            }
+        };
+        for warning in session.warnings() {
+            self.proxy.warn(&warning);
+        }
+        let estimated = session.sent.estimated;
+        let record = self.record(conversation, &mut work, &made, compaction);
+        conversation.keep(&mut work, &made, self.proxy.conversations.keep.as_ref());
+        Ok(Some((made, record, estimated)))
+    }
+
+    /// Without a session a request passes as it came, unless the window was given that is too small.
+    fn unopened<T>(&self, error: Error) -> Result<Option<T>> {
+        if error.kind() == ErrorKind::WindowTooSmall && self.proxy.settings.window.is_some() {
+            return Err(error);
+        }
+        self.proxy.warn(&format!("requests pass untouched: {error}"));
+        Ok(None)
+    }
+
+    /// Gives the session its budget for this request.
+    fn fit(&self, work: &mut Work, smaller: Option<Smaller>) -> Result<()> {
+        let Some(session) = &work.session else { return Err(lost()) };
+        let (counter, native) = (*session.ledger.counter(), session.resolved.window.tokens);
+        let tools = self.request.tools.map(|tools| tools.get());
+        let system = self.request.system.as_deref();
+        let system = work.size_of("system", system, |text| counter.text(text));
+        let tools = work.size_of("tools", tools, |text| counter.text(text));
+        if let Some(limit) = smaller.and_then(|smaller| smaller.overflow.limit) {
+            work.learned = Some(Tokens::saturating_from(limit));
+        }
+        let window = work.learned.map_or(native, |learned| learned.min(native));
+        let answer = Tokens::saturating_from(self.request.max_tokens.unwrap_or_default());
+        let Some(session) = &mut work.session else { return Err(lost()) };
+        session.fit(window, answer, system, tools);
+        session.ledger.check()
+    }
+
+    /// Opens the session, where it is not open for this model.
+    async fn open(&self, conversation: &Conversation, work: &mut Work) -> Result<()> {
+        let model = self.request.model.as_deref();
+        if work.session.is_some() {
+            if work.model.as_deref() == model {
+                return Ok(());
+            }
+            // What was cut stays, whatever becomes of this request.
+            work.saved = work.inherit();
+            work.session = None;
+        }
+        let settings = &self.proxy.settings;
+        let saved = work.saved.clone().within(&self.ids);
+        let mut history = History::new(Keeps::Mark);
+        history.make_from(saved.made);
+        let wanted = Wanted {
+            engine: settings.engine.clone(),
+            agent: settings.agent.clone(),
+            model: model.map(str::to_owned),
+            provider: None,
+            asked: Named::InPassing,
+            window: settings.window,
+            ..Wanted::default()
+        };
+        let window = wanted.clone().resolve(settings.host.config.clone())?.window.tokens;
+        let by_flag: fn(Tokens) -> String = |minimum| format!("give --window {minimum} or more");
+        let opening = Opening {
+            id: conversation.id.clone(),
+            is_kept: true,
+            agent: settings.agent.clone(),
+            config: settings.host.config.clone(),
+            wanted,
+            window_hint: Some(by_flag),
+            summaries: match settings.config.summaries {
+                SummariesBy::Upstream => Summaries::By(work.summaries.models(window)),
+                SummariesBy::Model => Summaries::Configured(None),
+                SummariesBy::Extractive => Summaries::Extracted,
+            },
+            recorded: Recorded { history, forms: saved.forms, ..Recorded::default() },
+            session_file: None,
+        };
+        let memories = self.proxy.memories.clone();
+        let (mut session, warnings) = hosted::open(&settings.host, memories, opening).await?;
+        for warning in warnings {
+            self.proxy.warn(&warning);
+        }
+        session.in_force = saved.in_force;
+        if let Some((counted, estimated)) = saved.reported {
+            session.correct(counted, estimated);
+        }
+        self.proxy.trace.session(self.info(&conversation.id, &session));
+        work.session = Some(session);
+        work.model = model.map(str::to_owned);
+        work.saved = Saved::default();
+        Ok(())
+    }
+
+    /// The ids that are known from a file or another conversation. A session that is at work knows
+    /// its messages itself.
+    fn ids(&self, session: &Session) -> Option<Vec<Option<String>>> {
+        if session.history.len() > 0 {
+            return None;
+        }
+        Some(self.ids.iter().map(|id| id.as_ref().map(ToString::to_string)).collect())
+    }
+
+    fn writer(&self, window: Tokens) -> Option<ctx_model::HttpModel> {
+        let asking = Asking {
+            protocol: self.asked.protocol(),
+            model: self.request.model.as_deref()?,
+            window,
+            base: self.proxy.settings.upstreams.base(self.asked.family()),
+            headers: &self.asked.headers,
+            query: self.asked.query.as_deref(),
+        };
+        asking.model(self.proxy.writer.clone())
+    }
+
+    /// Makes the session smaller after the provider refused it.
+    async fn compact(&self, session: &mut Session, smaller: Smaller) -> Option<CompactionRecord> {
+        // What the provider counted says how far the counter is off.
+        if let Some(used) = smaller.overflow.used.filter(|_| session.sent.estimated > 0) {
+            session.correct(used, session.sent.estimated);
+        }
+        let wanted = Compacting {
+            trigger: CompactionTrigger::Overflow,
+            force: true,
+            token_budget: None,
+            custom_instructions: None,
+            summary_instructions: SummaryInstructions::default(),
+            models: None,
+            attempt: Some(smaller.attempt),
+            max_attempts: Some(smaller.most),
+            now: None,
+        };
+        match guarded(session.compact(wanted)).await {
+            Ok(result) => {
+                let compacted = result.result.filter(|_| result.compacted)?;
+                self.proxy.metrics.compactions.inc();
+                let entry = session.in_force.as_ref().and_then(|kept| kept.summary_id()).cloned();
+                // The number of the request is filled in with the rest.
+                Some(CompactionRecord::of(0, entry, &compacted))
+            }
+            Err(error) => {
+                self.trouble(&error);
+                None
+            }
+        }
+    }
+
+    fn trouble(&self, error: &Error) {
+        self.proxy.warn(&format!("the engine failed, requests are made without it: {error}"));
+    }
+
+    fn record(
+        &self,
+        conversation: &Conversation,
+        work: &mut Work,
+        made: &Made,
+        compaction: Option<CompactionRecord>,
+    ) -> Record {
+        let number = work.number;
+        work.number += 1;
+        let Work { session, begins, learned, .. } = work;
+        let mut record = Record {
+            session: conversation.id.clone(),
+            number,
+            at: now(),
+            protocol: self.asked.protocol().name().into(),
+            model: self.request.model.as_deref().map(str::to_owned),
+            window: Tokens::ZERO,
+            reserve: Tokens::ZERO,
+            limit: made.limit,
+            raw_tokens: Tokens::ZERO,
+            sent_tokens: made.tokens,
+            cached_tokens: None,
+            prompt_tokens: None,
+            fits: made.tokens <= made.limit,
+            unchanged_prefix: made.unchanged_prefix,
+            status: None,
+            outcome: Outcome::Failed,
+            attempts: 1,
+            compaction,
+            actions: Default::default(),
+            millis: 0.0,
+            components: Vec::new(),
+            entries: Vec::new(),
+        };
+        let Some(session) = session else { return record };
+        let ledger = &session.ledger;
+        let native = session.resolved.window.tokens;
+        record.window = learned.map_or(native, |learned| learned.min(native));
+        record.reserve = ledger.reserve();
+        let items = session.history.items();
+        let all: Tokens =
+            items.iter().filter_map(|item| item.entry.tokens(ledger.counter()).ok()).sum();
+        record.raw_tokens = ledger.corrected(all + ledger.fixed());
+        for edit in &made.edits {
+            *record.actions.entry(edit.layer.to_string()).or_default() += 1;
+        }
+        if let Some(last) = made.compactions.last() {
+            self.proxy.metrics.compactions.inc_by(made.compactions.len() as u64);
+            let entry = session.in_force.as_ref().and_then(|kept| kept.summary_id()).cloned();
+            record.compaction = Some(CompactionRecord::of(number, entry, last));
+        }
+        if let Some(compaction) = &mut record.compaction {
+            compaction.request = number;
+        }
+        let Some(view) = &session.view else { return record };
+        (record.components, record.entries) = of_manifest(view.manifest());
+        for entry in &mut record.entries {
+            if let Some(known) = begins.get(&entry.entry) {
+                entry.begins.clone_from(known);
+                continue;
+            }
+            let item = session.history.position(&entry.entry).and_then(|at| items.get(at));
+            let told = item.and_then(|item| item.entry.message().ok());
+            let message = told.or_else(|| {
+                let out = made.outgoing.iter().find(|out| out.id == entry.entry);
+                out.map(|out| out.message.clone())
+            });
+            entry.begins = message.map(|message| beginning(&message)).unwrap_or_default();
+            begins.insert(entry.entry.clone(), entry.begins.clone());
+        }
+        record
+    }
+
+    fn info(&self, id: &str, session: &Session) -> SessionInfo {
+        let title = first_of_user(self.told).map(|told| beginning(told.message()));
+        let title = title.unwrap_or_default();
+        SessionInfo {
+            id: id.to_owned(),
+            title,
+            model: self.request.model.as_deref().map(str::to_owned),
+            engine: session.resolved.engine.id.clone(),
+            profile: session.resolved.profile.name().to_owned(),
+            counter: session.ledger.counter().kind().name().to_owned(),
+        }
+    }
+}
+
+/// Takes a compaction back.
+pub(super) async fn undo(proxy: &Proxy, id: &str, entry: &str) -> Result<()> {
+    let unknown = |what: &'static str| {
+        Error::new(ErrorKind::NotFound, what)
+            .with("session", id)
+            .hint("only the compaction in force of a conversation in memory can be taken back")
+    };
+    let conversation = proxy.conversations.in_memory(id);
+    let conversation = conversation.ok_or_else(|| unknown("the conversation is not in memory"))?;
+    let mut work = conversation.work.lock().await;
+    let Some(session) = &mut work.session else {
+        return Err(unknown("the conversation is not in memory"));
+    };
+    let is_it = session
+        .in_force
+        .as_ref()
+        .is_some_and(|kept| *kept.id == *entry || *kept.compacted.first_kept_entry_id == *entry);
+    if !is_it {
+        return Err(unknown("this compaction is not in force").with("compaction", entry));
+    }
+    session.undo();
+    let line = work.kept_undone();
+    if let Some(keep) = proxy.conversations.keep.as_ref().filter(|_| conversation.is_kept()) {
+        keep.append(id, vec![line]);
+    }
+    proxy.trace.undone(id, entry);
+    Ok(())
+}
+
+/// What begins a message: its text, or what it calls. Redacted before it is cut: of half a key
+/// nobody can tell that it is one.
+fn beginning(message: &Message) -> String {
+    const LOOKED_AT: usize = 512;
+    let calls = || {
+        let calls = message.tool_calls().map(|call| format!("{}(...)", call.name));
+        calls.collect::<Vec<_>>().join(", ")
+    };
+    let result = || {
+        let result = message.tool_results().next()?;
+        Some(Message::new(Role::ToolResult, result.content.to_vec()).plain_text())
+    };
+    let mut text = message.plain_text();
+    if text.trim().is_empty() {
+        text = calls();
+    }
+    if text.is_empty() {
+        text = result().unwrap_or_default();
+    }
+    let head: String = text.trim_start().chars().take(LOOKED_AT).collect();
+    let redacted = Redactor::builtin().redact(&head).text;
+    redacted.chars().take(BEGINS_CHARS).collect::<String>().trim_end().to_owned()
+}
+
+/// Runs what an engine does. A panic of it is a failure of one request's engine.
+async fn guarded<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    AssertUnwindSafe(work)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_| Err(Error::new(ErrorKind::Contract, "the engine panicked")))
+}
+
+fn lost() -> Error {
+    Error::new(ErrorKind::Contract, "the session of a conversation is not there")
+        .hint("please report this")
+}
+
+/// Milliseconds since 1970.
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let millis = since.map(|since| since.as_millis()).unwrap_or_default();
+    Timestamp(i64::try_from(millis).unwrap_or(i64::MAX))
+}

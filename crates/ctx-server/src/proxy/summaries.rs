@@ -1,0 +1,140 @@
+//! Summaries by the provider that a request is for, with its model and its key.
+//!
+//! An engine is built once for a conversation, a key comes with each request. So the engine gets a
+//! model that asks whoever is in its [`Slot`], and a request puts itself there for as long as it is
+//! prepared.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use axum::http::HeaderMap;
+use ctx_core::{
+    Error, ErrorKind, Result, Summarizer, Summary, SummaryModels, SummaryRequest, Tokens,
+};
+use ctx_dialect::wire::Protocol;
+use ctx_model::{
+    Api, Catalogue, Client, Endpoint, HttpModel, KeyRef, ModelFacts, Secret, TokioTimer, Url,
+};
+
+/// Headers of a request that its summary is asked for with.
+const SAME: [&str; 9] = [
+    "authorization",
+    "x-api-key",
+    "api-key",
+    "anthropic-beta",
+    "anthropic-version",
+    "openai-organization",
+    "openai-project",
+    "chatgpt-account-id",
+    "user-agent",
+];
+
+/// Where the model of the request in hand is.
+#[derive(Clone, Default)]
+pub(super) struct Slot(Arc<Mutex<Option<Arc<HttpModel>>>>);
+
+/// A model in its slot, until this goes.
+pub(super) struct Placed(Slot);
+
+impl Slot {
+    /// Puts a model there.
+    pub(super) fn place(&self, model: Option<HttpModel>) -> Placed {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = model.map(Arc::new);
+        Placed(self.clone())
+    }
+
+    /// The models that an engine is built with.
+    pub(super) fn models(&self, window: Tokens) -> SummaryModels {
+        let model = BySlot { slot: self.clone(), window };
+        SummaryModels { chain: vec![Arc::new(model)], timer: Arc::new(TokioTimer::default()) }
+    }
+
+    fn model(&self) -> Option<Arc<HttpModel>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Placed {
+    fn drop(&mut self) {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// Asks whoever is in the slot.
+struct BySlot {
+    slot: Slot,
+    window: Tokens,
+}
+
+#[async_trait]
+impl Summarizer for BySlot {
+    fn name(&self) -> &str {
+        "upstream"
+    }
+
+    fn window(&self) -> Tokens {
+        self.window
+    }
+
+    async fn summarize(&self, request: SummaryRequest) -> Result<Summary> {
+        match self.slot.model() {
+            Some(model) => model.summarize(request).await,
+            None => {
+                Err(Error::new(ErrorKind::Capability, "no request is in hand to summarise with"))
+            }
+        }
+    }
+}
+
+/// Who is asked for the summary of a request, and where.
+pub(super) struct Asking<'a> {
+    pub(super) protocol: Protocol,
+    pub(super) model: &'a str,
+    pub(super) window: Tokens,
+    pub(super) base: &'a Url,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) query: Option<&'a str>,
+}
+
+impl Asking<'_> {
+    /// The model at its endpoint, if it can be asked in a way that is known here.
+    pub(super) fn model(&self, client: Arc<Client>) -> Option<HttpModel> {
+        let mut base = self.base.clone();
+        let api = match self.protocol {
+            Protocol::Chat => Api::OpenAiCompletions,
+            Protocol::Responses => Api::OpenAiResponses,
+            Protocol::Messages => Api::AnthropicMessages,
+            // Google's models are reached by its endpoint for OpenAI's clients.
+            Protocol::Gemini => {
+                let path = base.path().trim_end_matches('/').trim_end_matches("/v1beta");
+                let path = format!("{path}/v1beta/openai");
+                base.set_path(&path);
+                Api::OpenAiCompletions
+            }
+        };
+        let mut endpoint = Endpoint::new(base.as_str(), api).ok()?;
+        let text = |name: &str| self.headers.get(name).and_then(|value| value.to_str().ok());
+        for name in SAME {
+            if let Some(value) = text(name) {
+                endpoint = endpoint.with_header(name, KeyRef::Literal(Secret::new(value)));
+            }
+        }
+        if self.protocol == Protocol::Gemini {
+            let in_query = || self.query?.split('&').find_map(|pair| pair.strip_prefix("key="));
+            let key = text("x-goog-api-key").or_else(in_query)?;
+            endpoint = endpoint.with_key(KeyRef::Literal(Secret::new(key)));
+        }
+        let known = Catalogue::embedded().find(self.model);
+        let facts = ModelFacts {
+            name: format!("upstream/{}", self.model),
+            id: self.model.to_owned(),
+            window: self.window,
+            window_is_assumed: false,
+            max_output: known.and_then(|model| model.max_output),
+            prices: known.map(|model| model.prices),
+            reasoning: false,
+            truncates: false,
+        };
+        Some(HttpModel::new(facts, endpoint, client))
+    }
+}

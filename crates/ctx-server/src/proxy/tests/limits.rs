@@ -1,0 +1,161 @@
+//! Input that no provider should see, and requests that no provider could answer.
+
+use ctx_testkit::provider::{FakeProvider, Step};
+
+use super::*;
+
+fn provider() -> FakeProvider {
+    FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap()
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_refused_in_the_clients_own_protocol() {
+    let rig = Rig::new(provider(), Set::default()).await;
+    for (path, at) in [
+        ("/v1/chat/completions", "/error/message"),
+        ("/v1/responses", "/error/message"),
+        ("/v1/messages", "/error/message"),
+        ("/v1beta/models/m:generateContent", "/error/message"),
+    ] {
+        for body in [
+            &b"{\"model\":\"m\",\"messages\":[{\"role\":\"us"[..],
+            b"",
+            b"[]",
+            b"{\"model\":\"m\"}",
+            b"{\"messages\":5,\"input\":5,\"contents\":5}",
+            b"\xff\xfe{}",
+        ] {
+            let got = rig.send(Method::POST, path, &[], body.to_vec()).await;
+            assert_eq!(got.status, 400, "{path} {got:?}");
+            let json = got.json();
+            assert!(json.pointer(at).and_then(Value::as_str).is_some_and(|t| !t.is_empty()));
+        }
+    }
+    let got = rig.send(Method::POST, "/v1/messages", &[], "{").await;
+    assert_eq!(got.json()["type"], "error");
+    assert_eq!(rig.provider.count(), 0);
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused_however_it_comes() {
+    let config = "{ server: { summaries: 'extractive', maxBodyBytes: 10000 } }";
+    let rig = Rig::new(provider(), Set { config, ..Set::default() }).await;
+    let got = rig.chat(&[user("x".repeat(20_000))]).await;
+    assert_eq!(got.status, 413, "{got:?}");
+    assert!(got.json()["error"]["message"].as_str().unwrap().contains("--max-body"));
+    let got = rig.send(Method::POST, "/v1/embeddings", &[], vec![b' '; 20_000]).await;
+    assert_eq!(got.status, 413);
+    // Packed it is small: ten stored blocks would be large again, one of zeros is not.
+    assert_eq!(rig.chat(&[user("x".repeat(5_000))]).await.status, 200);
+    assert_eq!(rig.provider.count(), 1);
+}
+
+#[tokio::test]
+async fn a_system_prompt_that_leaves_no_room_is_told_with_its_numbers() {
+    let rig = Rig::new(provider(), Set::default()).await;
+    let body = json!({ "model": "m", "max_tokens": 100, "system": "very long ".repeat(20_000),
+        "messages": [user("hi")] });
+    let got = rig.post("/v1/messages", &body).await;
+    assert_eq!(got.status, 400, "{got:?}");
+    let text = got.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(text.contains("--window N") && text.contains("16000"), "{text}");
+    assert_eq!(rig.provider.count(), 0);
+}
+
+#[tokio::test]
+async fn a_window_that_is_too_small_is_told_with_its_numbers() {
+    let rig = Rig::new(provider(), Set { window: Some(2_000), ..Set::default() }).await;
+    let got = rig.chat(&[user("hi")]).await;
+    assert_eq!(got.status, 400, "{got:?}");
+    let text = got.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(text.contains("--window") && text.contains("2000"), "{text}");
+    assert_eq!(rig.provider.count(), 0);
+}
+
+#[tokio::test]
+async fn a_history_that_the_provider_holds_passes_with_one_warning() {
+    let rig = Rig::new(provider(), Set::default()).await;
+    let body = json!({ "model": "m", "input": "go on", "previous_response_id": "resp_1" });
+    for _ in 0..3 {
+        assert_eq!(rig.post("/v1/responses", &body).await.status, 200);
+        assert_eq!(rig.last().body, body.to_string().as_bytes());
+    }
+    let warnings = rig.warnings.lock().unwrap().clone();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("previous_response_id"));
+    assert!(rig.proxy.trace().sessions().is_empty());
+}
+
+#[tokio::test]
+async fn no_more_requests_are_open_than_may_be() {
+    let held = FakeProvider::builder()
+        .script([Step::text("one").held()])
+        .respond(|_| Step::text("two"))
+        .start()
+        .unwrap();
+    let config = "{ server: { summaries: 'extractive', maxRequests: 1 } }";
+    let rig = Arc::new(Rig::new(held, Set { config, ..Set::default() }).await);
+    let first = tokio::spawn({
+        let rig = rig.clone();
+        async move { rig.chat(&[user("hi")]).await }
+    });
+    rig.provider.arrived(1).await;
+    let second = rig.chat(&[user("hi")]).await;
+    assert_eq!(second.status, 503);
+    assert_eq!(second.headers["retry-after"], "1");
+    rig.provider.release();
+    assert_eq!(first.await.unwrap().status, 200);
+    assert_eq!(rig.chat(&[user("hi")]).await.status, 200);
+}
+
+#[tokio::test]
+async fn requests_of_one_conversation_do_not_wait_for_each_others_answers() {
+    let held = FakeProvider::builder()
+        .script([Step::text("one").held()])
+        .respond(|_| Step::text("two"))
+        .start()
+        .unwrap();
+    let rig = Arc::new(Rig::new(held, Set::default()).await);
+    let first = tokio::spawn({
+        let rig = rig.clone();
+        async move { rig.chat(&[user("hi")]).await }
+    });
+    rig.provider.arrived(1).await;
+    assert!(rig.chat(&[user("hi")]).await.body.contains("two"));
+    rig.provider.release();
+    assert!(first.await.unwrap().body.contains("one"));
+}
+
+#[tokio::test]
+async fn a_header_cannot_bring_another_along() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let rig = Rig::new(provider(), Set::default()).await;
+    let address = rig.url.strip_prefix("http://").unwrap();
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-a: 1\rx-b: 2\r\n\
+                content-length: 2\r\nconnection: close\r\n\r\n{}";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    assert_eq!(rig.provider.count(), 0);
+}
+
+#[tokio::test]
+async fn metrics_say_what_became_of_requests() {
+    let rig = Rig::new(provider(), Set::default()).await;
+    rig.chat(&[user("hi")]).await;
+    rig.send(Method::POST, "/v1/messages", &[], "{").await;
+    rig.send(Method::GET, "/v1/models", &[], "").await;
+    assert_eq!(rig.send(Method::GET, "/healthz", &[], "").await.body, "ok\n");
+    let metrics = rig.send(Method::GET, "/metrics", &[], "").await.body;
+    for line in [
+        "ctx_requests_total{protocol=\"chat\",outcome=\"ok\"} 1",
+        "ctx_requests_total{protocol=\"messages\",outcome=\"rejected\"} 1",
+        "ctx_requests_total{protocol=\"other\",outcome=\"ok\"} 1",
+        "ctx_conversations 1",
+        "ctx_added_seconds_count 1",
+    ] {
+        assert!(metrics.contains(line), "{line} is not in\n{metrics}");
+    }
+}

@@ -1,0 +1,193 @@
+//! Clients that talk to a fake provider through the proxy.
+
+mod cutting;
+mod limits;
+mod passing;
+mod recovery;
+mod strict;
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use ctx_core::Tokens;
+use ctx_engine_registry::Config;
+use ctx_model::header::{HeaderMap, HeaderName};
+use ctx_model::{Client, Method, Request, StatusCode, Url};
+use ctx_session::paths::Home;
+use ctx_testkit::provider::FakeProvider;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::http::{Server, Shutdown, status_routes};
+use crate::trace;
+
+/// A proxy in front of a provider.
+struct Rig {
+    provider: FakeProvider,
+    home: TempDir,
+    proxy: Arc<Proxy>,
+    url: String,
+    shutdown: Shutdown,
+    running: JoinHandle<()>,
+    warnings: Arc<Mutex<Vec<String>>>,
+    client: Client,
+}
+
+/// An answer, all of it.
+#[derive(Debug, PartialEq, Eq)]
+struct Got {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: String,
+}
+
+impl Got {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.body))
+    }
+}
+
+/// How a rig is set up.
+#[derive(Clone)]
+struct Set {
+    window: Option<u32>,
+    config: &'static str,
+    /// What stands behind the provider's address.
+    base: &'static str,
+}
+
+impl Default for Set {
+    fn default() -> Self {
+        Self { window: Some(16_000), config: "{ server: { summaries: 'extractive' } }", base: "" }
+    }
+}
+
+impl Rig {
+    async fn new(provider: FakeProvider, set: Set) -> Self {
+        Self::at(TempDir::new().unwrap(), provider, set).await
+    }
+
+    async fn at(home: TempDir, provider: FakeProvider, set: Set) -> Self {
+        let config = Config::parse(set.config).unwrap();
+        let warnings = Arc::new(Mutex::new(Vec::new()));
+        let told = warnings.clone();
+        let upstream = format!("{}{}", provider.url(), set.base);
+        let settings = Settings {
+            config: config.section().unwrap(),
+            host: Host { config, home: Home::at(home.path()) },
+            upstreams: Upstreams::new(&[upstream], &UpstreamsConfig::default()).unwrap(),
+            window: set.window.map(Tokens),
+            engine: None,
+            agent: None,
+            warn: Box::new(move |text| told.lock().unwrap().push(text.to_owned())),
+        };
+        let records = home.path().join("proxy/traces");
+        let trace = Arc::new(Trace::at(records, trace::Limits::default()).unwrap());
+        let proxy = Proxy::new(settings, trace, Metrics::default()).unwrap();
+        let bound = Server::new("127.0.0.1:0".parse().unwrap()).bind().await.unwrap();
+        let (url, shutdown) = (bound.url(), Shutdown::default());
+        let routes = status_routes(proxy.metrics()).merge(proxy.router());
+        let running = tokio::spawn(bound.serve(routes, shutdown.clone()));
+        let client = Client::default();
+        Self { provider, home, proxy, url, shutdown, running, warnings, client }
+    }
+
+    /// Ends it, and gives what another one can go on with.
+    async fn end(self) -> (TempDir, FakeProvider) {
+        self.shutdown.stop();
+        self.running.await.unwrap();
+        self.proxy.settle();
+        (self.home, self.provider)
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Got {
+        send(&self.client, &self.url, method, path, headers, body.into()).await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Got {
+        let headers = [("authorization", "Bearer k"), ("content-type", "application/json")];
+        self.send(Method::POST, path, &headers, body.to_string()).await
+    }
+
+    async fn chat(&self, messages: &[Value]) -> Got {
+        self.post("/v1/chat/completions", &json!({ "model": "m", "messages": messages })).await
+    }
+
+    /// What the provider was last asked.
+    fn last(&self) -> ctx_testkit::provider::Request {
+        self.provider.requests().pop().expect("it was asked")
+    }
+
+    /// The records of the one conversation that there was.
+    async fn records(&self) -> Vec<Arc<trace::Record>> {
+        let mut sessions = self.proxy.trace().sessions();
+        assert_eq!(sessions.len(), 1, "{sessions:?}");
+        sessions.pop().unwrap().requests
+    }
+}
+
+async fn send(
+    client: &Client,
+    base: &str,
+    method: Method,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Bytes,
+) -> Got {
+    let url = Url::parse(&format!("{base}{path}")).unwrap();
+    let headers = headers
+        .iter()
+        .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()))
+        .collect();
+    let request = Request { method, url, headers, body };
+    let mut response = client.send(request).await.unwrap();
+    let body = response.body.read_up_to(1 << 24).await.unwrap();
+    let body = String::from_utf8(body).unwrap();
+    Got { status: response.status, headers: response.headers, body }
+}
+
+fn user(text: impl Into<String>) -> Value {
+    json!({ "role": "user", "content": text.into() })
+}
+
+/// A call and its result, of about so many tokens.
+fn work(n: usize, tokens: usize) -> [Value; 2] {
+    let id = format!("call_{n}");
+    let call = json!({ "id": id, "type": "function",
+        "function": { "name": "read", "arguments": format!("{{\"path\":\"/src/file{n}.rs\"}}") } });
+    let line = format!("line {n}: the quick brown fox jumps over the lazy dog\n");
+    let text = line.repeat(tokens * 4 / line.len() + 1);
+    [
+        json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
+        json!({ "role": "tool", "tool_call_id": id, "content": text }),
+    ]
+}
+
+/// A conversation of so many rounds of work.
+fn session(rounds: usize, tokens: usize) -> Vec<Value> {
+    let mut all =
+        vec![json!({ "role": "system", "content": "Be brief." }), user("Read the files.")];
+    all.extend((0..rounds).flat_map(|n| work(n, tokens)));
+    all
+}
+
+/// A conversation of so many turns of talk.
+fn talk(turns: usize, tokens: usize) -> Vec<Value> {
+    let mut all = vec![json!({ "role": "system", "content": "Be brief." })];
+    for n in 0..turns {
+        all.push(user(format!("Tell me of the river number {n} in /maps/river{n}.txt.")));
+        let line = format!("River {n} flows past the town of Town{n}, which has {n}00 houses. ");
+        let text = line.repeat(tokens * 4 / line.len() + 1);
+        all.push(json!({ "role": "assistant", "content": text }));
+    }
+    all.push(user("Which of them was the longest?"));
+    all
+}

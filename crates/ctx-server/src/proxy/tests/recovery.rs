@@ -1,0 +1,154 @@
+//! Prompts that the provider refuses as too long.
+
+use ctx_core::Tokens;
+use ctx_testkit::provider::{FakeProvider, Step, Words};
+
+use super::*;
+
+/// A window that the provider has, while the proxy believes in a larger one.
+fn strict(window: u32) -> FakeProvider {
+    FakeProvider::builder().window(Tokens(window)).respond(|_| Step::text("done")).start().unwrap()
+}
+
+#[tokio::test]
+async fn a_refusal_is_answered_by_less_before_the_client_sees_it() {
+    let rig = Rig::new(strict(9_000), Set { window: Some(64_000), ..Set::default() }).await;
+    for stream in [true, false] {
+        let mut all = session(20, 1_500);
+        all[1] = user(format!("Read the files. Streaming: {stream}"));
+        let body = json!({ "model": "m", "messages": all, "stream": stream, "max_tokens": 500 });
+        let got = rig.post("/v1/chat/completions", &body).await;
+        assert_eq!(got.status, 200, "{got:?}");
+        assert!(got.body.contains("done"));
+        assert!(rig.last().prompt.tokens() <= 9_000);
+    }
+    for session in rig.proxy.trace().sessions() {
+        let record = &session.requests[0];
+        assert!((2..=4).contains(&record.attempts), "{record:?}");
+        assert_eq!((record.outcome, record.status), (trace::Outcome::Ok, Some(200)));
+        assert!(record.compaction.is_some());
+    }
+    let metrics = rig.send(Method::GET, "/metrics", &[], "").await.body;
+    assert!(metrics.contains("ctx_recoveries_total 2\n"), "{metrics}");
+}
+
+#[tokio::test]
+async fn it_is_known_from_then_on_how_large_the_window_is() {
+    let rig = Rig::new(strict(9_000), Set { window: Some(64_000), ..Set::default() }).await;
+    let mut all = session(20, 1_500);
+    rig.chat(&all).await;
+    let asked = rig.provider.count();
+    for n in 20..26 {
+        all.extend(work(n, 700));
+        assert_eq!(rig.chat(&all).await.status, 200);
+    }
+    let again = rig.provider.count() - asked;
+    assert!(again <= 8, "{again} requests for 6 answers");
+}
+
+#[tokio::test]
+async fn an_error_inside_of_a_stream_is_one_too() {
+    let event = "event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"id\":\
+        \"r\",\"status\":\"failed\",\"error\":{\"code\":\"context_length_exceeded\",\"message\":\
+        \"Your input exceeds the context window of this model.\"}}}\n\n";
+    let provider = FakeProvider::builder()
+        .script([Step::raw(200, "text/event-stream", event)])
+        .respond(|_| Step::text("done"))
+        .start()
+        .unwrap();
+    let rig = Rig::new(provider, Set::default()).await;
+    let mut input = vec![json!({ "type": "message", "role": "user", "content": "Read." })];
+    for n in 0..12 {
+        let id = format!("call_{n}");
+        input.push(json!({ "type": "function_call", "call_id": id, "name": "read",
+            "arguments": "{}" }));
+        let output = format!("line {n} of a file\n").repeat(200);
+        input.push(json!({ "type": "function_call_output", "call_id": id, "output": output }));
+    }
+    let body = json!({ "model": "m", "input": input, "stream": true });
+    let got = rig.post("/v1/responses", &body).await;
+    assert!(got.body.contains("done") && !got.body.contains("context_length"), "{got:?}");
+    assert_eq!(rig.provider.count(), 2);
+    let sizes: Vec<usize> = rig.provider.requests().iter().map(|asked| asked.body.len()).collect();
+    assert!(sizes[1] < sizes[0], "{sizes:?}");
+}
+
+#[tokio::test]
+async fn a_provider_that_refuses_everything_has_the_last_word() {
+    for words in [Words::OpenaiChat, Words::Anthropic] {
+        let provider = FakeProvider::builder()
+            .words(words)
+            .script([Step::overflow().always()])
+            .start()
+            .unwrap();
+        let rig = Rig::new(provider, Set::default()).await;
+        let got = rig.chat(&session(12, 700)).await;
+        assert_eq!(got.status, 400);
+        let asked = rig.provider.count();
+        assert!((2..=4).contains(&asked), "{asked} requests");
+        let body = rig.last().body;
+        let url = rig.provider.url();
+        let path = "/v1/chat/completions";
+        let direct = send(&rig.client, &url, Method::POST, path, &[], body).await;
+        assert_eq!(got.body, direct.body, "in the provider's own words");
+        assert_eq!(rig.records().await[0].outcome, trace::Outcome::Refused);
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_after_the_first_words_is_the_clients() {
+    let mut text = String::from("data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n");
+    text.push_str(
+        "data: {\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"too long\"}}\n\n",
+    );
+    let provider = FakeProvider::builder()
+        .script([Step::raw(200, "text/event-stream", text.clone())])
+        .start()
+        .unwrap();
+    let rig = Rig::new(provider, Set::default()).await;
+    let got = rig.chat(&session(4, 100)).await;
+    assert_eq!(got.body, text);
+    assert_eq!(rig.provider.count(), 1);
+    assert_eq!(rig.records().await[0].outcome, trace::Outcome::Failed);
+}
+
+#[tokio::test]
+async fn the_providers_count_corrects_the_estimate() {
+    let rig = Rig::new(strict(64_000), Set::default()).await;
+    rig.chat(&session(4, 1_000)).await;
+    rig.chat(&session(5, 1_000)).await;
+    let records = rig.records().await;
+    assert!(records.iter().all(|record| record.prompt_tokens.is_some_and(|n| n > 3_000)));
+    assert!(records[1].cached_tokens.is_some_and(|n| n > 3_000), "{records:?}");
+    // The second is estimated as the first was counted.
+    let off = |record: &trace::Record| {
+        let counted = record.prompt_tokens.unwrap() as f64;
+        (record.sent_tokens.get() as f64 / counted - 1.0).abs()
+    };
+    assert!(off(&records[1]) < 0.02, "{records:?}");
+}
+
+#[tokio::test]
+async fn summaries_are_made_by_the_same_provider_with_the_same_key() {
+    let provider = FakeProvider::builder().respond(|request| {
+        // A summary is asked for without tools.
+        match request.json["tools"].is_array() {
+            true => Step::text("done"),
+            false => Step::new(ctx_testkit::provider::Reply::Summary),
+        }
+    });
+    let config = "{ server: { summaries: 'upstream' } }";
+    let rig = Rig::new(provider.start().unwrap(), Set { config, ..Set::default() }).await;
+    let all = talk(40, 600);
+    let tools = json!([{ "type": "function", "function": { "name": "read" } }]);
+    let body = json!({ "model": "m", "messages": all, "tools": tools });
+    let got = rig.post("/v1/chat/completions", &body).await;
+    assert!(got.body.contains("done"), "{got:?}");
+    let asked = rig.provider.requests();
+    assert!(asked.len() > 1, "a summary was asked for");
+    for request in &asked {
+        assert_eq!((request.key(), request.model()), (Some("k"), "m"));
+    }
+    assert!(rig.records().await[0].compaction.is_some());
+    assert!(rig.last().prompt.tokens() < 12_500);
+}

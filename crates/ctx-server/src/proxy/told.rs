@@ -1,0 +1,114 @@
+//! A request's units, and how much of a conversation they go on from.
+
+use std::sync::OnceLock;
+
+use ctx_core::{ContentHash, EntryId, Message, Result, Role};
+use ctx_dialect::wire;
+
+use crate::hosted::{Mark, Unit, mark};
+
+/// A unit of a request, with what was found out about it.
+pub(super) struct Told<'a> {
+    unit: &'a wire::Unit<'a>,
+    mark: Mark,
+    read: OnceLock<(Message, ContentHash)>,
+}
+
+impl<'a> Told<'a> {
+    /// All units of a request.
+    pub(super) fn all(request: &'a wire::Request<'a>) -> Vec<Self> {
+        let units = request.units.iter();
+        units.map(|unit| Self { unit, mark: mark(unit.raw), read: OnceLock::new() }).collect()
+    }
+
+    /// What it says.
+    pub(super) fn message(&self) -> &Message {
+        &self.known().0
+    }
+
+    /// The hash of what it says.
+    pub(super) fn hash(&self) -> ContentHash {
+        self.known().1
+    }
+
+    fn known(&self) -> &(Message, ContentHash) {
+        self.read.get_or_init(|| {
+            let message = self.unit.read();
+            let hash = ContentHash::of(&message);
+            (message, hash)
+        })
+    }
+
+    fn is_instruction(&self) -> bool {
+        self.message().role == Role::System
+    }
+}
+
+impl Unit for Told<'_> {
+    fn raw(&self) -> &str {
+        self.unit.raw
+    }
+
+    fn mark(&self) -> Mark {
+        self.mark
+    }
+
+    fn read(&self) -> Result<Message> {
+        Ok(self.message().clone())
+    }
+}
+
+/// What is known of one message of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) id: EntryId,
+    /// Of its text; none after a restart.
+    pub(super) mark: Option<Mark>,
+    pub(super) hash: ContentHash,
+    pub(super) is_instruction: bool,
+}
+
+impl Known {
+    fn is(&self, told: &Told<'_>) -> bool {
+        self.mark == Some(told.mark) || self.hash == told.hash()
+    }
+}
+
+/// How a request goes on from what is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Common {
+    /// Messages that both have at their beginning, instructions apart: these may change from
+    /// request to request.
+    pub(super) messages: usize,
+    /// Messages behind these that are known and not told any more.
+    pub(super) removed: usize,
+    /// For each unit the id of the message it is, as far as they are the same.
+    pub(super) ids: Vec<Option<EntryId>>,
+}
+
+/// Compares the beginning of a request with a conversation.
+pub(super) fn common(known: &[Known], told: &[Told<'_>]) -> Common {
+    let of_known = known.iter().take_while(|known| known.is_instruction).count();
+    let mut ids: Vec<Option<EntryId>> = vec![None; told.len()];
+    let mut at = 0;
+    while let Some(unit) = told.get(at) {
+        match known.get(at).filter(|known| known.is_instruction && known.is(unit)) {
+            Some(same) => ids[at] = Some(same.id.clone()),
+            None if unit.is_instruction() => {}
+            None => break,
+        }
+        at += 1;
+    }
+    let rest = &known[of_known..];
+    let both = rest.iter().zip(&told[at..]);
+    let messages = both.take_while(|(known, told)| known.is(told)).count();
+    for (known, id) in rest[..messages].iter().zip(&mut ids[at..]) {
+        *id = Some(known.id.clone());
+    }
+    Common { messages, removed: rest.len() - messages, ids }
+}
+
+/// The first message of the user.
+pub(super) fn first_of_user<'a, 'b>(told: &'b [Told<'a>]) -> Option<&'b Told<'a>> {
+    told.iter().find(|told| told.message().role == Role::User).or_else(|| told.first())
+}

@@ -1,0 +1,322 @@
+//! Where requests go.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::HeaderMap;
+use ctx_core::{Error, ErrorKind, Result};
+use ctx_dialect::wire::Protocol;
+use ctx_model::Url;
+
+use super::config::UpstreamsConfig;
+
+/// Whose API it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// Chat completions, responses, and what is compatible with them.
+    OpenAi,
+    /// Anthropic messages.
+    Anthropic,
+    /// Gemini.
+    Gemini,
+}
+
+impl Family {
+    const ALL: [Self; 3] = [Self::OpenAi, Self::Anthropic, Self::Gemini];
+
+    /// As it is called where upstreams are named.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    fn public(self) -> &'static str {
+        match self {
+            Self::OpenAi => "https://api.openai.com",
+            Self::Anthropic => "https://api.anthropic.com",
+            Self::Gemini => "https://generativelanguage.googleapis.com",
+        }
+    }
+
+    fn version(self) -> &'static str {
+        match self {
+            Self::Gemini => "v1beta",
+            Self::OpenAi | Self::Anthropic => "v1",
+        }
+    }
+
+    pub(super) fn of_protocol(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Chat | Protocol::Responses => Self::OpenAi,
+            Protocol::Messages => Self::Anthropic,
+            Protocol::Gemini => Self::Gemini,
+        }
+    }
+
+    /// Whose API a request that is no conversation is for: models, counting, files. Anthropic's and
+    /// Google's clients say who they are by their headers.
+    pub(super) fn of_request(path_and_query: &str, headers: &HeaderMap) -> Self {
+        let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
+        let is_gemini = path.starts_with("/v1beta")
+            || path.starts_with("/v1alpha")
+            || headers.contains_key("x-goog-api-key")
+            || query.split('&').any(|pair| pair.starts_with("key="));
+        if is_gemini {
+            return Self::Gemini;
+        }
+        let is_anthropic = headers.contains_key("anthropic-version")
+            || headers.contains_key("x-api-key")
+            || path.contains("/messages");
+        if is_anthropic { Self::Anthropic } else { Self::OpenAi }
+    }
+}
+
+/// The base URLs of providers.
+#[derive(Clone, Debug)]
+pub struct Upstreams {
+    openai: Url,
+    anthropic: Url,
+    gemini: Url,
+}
+
+impl Upstreams {
+    /// Those that were `given` (`URL` for all, or `openai=URL`, `anthropic=URL`, `gemini=URL`), else
+    /// those configured, else the public ones.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidInput`] for what is no URL of a web server.
+    pub fn new(given: &[String], config: &UpstreamsConfig) -> Result<Self> {
+        let of = |family: Family| -> Result<Url> {
+            let named = |given: &&String| {
+                given.strip_prefix(family.name()).and_then(|rest| rest.strip_prefix('=')).is_some()
+            };
+            let is_for_all = |given: &&String| {
+                !Family::ALL.iter().any(|f| given.starts_with(&format!("{}=", f.name())))
+            };
+            let own = given.iter().rev().find(named).map(|text| &text[family.name().len() + 1..]);
+            let all = || given.iter().rev().find(is_for_all).map(String::as_str);
+            let configured = match family {
+                Family::OpenAi => &config.openai,
+                Family::Anthropic => &config.anthropic,
+                Family::Gemini => &config.gemini,
+            };
+            base(own.or_else(all).or(configured.as_deref()).unwrap_or(family.public()))
+        };
+        Ok(Self {
+            openai: of(Family::OpenAi)?,
+            anthropic: of(Family::Anthropic)?,
+            gemini: of(Family::Gemini)?,
+        })
+    }
+
+    /// The base URL for an API.
+    #[must_use]
+    pub fn base(&self, family: Family) -> &Url {
+        match family {
+            Family::OpenAi => &self.openai,
+            Family::Anthropic => &self.anthropic,
+            Family::Gemini => &self.gemini,
+        }
+    }
+
+    /// Refuses an upstream that is the server itself.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`].
+    pub fn check_not(&self, address: SocketAddr) -> Result<()> {
+        for family in Family::ALL {
+            let url = self.base(family);
+            if is_at(url, address) {
+                return Err(Error::new(ErrorKind::Config, "the upstream is this server itself")
+                    .with("upstream", family.name())
+                    .with("listen", address)
+                    .hint("give --upstream the provider's URL, or listen on another port"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The address for a request of that path.
+    pub(super) fn url(&self, family: Family, path_and_query: &str) -> Url {
+        let (path, query) = match path_and_query.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (path_and_query, None),
+        };
+        let mut url = self.base(family).clone();
+        let joined = joined(url.path(), path, family.version());
+        url.set_path(&joined);
+        url.set_query(query);
+        url
+    }
+}
+
+/// Reads a base URL.
+pub(super) fn base(text: &str) -> Result<Url> {
+    let wrong = |what: String| {
+        Error::new(ErrorKind::InvalidInput, what)
+            .hint("give a base URL such as https://api.openai.com or http://127.0.0.1:11434/v1")
+    };
+    // The text may hold a password, so it is not repeated.
+    let url = Url::parse(text.trim())
+        .map_err(|error| wrong(format!("the URL of an upstream cannot be read: {error}")))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
+        let scheme = url.scheme();
+        return Err(wrong(format!("a URL begins with http:// or https://, not {scheme}:")));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(wrong("a base URL has no query".to_owned()));
+    }
+    Ok(url)
+}
+
+/// The path of a request behind that of a base URL. Both may begin the API's version, or neither.
+fn joined(base: &str, path: &str, version: &str) -> String {
+    let base = base.trim_end_matches('/');
+    let (before, of_base) = match base.rsplit_once('/') {
+        Some((before, last)) if is_version(last) => (before, Some(last)),
+        _ => (base, None),
+    };
+    let rest = path.trim_start_matches('/');
+    let (first, tail) = rest.split_once('/').unwrap_or((rest, ""));
+    if is_version(first) {
+        // What the client says is what it speaks.
+        return format!("{before}/{first}/{tail}");
+    }
+    match of_base {
+        Some(version) => format!("{before}/{version}/{rest}"),
+        // A host that is more than a host knows where its API is.
+        None if before.is_empty() && is_api(first) => format!("/{version}/{rest}"),
+        None => format!("{before}/{rest}"),
+    }
+}
+
+/// `v1`, `v1beta`, `v2alpha1`.
+fn is_version(segment: &str) -> bool {
+    let rest = segment.strip_prefix('v').unwrap_or_default();
+    let stem = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    let word = stem.trim_end_matches(|c: char| c.is_ascii_digit());
+    rest.len() > stem.len() && ["", "beta", "alpha"].contains(&word)
+}
+
+/// Whether a path begins as one of an API does, its version left out.
+fn is_api(first: &str) -> bool {
+    let word = first.split(':').next().unwrap_or(first);
+    [
+        "chat",
+        "completions",
+        "responses",
+        "messages",
+        "models",
+        "embeddings",
+        "files",
+        "batches",
+        "audio",
+        "images",
+        "moderations",
+    ]
+    .contains(&word)
+}
+
+/// Whether a URL leads to an address of this machine that is listened on.
+fn is_at(url: &Url, address: SocketAddr) -> bool {
+    if url.port_or_known_default() != Some(address.port()) {
+        return false;
+    }
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+    let own = address.ip();
+    if host == "localhost" || host.ends_with(".localhost") {
+        return own.is_loopback() || own.is_unspecified();
+    }
+    host.parse::<IpAddr>().is_ok_and(|ip| {
+        ip == own || (own.is_unspecified() && ip.is_loopback()) || ip.is_unspecified()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_version_is_doubled_or_lost() {
+        for (base, path, expected) in [
+            ("/", "/v1/chat/completions", "/v1/chat/completions"),
+            ("/v1", "/v1/chat/completions", "/v1/chat/completions"),
+            ("/v1/", "/chat/completions", "/v1/chat/completions"),
+            ("/", "/chat/completions", "/v1/chat/completions"),
+            ("/api/v1", "/v1/models", "/api/v1/models"),
+            ("/api", "/v1/models", "/api/v1/models"),
+            (
+                "/openai/deployments/d",
+                "/chat/completions",
+                "/openai/deployments/d/chat/completions",
+            ),
+            ("/v1", "/v1beta/models/m:generateContent", "/v1beta/models/m:generateContent"),
+            ("/", "/api/tags", "/api/tags"),
+            ("/v1", "/v1", "/v1/"),
+            ("/", "/", "/"),
+        ] {
+            assert_eq!(joined(base, path, "v1"), expected, "{base} {path}");
+        }
+        assert_eq!(
+            joined("", "/models/m:generateContent", "v1beta"),
+            "/v1beta/models/m:generateContent"
+        );
+    }
+
+    #[test]
+    fn a_given_upstream_is_for_all_or_for_one() {
+        let config = UpstreamsConfig { gemini: Some("http://g".to_owned()), ..Default::default() };
+        let given = ["http://all:1".to_owned(), "anthropic=http://a:2".to_owned()];
+        let upstreams = Upstreams::new(&given, &config).unwrap();
+        let host = |family| upstreams.base(family).host_str().unwrap().to_owned();
+        assert_eq!(Family::ALL.map(host), ["all", "a", "all"]);
+        let upstreams = Upstreams::new(&given[1..], &config).unwrap();
+        let host = |family| upstreams.base(family).host_str().unwrap().to_owned();
+        assert_eq!(Family::ALL.map(host), ["api.openai.com", "a", "g"]);
+        for wrong in ["ftp://x", "x", "http://", "http://x/?key=1"] {
+            assert!(Upstreams::new(&[wrong.to_owned()], &config).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_not_its_own_upstream() {
+        let of =
+            |url: &str| Upstreams::new(&[url.to_owned()], &UpstreamsConfig::default()).unwrap();
+        for (url, address, is_it) in [
+            ("http://127.0.0.1:8787/v1", "127.0.0.1:8787", true),
+            ("http://localhost:8787", "127.0.0.1:8787", true),
+            ("http://[::1]:8787", "[::1]:8787", true),
+            ("http://127.0.0.1:8787", "0.0.0.0:8787", true),
+            ("http://127.0.0.1:8788", "127.0.0.1:8787", false),
+            ("http://10.0.0.1:8787", "127.0.0.1:8787", false),
+        ] {
+            assert_eq!(of(url).check_not(address.parse().unwrap()).is_err(), is_it, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_conversation_finds_its_provider() {
+        let with = |name: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, "x".parse().unwrap());
+            headers
+        };
+        let none = HeaderMap::new();
+        for (path, headers, family) in [
+            ("/v1/models", &none, Family::OpenAi),
+            ("/v1/models", &with("anthropic-version"), Family::Anthropic),
+            ("/v1/messages/count_tokens", &none, Family::Anthropic),
+            ("/v1/models?key=k", &none, Family::Gemini),
+            ("/v1beta/models/m:countTokens", &none, Family::Gemini),
+            ("/v1/embeddings", &none, Family::OpenAi),
+        ] {
+            assert_eq!(Family::of_request(path, headers), family, "{path}");
+        }
+    }
+}

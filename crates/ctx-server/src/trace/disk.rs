@@ -1,0 +1,228 @@
+//! The records on disk: a file for each conversation, a line for each record.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use ctx_core::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+
+use super::shelf::{Place, Shelf, without_entries};
+use super::{Record, SessionInfo};
+use crate::private::{self, Files};
+
+/// How many records may wait to be written. Of what comes while they are full, sizes are kept and
+/// entries are not.
+const WAITING: usize = 256;
+
+/// A line of a file is at most so long; a longer one is none of ours.
+const MAX_LINE: u64 = 64 << 20;
+
+/// A line of a file.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Line {
+    Session(SessionInfo),
+    Record(Box<Record>),
+}
+
+enum Work {
+    Begin(Arc<SessionInfo>),
+    Add(Box<Record>),
+    Remove(Vec<String>),
+    /// Says that everything before it was done.
+    Settle(SyncSender<()>),
+}
+
+/// The folder, and the thread that writes there.
+#[derive(Debug)]
+pub(super) struct Disk {
+    folder: PathBuf,
+    work: SyncSender<Work>,
+}
+
+impl Disk {
+    pub(super) fn open(folder: PathBuf, most: u64, shelf: Arc<Mutex<Shelf>>) -> Result<Self> {
+        let failed = |what: &'static str, folder: &Path| {
+            let at = folder.display().to_string();
+            move |error: io::Error| Error::new(ErrorKind::Io, what).with("path", at).source(error)
+        };
+        private::folder(&folder).map_err(failed("records cannot be kept", &folder))?;
+        let (work, todo) = sync_channel(WAITING);
+        let mut writer = Writer { folder: folder.clone(), most, shelf, files: Files::default() };
+        thread::Builder::new()
+            .name("ctx-trace".to_owned())
+            .spawn(move || writer.run(&todo))
+            .map_err(failed("no thread can be started", &folder))?;
+        Ok(Self { folder, work })
+    }
+
+    pub(super) fn begin(&self, info: Arc<SessionInfo>) {
+        self.pass(Work::Begin(info));
+    }
+
+    pub(super) fn add(&self, record: Record) {
+        self.pass(Work::Add(Box::new(record)));
+    }
+
+    pub(super) fn remove(&self, gone: Vec<String>) {
+        // A file that stays would be back after a restart; these are rare enough to wait for.
+        let _ = self.work.send(Work::Remove(gone));
+    }
+
+    /// Waits until all that was passed on so far is written.
+    pub(super) fn settle(&self) {
+        let (done, settled) = sync_channel(1);
+        if self.work.send(Work::Settle(done)).is_ok() {
+            let _ = settled.recv();
+        }
+    }
+
+    /// Reads a record.
+    pub(super) fn read(&self, session: &str, place: Place) -> Result<Record> {
+        let path = file_of(&self.folder, session);
+        let failed = |kind, what: &'static str| {
+            let path = path.display().to_string();
+            move || {
+                Error::new(kind, what)
+                    .with("path", path)
+                    .hint("records are only for looking at: the file can be removed")
+            }
+        };
+        let read = || -> io::Result<Vec<u8>> {
+            let mut file = File::open(&path)?;
+            file.seek(SeekFrom::Start(place.offset))?;
+            let mut line = Vec::new();
+            file.take(u64::from(place.length)).read_to_end(&mut line)?;
+            Ok(line)
+        };
+        let line = read()
+            .map_err(|error| failed(ErrorKind::Io, "a record cannot be read")().source(error))?;
+        match serde_json::from_slice(&line) {
+            Ok(Line::Record(record)) => Ok(*record),
+            Ok(Line::Session(_)) => Err(failed(ErrorKind::Corrupt, "this line is no record")()),
+            Err(error) => Err(failed(ErrorKind::Corrupt, "a record is damaged")().source(error)),
+        }
+    }
+
+    fn pass(&self, work: Work) {
+        match self.work.try_send(work) {
+            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+            // A request waits for no disk.
+            Err(TrySendError::Full(_)) => {}
+        }
+    }
+}
+
+struct Writer {
+    folder: PathBuf,
+    most: u64,
+    shelf: Arc<Mutex<Shelf>>,
+    files: Files,
+}
+
+impl Writer {
+    fn run(&mut self, todo: &Receiver<Work>) {
+        self.restore();
+        while let Ok(work) = todo.recv() {
+            match work {
+                Work::Begin(info) => {
+                    let id = info.id.clone();
+                    self.append(&id, &Line::Session(SessionInfo::clone(&info)));
+                }
+                Work::Add(record) => {
+                    let (id, number) = (record.session.clone(), record.number);
+                    if let Some(place) = self.append(&id, &Line::Record(record)) {
+                        self.shelf().placed(&id, number, place);
+                    }
+                    self.bound(&id);
+                }
+                Work::Remove(gone) => gone.iter().for_each(|id| self.remove(id)),
+                Work::Settle(done) => drop(done.send(())),
+            }
+        }
+    }
+
+    /// Appends a line. That it cannot be written costs the entries of a record, and nothing else.
+    fn append(&mut self, id: &str, line: &Line) -> Option<Place> {
+        let mut text = serde_json::to_vec(line).ok()?;
+        let length = u32::try_from(text.len()).ok()?;
+        text.push(b'\n');
+        let mut file = private::append(&file_of(&self.folder, id)).ok()?;
+        let offset = file.seek(SeekFrom::End(0)).ok()?;
+        file.write_all(&text).ok()?;
+        self.files.grew(id, text.len() as u64);
+        Some(Place { offset, length })
+    }
+
+    /// Removes files until there are few enough bytes.
+    fn bound(&mut self, in_use: &str) {
+        for id in self.files.over(self.most, usize::MAX, in_use) {
+            let _ = fs::remove_file(file_of(&self.folder, &id));
+            self.shelf().remove(&id);
+        }
+        // The one in use goes as well where nothing else is left: its sizes stay in memory.
+        if self.files.bytes() > self.most {
+            self.remove(in_use);
+            self.shelf().unplaced(in_use);
+        }
+    }
+
+    fn remove(&mut self, id: &str) {
+        let _ = fs::remove_file(file_of(&self.folder, id));
+        self.files.gone(id);
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn restore(&mut self) {
+        self.files = Files::of(&self.folder, id_of);
+        let Ok(files) = fs::read_dir(&self.folder) else { return };
+        for path in files.flatten().map(|file| file.path()) {
+            let Some(id) = id_of(&path) else { continue };
+            let Ok((info, rows)) = read_all(&path, &id) else { continue };
+            self.shelf().restore(info, rows);
+        }
+    }
+}
+
+fn id_of(path: &Path) -> Option<String> {
+    let is_ours = path.extension().is_some_and(|ending| ending == "jsonl");
+    Some(path.file_stem().filter(|_| is_ours)?.to_str()?.to_owned())
+}
+
+/// Records without entries, and where they stand.
+type Rows = Vec<(Record, Place)>;
+
+/// Reads a file without the entries of its records. Lines that cannot be read are passed over.
+fn read_all(path: &Path, id: &str) -> io::Result<(SessionInfo, Rows)> {
+    let mut file = BufReader::new(File::open(path)?);
+    let mut info = SessionInfo { id: id.to_owned(), ..SessionInfo::default() };
+    let (mut rows, mut offset, mut line) = (Vec::new(), 0, Vec::new());
+    loop {
+        line.clear();
+        let read = (&mut file).take(MAX_LINE).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            break;
+        }
+        match serde_json::from_slice(&line) {
+            Ok(Line::Session(known)) if known.id == id => info = known,
+            Ok(Line::Record(record)) if record.session == id => {
+                let length = u32::try_from(line.len()).unwrap_or(u32::MAX);
+                rows.push((without_entries(&record), Place { offset, length }));
+            }
+            _ => {}
+        }
+        offset += read as u64;
+    }
+    Ok((info, rows))
+}
+
+fn file_of(folder: &Path, id: &str) -> PathBuf {
+    folder.join(format!("{id}.jsonl"))
+}

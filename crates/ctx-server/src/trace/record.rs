@@ -1,0 +1,242 @@
+//! One request, as it was sent, and why it looks so.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use ctx_core::{Compacted, EntryId, Manifest, NodeState, Timestamp, Tokens};
+use serde::{Deserialize, Serialize};
+
+/// How many characters of a message a record holds.
+pub const BEGINS_CHARS: usize = 80;
+
+/// What is known of a conversation from its beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct SessionInfo {
+    /// Its id, which is also the name of its file.
+    pub id: String,
+    /// The beginning of the first message of the user, redacted.
+    pub title: String,
+    /// The model that was asked last.
+    pub model: Option<String>,
+    /// The engine.
+    pub engine: String,
+    /// The profile.
+    pub profile: String,
+    /// How tokens are counted.
+    pub counter: String,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// The provider answered.
+    Ok,
+    /// The provider refused it.
+    Refused,
+    /// The provider could not be reached, or broke off.
+    Failed,
+    /// The client hung up.
+    Abandoned,
+}
+
+/// One request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// The conversation.
+    pub session: String,
+    /// Its place in the conversation, counted from 0.
+    pub number: u64,
+    /// When it came, in milliseconds since 1970.
+    pub at: Timestamp,
+    /// What the client speaks: `chat`, `responses`, `messages`, `gemini`.
+    pub protocol: Cow<'static, str>,
+    /// The model asked for.
+    pub model: Option<String>,
+    /// The model's window.
+    pub window: Tokens,
+    /// What is kept free for the answer.
+    pub reserve: Tokens,
+    /// Window minus reserve.
+    pub limit: Tokens,
+    /// Tokens of what the client sent.
+    pub raw_tokens: Tokens,
+    /// Tokens of what the provider was sent.
+    pub sent_tokens: Tokens,
+    /// Tokens that the provider had in its cache; null where it did not say.
+    pub cached_tokens: Option<u64>,
+    /// Tokens of the prompt as the provider counted them; null where it did not say.
+    pub prompt_tokens: Option<u64>,
+    /// Whether `sentTokens` is inside window minus reserve.
+    pub fits: bool,
+    /// Tokens at the beginning that are the same as in the request before.
+    pub unchanged_prefix: Tokens,
+    /// The status of the answer; null where there was none.
+    pub status: Option<u16>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// How often it was sent.
+    pub attempts: u32,
+    /// The compaction that was made for it; the last one, where there were several.
+    pub compaction: Option<CompactionRecord>,
+    /// Edits made for this request, by layer.
+    pub actions: BTreeMap<String, u32>,
+    /// Milliseconds that ctx added to the time of the first byte.
+    pub millis: f64,
+    /// The request's size by component.
+    pub components: Vec<ComponentRecord>,
+    /// Its entries. They are kept on disk only.
+    #[serde(default)]
+    pub entries: Vec<EntryRecord>,
+}
+
+/// A part of the request and its size.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComponentRecord {
+    /// `system`, `tools`, `summary`, `inserted`, `history`, `newest`, `pending`.
+    pub name: Cow<'static, str>,
+    /// Its size.
+    pub tokens: Tokens,
+}
+
+/// A compaction, in the words of a replay.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CompactionRecord {
+    /// The request before which it happened.
+    pub request: u64,
+    /// The entry of the summary; null where history was dropped without one.
+    pub entry_id: Option<EntryId>,
+    /// The first entry that was kept as it is.
+    pub first_kept_entry_id: EntryId,
+    /// Tokens of the request before.
+    pub tokens_before: Tokens,
+    /// Tokens of the request after; null where the engine does not say.
+    pub tokens_after: Option<Tokens>,
+    /// The summary.
+    pub summary: String,
+    /// What the engine has to say about it.
+    pub details: Option<serde_json::Value>,
+    /// Whether it was taken back.
+    #[serde(default)]
+    pub undone: bool,
+}
+
+impl CompactionRecord {
+    /// What is recorded of a compaction.
+    #[must_use]
+    pub fn of(request: u64, entry: Option<EntryId>, compacted: &Compacted) -> Self {
+        Self {
+            request,
+            entry_id: entry,
+            first_kept_entry_id: compacted.first_kept_entry_id.clone(),
+            tokens_before: compacted.tokens_before,
+            tokens_after: compacted.tokens_after,
+            summary: compacted.summary.clone(),
+            details: compacted.details.clone(),
+            undone: false,
+        }
+    }
+
+    /// As it stays in memory: what is long is cut.
+    #[must_use]
+    pub(super) fn in_short(&self) -> Self {
+        const LONGEST: usize = 4 << 10;
+        let details = self.details.as_ref().filter(|details| is_short(details, &mut 256));
+        let cut = (0..=LONGEST.min(self.summary.len())).rev();
+        let end = cut.into_iter().find(|at| self.summary.is_char_boundary(*at)).unwrap_or(0);
+        Self {
+            summary: self.summary[..end].to_owned(),
+            details: details.cloned(),
+            entry_id: self.entry_id.clone(),
+            first_kept_entry_id: self.first_kept_entry_id.clone(),
+            ..*self
+        }
+    }
+}
+
+/// Whether a value holds no more than so many values, and no long texts.
+fn is_short(value: &serde_json::Value, left: &mut usize) -> bool {
+    use serde_json::Value;
+    *left = left.saturating_sub(1);
+    *left > 0
+        && match value {
+            Value::String(text) => text.len() <= 1_024,
+            Value::Array(all) => all.iter().all(|value| is_short(value, left)),
+            Value::Object(all) => all.values().all(|value| is_short(value, left)),
+            _ => true,
+        }
+}
+
+/// What became of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum EntryState {
+    /// It goes out as the client sent it.
+    Kept,
+    /// It goes out in a shorter form.
+    Replaced,
+    /// It does not go out.
+    Dropped,
+    /// A layer added it.
+    Inserted,
+}
+
+impl From<NodeState> for EntryState {
+    fn from(state: NodeState) -> Self {
+        match state {
+            NodeState::Kept => Self::Kept,
+            NodeState::Replaced => Self::Replaced,
+            NodeState::Dropped => Self::Dropped,
+            NodeState::Inserted => Self::Inserted,
+        }
+    }
+}
+
+/// One entry of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EntryRecord {
+    /// Its id.
+    pub entry: EntryId,
+    /// Its role.
+    pub role: String,
+    /// In which form it goes out.
+    pub state: EntryState,
+    /// Tokens of the source.
+    pub before: Tokens,
+    /// Tokens that go out.
+    pub tokens: Tokens,
+    /// The layer that changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layer: Option<Cow<'static, str>>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Cow<'static, str>>,
+    /// The first [`BEGINS_CHARS`] characters, redacted.
+    #[serde(default)]
+    pub begins: String,
+}
+
+/// The entries and components of a request, as its manifest has them.
+#[must_use]
+pub fn of_manifest(manifest: Manifest) -> (Vec<ComponentRecord>, Vec<EntryRecord>) {
+    let components = manifest.components.into_iter();
+    let components = components
+        .map(|part| ComponentRecord { name: part.name.into(), tokens: part.tokens })
+        .collect();
+    let entries = manifest.entries.into_iter();
+    let entries = entries.map(|entry| EntryRecord {
+        entry: entry.entry,
+        role: entry.role,
+        state: entry.state.into(),
+        before: entry.before,
+        tokens: entry.tokens,
+        layer: entry.layer,
+        reason: entry.reason,
+        begins: String::new(),
+    });
+    (components, entries.collect())
+}

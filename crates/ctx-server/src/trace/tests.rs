@@ -1,0 +1,103 @@
+//! Records, in memory and on disk.
+
+use std::collections::BTreeMap;
+
+use ctx_core::{Timestamp, Tokens};
+
+use super::*;
+
+fn record(session: &str, number: u64) -> Record {
+    let entry = EntryRecord {
+        entry: "00000000".into(),
+        role: "user".to_owned(),
+        state: EntryState::Kept,
+        before: Tokens(9),
+        tokens: Tokens(9),
+        layer: None,
+        reason: None,
+        begins: "hello".to_owned(),
+    };
+    Record {
+        session: session.to_owned(),
+        number,
+        at: Timestamp(number as i64),
+        protocol: "chat".into(),
+        model: Some("m".to_owned()),
+        window: Tokens(16_000),
+        reserve: Tokens(4_000),
+        limit: Tokens(12_000),
+        raw_tokens: Tokens(20_000),
+        sent_tokens: Tokens(9_000),
+        cached_tokens: None,
+        prompt_tokens: Some(9_100),
+        fits: true,
+        unchanged_prefix: Tokens(8_000),
+        status: Some(200),
+        outcome: Outcome::Ok,
+        attempts: 1,
+        compaction: None,
+        actions: BTreeMap::new(),
+        millis: 0.5,
+        components: Vec::new(),
+        entries: vec![entry],
+    }
+}
+
+fn info(id: &str) -> SessionInfo {
+    SessionInfo { id: id.to_owned(), title: "a title".to_owned(), ..SessionInfo::default() }
+}
+
+#[test]
+fn what_was_recorded_is_there_after_a_restart() {
+    let home = tempfile::tempdir().unwrap();
+    let trace = Trace::at(home.path().join("traces"), Limits::default()).unwrap();
+    trace.session(info("a-0"));
+    (0..3).for_each(|number| trace.add(record("a-0", number)));
+    let first = trace.record("a-0", 1).unwrap().unwrap();
+    drop(trace);
+    let again = Trace::at(home.path().join("traces"), Limits::default()).unwrap();
+    let second = again.record("a-0", 1).unwrap().unwrap();
+    assert_eq!(first, second);
+    assert_eq!(second.entries[0].begins, "hello");
+    let sessions = again.sessions();
+    assert_eq!((sessions.len(), sessions[0].requests.len()), (1, 3));
+    assert_eq!(sessions[0].info.title, "a title");
+    assert!(sessions[0].requests[0].entries.is_empty());
+    assert!(again.record("a-0", 3).unwrap().is_none());
+    assert!(again.record("../a-0", 0).unwrap().is_none());
+}
+
+#[test]
+fn too_many_records_let_the_conversation_go_that_was_used_longest_ago() {
+    let trace = Trace::in_memory(Limits { records: 4, ..Limits::default() });
+    let mut news = trace.subscribe();
+    for (session, number) in [("a", 0), ("b", 0), ("a", 1), ("b", 1), ("c", 0)] {
+        trace.add(record(session, number));
+    }
+    assert!(trace.of_session("a").is_none());
+    let left = |id| trace.of_session(id).map(|session| session.requests.len());
+    assert_eq!((left("b"), left("c")), (Some(2), Some(1)));
+    (1..9).for_each(|number| trace.add(record("c", number)));
+    assert_eq!((left("b"), left("c")), (None, Some(4)));
+    let mut gone = Vec::new();
+    while let Ok(heard) = news.try_recv() {
+        if let News::Gone(sessions) = heard {
+            gone.extend(sessions);
+        }
+    }
+    assert_eq!(gone, ["a", "b"]);
+}
+
+#[test]
+fn files_stay_within_their_bytes() {
+    let home = tempfile::tempdir().unwrap();
+    let limits = Limits { bytes: 8_000, ..Limits::default() };
+    let trace = Trace::at(home.path(), limits).unwrap();
+    for session in 0..20 {
+        (0..2).for_each(|number| trace.add(record(&format!("s{session}"), number)));
+    }
+    assert_eq!(trace.record("s19", 1).unwrap().unwrap().number, 1);
+    let sizes = std::fs::read_dir(home.path()).unwrap();
+    let bytes: u64 = sizes.map(|file| file.unwrap().metadata().unwrap().len()).sum();
+    assert!(bytes <= 8_000, "{bytes}");
+}

@@ -1,0 +1,179 @@
+//! An upstream for benchmarks: it answers at once, and does nothing else.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use ctx_core::{Error, ErrorKind, Result};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use tokio::sync::oneshot;
+
+use super::api::Api;
+use super::wire::{Fault, Wire};
+
+const CHAT: &str = "data: {\"id\":\"f\",\"object\":\"chat.completion.chunk\",\"created\":1767600000,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"ok\"},\"finish_reason\":null}]}\n\n\
+    data: {\"id\":\"f\",\"object\":\"chat.completion.chunk\",\"created\":1767600000,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n\
+    data: [DONE]\n\n";
+const RESPONSES: &str = "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"id\":\"f\",\"object\":\"response\",\"status\":\"in_progress\",\"output\":[]}}\n\n\
+    event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"sequence_number\":1,\"item_id\":\"m\",\"output_index\":0,\"content_index\":0,\"delta\":\"ok\"}\n\n\
+    event: response.completed\ndata: {\"type\":\"response.completed\",\"sequence_number\":2,\"response\":{\"id\":\"f\",\"object\":\"response\",\"status\":\"completed\",\"output\":[{\"type\":\"message\",\"id\":\"m\",\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"ok\"}]}]}}\n\n";
+const MESSAGES: &str = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"f\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"m\",\"content\":[],\"stop_reason\":null,\"usage\":{\"input_tokens\":1,\"output_tokens\":1}}}\n\n\
+    event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n\
+    event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"ok\"}}\n\n\
+    event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n\
+    event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":1}}\n\n\
+    event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
+const GEMINI: &str = "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":[{\"text\":\"ok\"}]},\"finishReason\":\"STOP\",\"index\":0}]}\r\n\r\n";
+
+/// An upstream that answers each request with a small stream of events as soon as its body is there.
+/// It reads no body, keeps no request, and listens on loopback until it is dropped.
+///
+/// ```
+/// let upstream = ctx_testkit::provider::Fast::start()?;
+/// assert!(upstream.url().starts_with("http://127.0.0.1:"));
+/// assert_eq!((upstream.count(), upstream.bytes()), (0, 0));
+/// # Ok::<(), ctx_core::Error>(())
+/// ```
+pub struct Fast {
+    address: SocketAddr,
+    counts: Arc<Counts>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Counts {
+    requests: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Fast {
+    /// Starts one on a thread of its own, at a port that is free. When this returns, it listens.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] where there is no port or no thread to be had.
+    pub fn start() -> Result<Self> {
+        let failed = |error: std::io::Error| {
+            Error::new(ErrorKind::Io, "the upstream cannot listen on loopback").source(error)
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let listener = {
+            let _inside = runtime.enter();
+            tokio::net::TcpListener::from_std(listener).map_err(failed)?
+        };
+        let counts = Arc::new(Counts::default());
+        let (stop, stopped) = oneshot::channel();
+        let shared = Arc::clone(&counts);
+        let thread = std::thread::Builder::new()
+            .name("fast-upstream".to_owned())
+            .spawn(move || runtime.block_on(serve(listener, shared, stopped)))
+            .map_err(failed)?;
+        Ok(Self { address, counts, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its URL, without a path and without a slash at the end.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// How often it was asked.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.requests.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes of bodies came in.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.counts.bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Fast {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for Fast {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fast")
+            .field("address", &self.address)
+            .field("requests", &self.count())
+            .finish_non_exhaustive()
+    }
+}
+
+async fn serve(
+    listener: tokio::net::TcpListener,
+    counts: Arc<Counts>,
+    mut stop: oneshot::Receiver<()>,
+) {
+    loop {
+        tokio::select! {
+            _ = &mut stop => return,
+            accepted = listener.accept() => {
+                let Ok((stream, _)) = accepted else { continue };
+                let _ = stream.set_nodelay(true);
+                let counts = Arc::clone(&counts);
+                tokio::spawn(async move {
+                    let service = service_fn(|request| {
+                        let counts = Arc::clone(&counts);
+                        async move { Ok::<_, Infallible>(answer(request, &counts).await) }
+                    });
+                    let io = Wire::new(stream, Fault::default());
+                    // A client that goes away is no fault.
+                    let _ = http1::Builder::new().serve_connection(io, service).await;
+                });
+            }
+        }
+    }
+}
+
+async fn answer(
+    request: hyper::Request<Incoming>,
+    counts: &Counts,
+) -> hyper::Response<Full<Bytes>> {
+    let api = Api::of(request.method().as_str(), request.uri().path());
+    let mut body = request.into_body();
+    while let Some(Ok(frame)) = body.frame().await {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        counts.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+    counts.requests.fetch_add(1, Ordering::Relaxed);
+    let stream = match api {
+        Some(Api::Responses) => RESPONSES,
+        Some(Api::Messages) => MESSAGES,
+        Some(Api::Gemini) => GEMINI,
+        _ => CHAT,
+    };
+    let mut response = hyper::Response::new(Full::new(Bytes::from_static(stream.as_bytes())));
+    let kind = HeaderValue::from_static("text/event-stream");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}

@@ -1,0 +1,208 @@
+//! What real providers refuse, in their words.
+//!
+//! A fake that takes anything proves little: this one refuses what the providers refuse, so that a
+//! history that was cut, and went through, would have gone through there as well. The wordings are
+//! those that the providers' APIs answer with; where one is not known, the comment says so.
+
+mod chat;
+mod gemini;
+mod house;
+mod messages;
+mod responses;
+mod seals;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use super::api::Api;
+use super::failure::{anthropic_error, google_error};
+use super::request::Request;
+use super::speech::Speech;
+use super::words::Words;
+
+pub use house::{House, Ids};
+pub use seals::Seals;
+
+/// A refusal before it is put into the form of an API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) status: u16,
+    pub(super) message: String,
+    pub(super) param: Option<String>,
+    pub(super) code: Option<&'static str>,
+}
+
+impl Fault {
+    fn new(message: impl Into<String>) -> Self {
+        Self { status: 400, message: message.into(), param: None, code: None }
+    }
+
+    fn at(self, param: impl Into<String>) -> Self {
+        Self { param: Some(param.into()), ..self }
+    }
+
+    fn code(self, code: &'static str) -> Self {
+        Self { code: Some(code), ..self }
+    }
+
+    fn status(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+
+    /// The body of the answer.
+    pub(super) fn body(&self, api: Api) -> Value {
+        match api {
+            _ if api.is_anthropic() => anthropic_error("invalid_request_error", &self.message),
+            _ if api.is_google() => google_error(self.status, "INVALID_ARGUMENT", &self.message),
+            _ => serde_json::json!({ "error": {
+                "message": self.message,
+                "type": "invalid_request_error",
+                "param": self.param,
+                "code": self.code,
+            } }),
+        }
+    }
+}
+
+/// What a strict provider knows.
+#[derive(Debug)]
+pub(super) struct Strict {
+    words: Option<Words>,
+    seals: Mutex<Seals>,
+}
+
+impl Strict {
+    pub(super) fn new(words: Option<Words>) -> Self {
+        Self { words, seals: Mutex::default() }
+    }
+
+    /// Why a request is refused, if it is.
+    pub(super) fn fault(&self, request: &Request, api: Api) -> Option<Fault> {
+        let asked = Asked {
+            body: &request.json,
+            model: request.model(),
+            is_beta: request.header("anthropic-beta").is_some(),
+        };
+        check(api, asked, &House::of_words(api, self.words), &self.seals()).err()
+    }
+
+    /// Signs an answer, and remembers what it holds.
+    pub(super) fn seal(&self, api: Api, speech: &mut Speech) {
+        self.seals().seal(api, speech);
+    }
+
+    fn seals(&self) -> MutexGuard<'_, Seals> {
+        self.seals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Verdict = Result<(), Fault>;
+
+/// A request as it is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) body: &'a Value,
+    pub(super) model: &'a str,
+    /// Whether the client asks for what is not yet for everybody.
+    pub(super) is_beta: bool,
+}
+
+pub(super) fn check(api: Api, asked: Asked<'_>, house: &House, seals: &Seals) -> Verdict {
+    match api {
+        Api::Chat => chat::check(asked.body, house),
+        Api::Responses => responses::check(asked.body, house, seals),
+        Api::Messages => messages::check(asked, house, seals),
+        Api::Gemini => gemini::check(asked, seals),
+        _ => Ok(()),
+    }
+}
+
+/// Why a provider would refuse a request with that body; `None` where it takes it.
+///
+/// ```
+/// use ctx_testkit::provider::strict::{House, Seals, refusal};
+/// use ctx_testkit::provider::Api;
+/// use serde_json::json;
+///
+/// let orphan = json!({ "messages": [
+///     { "role": "user", "content": "hi" },
+///     { "role": "tool", "tool_call_id": "c", "content": "found" },
+/// ]});
+/// let why = refusal(Api::Chat, &orphan, &House::of(Api::Chat), &Seals::default()).unwrap();
+/// assert!(why.starts_with("Invalid parameter: messages with role 'tool' must be a response to"));
+/// ```
+#[must_use]
+pub fn refusal(api: Api, body: &Value, house: &House, seals: &Seals) -> Option<String> {
+    let model = body["model"].as_str().unwrap_or_default();
+    let asked = Asked { body, model, is_beta: false };
+    check(api, asked, house, seals).err().map(|fault| fault.message)
+}
+
+/// The elements of a list; none where it is no list.
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+}
+
+/// Names and ids as OpenAI checks them.
+fn openai_name(name: &str, at: &str) -> Verdict {
+    let pattern = "string does not match pattern. Expected a string that matches the pattern \
+        '^[a-zA-Z0-9_-]+$'.";
+    if !is_word(name) {
+        return Err(Fault::new(format!("Invalid '{at}': {pattern}")).at(at).code("invalid_value"));
+    }
+    not_longer(name, 64, at)
+}
+
+fn not_longer(text: &str, most: usize, at: &str) -> Verdict {
+    let length = text.chars().count();
+    if length <= most {
+        return Ok(());
+    }
+    let message = format!(
+        "Invalid '{at}': string too long. Expected a string with maximum length {most}, but got a \
+         string with length {length} instead."
+    );
+    Err(Fault::new(message).at(at).code("string_above_max_length"))
+}
+
+fn not_empty(list: &[Value], at: &str) -> Verdict {
+    if !list.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "Invalid '{at}': empty array. Expected an array with minimum length 1, but got an empty \
+         array instead."
+    );
+    Err(Fault::new(message).at(at).code("empty_array"))
+}
+
+fn invalid_value(found: &str, known: &str, at: &str) -> Fault {
+    Fault::new(format!("Invalid value: '{found}'. Supported values are: {known}."))
+        .at(at)
+        .code("invalid_value")
+}
+
+/// Arguments as text must be JSON. OpenAI itself takes any text; servers that render calls into a
+/// template refuse it in many words, and these are none of theirs.
+fn json_text(arguments: &Value, house: &House, at: &str) -> Verdict {
+    let text = arguments.as_str();
+    let is_empty = text.is_some_and(str::is_empty) && !house.objects;
+    let value = text.and_then(|text| serde_json::from_str::<Value>(text).ok());
+    if is_empty || value.is_some_and(|value| value.is_object() || !house.objects) {
+        return Ok(());
+    }
+    Err(Fault::new(format!("Invalid '{at}': expected a string that holds JSON.")).at(at))
+}

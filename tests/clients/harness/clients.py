@@ -1,0 +1,146 @@
+"""The clients that talk to a proxy: what each needs, its settings, and how a turn is held."""
+
+from .room import MODULES, NODE
+
+CLAUDE = MODULES / "@anthropic-ai/claude-code-linux-x64/claude"
+
+
+class Client:
+    """A command line agent that is asked, turn by turn, to read a big file."""
+
+    name = ""
+    needs = ()
+    tool = ("read", {"path": "big.txt"})
+    limit = 62_000  # characters; prompts over it are refused
+    window = 16_000  # tokens; what ctx is told
+    turns = 8
+    fails_alone = True  # without ctx, some turns fail; others compact by themselves
+    is_right = True  # its own prompts are such as a provider takes
+
+    def settings(self, room, base):
+        """Writes its configuration, and answers its environment."""
+        raise NotImplementedError
+
+    def command(self, turn):
+        raise NotImplementedError
+
+
+class Codex(Client):
+    name = "codex"
+    needs = ("@openai/codex@0.169.0",)
+    tool = ("exec_command", {"cmd": "cat big.txt"})
+
+    def settings(self, room, base):
+        room.write(
+            ".codex/config.toml",
+            f"""model = "fake-model"
+model_provider = "fake"
+model_context_window = 200000
+check_for_update_on_startup = false
+[model_providers.fake]
+name = "fake"
+base_url = "{base}/v1"
+env_key = "FAKE_KEY"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
+[analytics]
+enabled = false
+""",
+        )
+        return {"FAKE_KEY": "dummy"}
+
+    def command(self, turn):
+        resume = ["resume", "--last"] if turn > 1 else []
+        command = [MODULES / ".bin/codex", "exec", "--skip-git-repo-check"]
+        return [*command, *resume, "--json", f"BIGREAD {turn}"]
+
+
+class Gemini(Client):
+    name = "gemini"
+    needs = ("@google/gemini-cli@0.61.0",)
+    tool = ("read_file", {"file_path": "big.txt"})
+    limit = 76_000
+    window = 24_000
+    is_right = False  # in a session that is resumed it sends each result of a tool twice
+    turns = 4
+
+    def settings(self, room, base):
+        room.write(
+            ".gemini/settings.json",
+            {
+                "security": {"auth": {"selectedType": "gemini-api-key"}},
+                "general": {"enableAutoUpdate": False},
+                "privacy": {"usageStatisticsEnabled": False},
+            },
+        )
+        return {
+            "GEMINI_API_KEY": "dummy",
+            "GOOGLE_GEMINI_BASE_URL": base,
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        }
+
+    def command(self, turn):
+        resume = ["--resume", "latest"] if turn > 1 else []
+        command = [NODE, MODULES / ".bin/gemini", "-m", "gemini-2.5-flash", "--approval-mode", "yolo"]
+        return [*command, *resume, "-p", f"BIGREAD {turn}"]
+
+
+class OpenCode(Client):
+    name = "opencode"
+    needs = ("opencode-ai@1.18.33",)
+    tool = ("read", {"filePath": "big.txt"})
+    limit = 50_000
+    turns = 4
+
+    def settings(self, room, base):
+        model = {"limit": {"context": 200_000, "output": 4096}}
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": f"{base}/v1", "apiKey": "dummy"},
+            "models": {"fake-model": model},
+        }
+        room.write(
+            ".config/opencode/opencode.json",
+            {
+                "autoupdate": False,
+                "model": "fake/fake-model",
+                "enabled_providers": ["fake"],
+                "permission": {"*": "allow"},
+                "provider": {"fake": provider},
+            },
+        )
+        return {"OPENCODE_DISABLE_AUTOUPDATE": 1, "OPENCODE_DISABLE_MODELS_FETCH": 1}
+
+    def command(self, turn):
+        go_on = ["--continue"] if turn > 1 else []
+        # What npm puts into .bin works only after an install script, which is not run.
+        command = [MODULES / "opencode-linux-x64/bin/opencode", "run", "--title", "t", "--format", "json"]
+        return [*command, *go_on, f"BIGREAD {turn}"]
+
+
+class Claude(Client):
+    """Proprietary: only where somebody has installed it, never by this harness."""
+
+    name = "claude"
+    needs = ()
+    tool = ("Read", {"file_path": "big.txt"})
+    limit = 70_000
+    window = 24_000
+    turns = 5
+    fails_alone = False
+
+    def settings(self, room, base):
+        self.tool = ("Read", {"file_path": str(room.work / "big.txt")})
+        return {
+            "ANTHROPIC_BASE_URL": base,
+            "ANTHROPIC_API_KEY": "dummy",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": 1,
+            "DISABLE_AUTOUPDATER": 1,
+            "IS_SANDBOX": 1,
+        }
+
+    def command(self, turn):
+        go_on = ["--continue"] if turn > 1 else []
+        command = [CLAUDE, "--model", "fake-model", "--output-format", "json"]
+        return [*command, "--allowedTools", "Read", *go_on, "-p", f"BIGREAD {turn}"]

@@ -1,0 +1,107 @@
+"""What a run showed, from what the provider received."""
+
+import json
+import re
+from dataclasses import dataclass, field
+
+# Words that nobody but ctx writes.
+MARKS = re.compile(
+    r"\[tool result elided: aggregate tool-result budget"
+    r"|\[Old tool result content cleared\]"
+    r"|\[truncated: output exceeded context limit\]"
+    r"|\[e:[0-9a-f]{8}"
+)
+# A summary begins the prompt anew; between two of them most of it is read from the cache.
+CACHED_AT_LEAST = 0.5
+
+
+@dataclass
+class Run:
+    """One run of a client: its turns, and what the provider received meanwhile."""
+
+    turns: list = field(default_factory=list)  # (whether it is well, what is wrong with it)
+    requests: list = field(default_factory=list)
+    folder: object = None
+    said: str = ""  # what a last command of its own said
+    records: list = field(default_factory=list)  # what `ctx serve` noted of each request
+
+    def well(self):
+        return sum(ok for ok, _ in self.turns)
+
+    def refused(self):
+        """Prompts that were too long."""
+        return [r for r in self.requests if (r["refusal"] or "").startswith("too long")]
+
+    def invalid(self):
+        """Prompts that no provider takes: calls without results, roles in the wrong order."""
+        refused = self.refused()
+        return [r for r in self.requests if r["refusal"] and r not in refused]
+
+    def marked(self):
+        return [r for r in self.requests if MARKS.search(json.dumps(r["body"]))]
+
+    def largest(self):
+        return max((r["tokens"] for r in self.requests), default=0)
+
+    def noted(self, what):
+        return sum(record[what] for record in self.records)
+
+    def cached_share(self):
+        """Of all prompts but the first, up to the first one that was refused."""
+        tokens = cached = 0
+        for request in self.requests[1:]:
+            if request["refusal"]:
+                break
+            tokens += request["tokens"]
+            cached += request["cached"]
+        return cached / tokens if tokens else 0.0
+
+
+def judge(client, alone, through):
+    """Each thing that must hold, and whether it does."""
+    refused = alone.refused()
+    yield "without ctx: prompts are refused", bool(refused)
+    if client.fails_alone:
+        yield "without ctx: the last turn fails", not alone.turns[-1][0]
+    yield "without ctx: nothing of ours is in a prompt", not alone.marked()
+    yield f"every turn is well ({complaints(through)})", through.well() == client.turns
+    yield "no prompt is refused", not through.refused()
+    invalid = [r["refusal"] for r in through.invalid()]
+    yield f"every prompt is one that a provider takes {invalid[:2]}", not invalid
+    yield "ctx had a part in it", bool(through.marked())
+    # The client of the last turn has at least as much to send as the one that was refused first.
+    first = min((r["tokens"] for r in refused), default=0)
+    late = [r["tokens"] for r in through.requests[-2:] if not r["refusal"]]
+    yield f"fewer tokens than the client sent ({late} of {first})", bool(late) and max(late) < first
+    if through.records:
+        yield "the proxy's own figures say so too", through.noted("sentTokens") < through.noted("rawTokens")
+    share, before = through.cached_share(), alone.cached_share()
+    words = f"what is read from the cache does not collapse ({share:.0%} of {before:.0%})"
+    yield words, share >= CACHED_AT_LEAST * before
+
+
+def complaints(run):
+    return "; ".join(why for ok, why in run.turns if not ok)[:300] or "all"
+
+
+def row(name, alone, through):
+    """A line of the table."""
+    both = lambda value: f"{value(alone) if alone else '-'} / {value(through)}"
+    return [
+        name,
+        both(lambda run: f"{run.well()} of {len(run.turns)}"),
+        both(lambda run: len(run.refused())),
+        both(lambda run: run.largest()),
+        both(lambda run: f"{run.cached_share():.0%}"),
+        f"{through.noted('rawTokens')} > {through.noted('sentTokens')}" if through.records else "-",
+    ]
+
+
+HEAD = ["client", "turns well", "refused", "largest prompt", "from the cache", "tokens in > out"]
+
+
+def table(rows):
+    rows = [HEAD, *rows]
+    widths = [max(len(row[n]) for row in rows) for n in range(len(HEAD))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)) for row in rows]
+    return "\n".join(line.rstrip() for line in lines)

