@@ -90,7 +90,8 @@ class OpenCode(Client):
     name = "opencode"
     needs = ("opencode-ai@1.18.33",)
     tool = ("read", {"filePath": "big.txt"})
-    limit = 50_000
+    limit = 60_000
+    window = 18_000
     turns = 4
 
     def settings(self, room, base):
