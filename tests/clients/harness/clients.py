@@ -90,7 +90,8 @@ class OpenCode(Client):
     name = "opencode"
     needs = ("opencode-ai@1.18.33",)
     tool = ("read", {"filePath": "big.txt"})
-    limit = 50_000
+    limit = 60_000
+    window = 18_000
     turns = 4
 
     def settings(self, room, base):
@@ -126,7 +127,7 @@ class Claude(Client):
     needs = ()
     tool = ("Read", {"file_path": "big.txt"})
     limit = 70_000
-    window = 24_000
+    window = 49_000  # it asks for answers of 32,000
     turns = 5
     fails_alone = False
 

@@ -5,6 +5,8 @@ import os
 import shutil
 import socket
 import subprocess
+import time
+import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent.parent
@@ -101,7 +103,8 @@ class Room:
         command = [PROVIDER, "--script", script, "--log", self.log]
         command += ["--strict"] if is_strict else []
         command += ["--limit-chars", limit] if limit else []
-        return self.start(command, self.environment({}), "provider").removesuffix("/v1")
+        self.upstream = self.start(command, self.environment({}), "provider").removesuffix("/v1")
+        return self.upstream
 
     def serve(self, upstream, window):
         """The URL of `ctx serve` before that provider."""
@@ -133,14 +136,28 @@ class Room:
 
     def requests(self):
         """The completions that the provider was asked for, in the order in which they ended."""
-        lines = map(json.loads, self.log.read_text().splitlines())
+        # A request is noted when it has ended. Numbers are given as they come: when there are as many
+        # lines as the number of one more request, all are there.
+        urllib.request.urlopen(f"{self.upstream}/v1/models", timeout=60).read()
+        late = time.monotonic() + 60
+        while time.monotonic() < late:
+            text = self.log.read_text()
+            lines = [json.loads(line) for line in text.split("\n")[:-1]]
+            asked = [line["number"] for line in lines if line["path"].endswith("/models")]
+            if asked and len(lines) >= max(asked):
+                break
+            time.sleep(0.05)
+        else:
+            raise RuntimeError(f"requests without an end in {self.log}")
         asked = ("/completions", "/responses", "/messages", "enerateContent")
         return [line for line in lines if line["path"].endswith(asked)]
 
     def records(self):
         """What `ctx serve` noted of each request."""
         files = (self.folder / "ctx/proxy/traces").glob("*.jsonl")
-        lines = (json.loads(line) for file in files for line in file.read_text().splitlines())
+        # JSON may hold separators of lines, so it is not split at those.
+        texts = (file.read_text().split("\n") for file in files)
+        lines = (json.loads(line) for text in texts for line in text[:-1])
         return [line["record"] for line in lines if "record" in line]
 
 

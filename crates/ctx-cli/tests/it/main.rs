@@ -3,6 +3,8 @@
 mod bad_input;
 mod chat;
 mod citations;
+#[cfg(unix)]
+mod clients;
 mod commands;
 mod compaction;
 mod embedders;

@@ -206,6 +206,43 @@ fn no_more_than_four_marks_and_no_words_in_the_models_mouth() {
 }
 
 #[test]
+fn tools_with_items_of_their_own_are_paired_too() {
+    for (call, output) in [
+        ("apply_patch_call", "apply_patch_call_output"),
+        ("computer_call", "computer_call_output"),
+        ("tool_search_call", "tool_search_output"),
+    ] {
+        let call = json!({ "type": call, "call_id": "x" });
+        let output = json!({ "type": output, "call_id": "x", "output": "o", "tools": [] });
+        let with = |items: &[&Value]| {
+            changed(Api::Responses, |all| all.extend(items.iter().map(|item| (*item).clone())))
+        };
+        assert_eq!(with(&[&call, &output]), "taken");
+        assert!(with(&[&call]).starts_with("No tool output found for"), "{call}");
+        assert!(with(&[&output]).starts_with("No tool call found for"), "{output}");
+    }
+    // What the provider ran itself names no call.
+    let own = json!({ "type": "tool_search_output", "call_id": null, "tools": [] });
+    assert_eq!(changed(Api::Responses, |all| all.push(own.clone())), "taken");
+}
+
+#[test]
+fn gemini_is_spelt_in_two_ways() {
+    let snake = |all: &mut Vec<Value>| {
+        let text = Value::Array(std::mem::take(all)).to_string();
+        let text = text.replace("functionCall", "function_call");
+        let text = text.replace("functionResponse", "function_response");
+        *all = serde_json::from_str(&text).unwrap();
+    };
+    assert_eq!(changed(Api::Gemini, snake), "taken");
+    let torn = |all: &mut Vec<Value>| {
+        snake(all);
+        all.remove(1);
+    };
+    assert!(changed(Api::Gemini, torn).contains("immediately after a function call turn"));
+}
+
+#[test]
 fn houses_differ() {
     let two = json!({ "messages": [
         { "role": "user", "content": "a" }, { "role": "user", "content": "b" }] });

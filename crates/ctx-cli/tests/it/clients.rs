@@ -1,0 +1,40 @@
+//! Real clients and SDKs through the binary, as `tests/clients/README.md` describes them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::plugins::{cargo, root};
+
+/// How `run.sh` says that something it needs is not installed.
+const NOT_INSTALLED: i32 = 77;
+const CTX: &str = env!("CARGO_BIN_EXE_ctx");
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn real_clients_go_on_where_they_would_fail_alone() {
+    let ran = Command::new(root().join("tests/clients/run.sh"))
+        .arg("--ci")
+        .env("CTX_BIN", CTX)
+        .env("CTX_PROVIDER", provider())
+        .output()
+        .expect("bash is there");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    if ran.status.code() == Some(NOT_INSTALLED) && std::env::var_os("CI").is_none() {
+        eprintln!("skipped: `tests/clients/run.sh --install --ci` installs the clients\n{said}");
+        return;
+    }
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{}\n{said}{errors}", ran.status);
+}
+
+/// The provider, which stands beside the binary where the whole workspace was built.
+fn provider() -> PathBuf {
+    let built = Path::new(CTX).with_file_name("examples").join("provider");
+    if !built.exists() {
+        let example =
+            ["--package", "ctx-testkit", "--features", "provider", "--example", "provider"];
+        let status = cargo().args(["build", "--quiet"]).args(example).status();
+        assert!(status.expect("cargo runs").success(), "the provider is not built");
+    }
+    built
+}
