@@ -32,7 +32,7 @@ use tokio::sync::Semaphore;
 use crate::http::Shutdown;
 
 pub use memory::MemorySearch;
-pub use proxied::{Proxied, Undo};
+pub use proxied::{Conversations, Proxied};
 pub use shape::{
     CompactionRow, DiffAsked, DiffPage, EntriesAsked, EntryPage, EntryRow, LayerEdits, Overview,
     Part, Progress, RequestPage, RequestRow, SessionHead, Shown, SourceKind, Undone,

@@ -4,16 +4,38 @@ mod opened;
 
 use std::sync::Arc;
 
-use ctx_core::Result;
+use ctx_core::{Message, Result};
+use tokio::runtime::Handle;
 
 use self::opened::Conversation;
-use super::shape::{SessionHead, SourceKind, Undone};
+use super::shape::{SessionHead, SourceKind};
 use super::source::{Source, State};
+use crate::proxy::Proxy;
 use crate::trace::{SessionTrace, Trace};
 
-/// Takes a compaction of a conversation back, or puts it in force again: the conversation and the
-/// entry of the summary.
-pub type Undo = Arc<dyn Fn(&str, &str) -> Result<Undone> + Send + Sync>;
+/// The conversations themselves, of which a trace has the records. It is asked on threads that may
+/// block.
+pub trait Conversations: Send + Sync {
+    /// A message, while the conversation has it.
+    fn message(&self, session: &str, entry: &str) -> Option<Arc<Message>>;
+
+    /// Takes a compaction back: the one whose summary is that entry.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such compaction in force, and what writing may give.
+    fn undo(&self, session: &str, entry: &str) -> Result<()>;
+}
+
+impl Conversations for Proxy {
+    fn message(&self, session: &str, entry: &str) -> Option<Arc<Message>> {
+        Handle::current().block_on(Proxy::message(self, session, entry))
+    }
+
+    fn undo(&self, session: &str, entry: &str) -> Result<()> {
+        Handle::current().block_on(Proxy::undo(self, session, entry))
+    }
+}
 
 /// What begins the id of a conversation in the API.
 const KIND: &str = "proxy-";
@@ -21,21 +43,20 @@ const KIND: &str = "proxy-";
 /// The conversations of which there are records.
 pub struct Proxied {
     trace: Arc<Trace>,
-    undo: Option<Undo>,
+    live: Arc<dyn Conversations>,
 }
 
 impl Proxied {
-    /// Those of a trace.
+    /// The conversations of a proxy.
     #[must_use]
-    pub fn new(trace: Arc<Trace>) -> Self {
-        Self { trace, undo: None }
+    pub fn of(proxy: Arc<Proxy>) -> Self {
+        Self::new(proxy.trace().clone(), proxy)
     }
 
-    /// The same, whose compactions can be taken back.
+    /// Those of a trace.
     #[must_use]
-    pub fn with_undo(mut self, undo: Undo) -> Self {
-        self.undo = Some(undo);
-        self
+    pub fn new(trace: Arc<Trace>, live: Arc<dyn Conversations>) -> Self {
+        Self { trace, live }
     }
 
     fn find(&self, id: &str) -> Option<SessionTrace> {
@@ -50,8 +71,8 @@ impl Source for Proxied {
 
     fn open(&self, id: &str) -> Result<Option<State>> {
         let found = self.find(id).map(|session| {
-            let (trace, undo) = (self.trace.clone(), self.undo.clone());
-            State::Open(Arc::new(Conversation { session, trace, undo }))
+            let (trace, live) = (self.trace.clone(), self.live.clone());
+            State::Open(Arc::new(Conversation { session, trace, live }))
         });
         Ok(found)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::rejection::QueryRejection;
+use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State as Shared};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -42,6 +42,7 @@ pub(super) fn routes(inspector: Arc<Inspector>) -> Router {
 }
 
 type With = Shared<Arc<Inspector>>;
+type Named<T> = Result<Path<T>, PathRejection>;
 type Asked<T> = Result<Query<T>, QueryRejection>;
 
 async fn nothing() -> Response {
@@ -80,16 +81,17 @@ struct From {
     from: usize,
 }
 
-async fn overview(Shared(inspector): With, Path(id): Path<String>, asked: Asked<From>) -> Answer {
-    let from = query(asked)?.from;
+async fn overview(Shared(inspector): With, id: Named<String>, asked: Asked<From>) -> Answer {
+    let (id, from) = (named(id)?, query(asked)?.from);
     of_session(inspector, id, move |session| session.overview(from)).await
 }
 
 async fn request(
     Shared(inspector): With,
-    Path((id, number)): Path<(String, String)>,
+    path: Named<(String, String)>,
     asked: Asked<EntriesAsked>,
 ) -> Answer {
+    let (id, number) = named(path)?;
     let (number, asked) = (number_of(&number)?, query(asked)?);
     of_session(inspector, id, move |session| session.request(number, &asked)).await
 }
@@ -102,30 +104,40 @@ struct InRequest {
 
 async fn entry(
     Shared(inspector): With,
-    Path((id, entry)): Path<(String, String)>,
+    path: Named<(String, String)>,
     asked: Asked<InRequest>,
 ) -> Answer {
+    let (id, entry) = named(path)?;
     let number = query(asked)?.request;
     of_session(inspector, id, move |session| session.entry(&entry, number)).await
 }
 
 async fn diff(
     Shared(inspector): With,
-    Path((id, compaction)): Path<(String, String)>,
+    path: Named<(String, String)>,
     asked: Asked<DiffAsked>,
 ) -> Answer {
+    let (id, compaction) = named(path)?;
     let asked = query(asked)?;
     of_session(inspector, id, move |session| session.diff(&compaction, &asked)).await
 }
 
 async fn undo(
     Shared(inspector): With,
-    Path((id, compaction)): Path<(String, String)>,
+    path: Named<(String, String)>,
     access: Option<Extension<Access>>,
 ) -> Answer {
     may_write(&inspector, access.is_some_and(|Extension(access)| access.writes))?;
+    let (id, compaction) = named(path)?;
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
-    of_session(inspector, id, move |session| session.undo(&compaction, now)).await
+    let (sources, named) = (inspector.clone(), id.clone());
+    of_session(inspector, id, move |session| {
+        let undone = session.undo(&compaction, now)?;
+        // Who asks next is told of the session as it is now.
+        sources.sources.iter().for_each(|source| source.forget(&named));
+        Ok(undone)
+    })
+    .await
 }
 
 async fn memory(Shared(inspector): With, asked: Asked<MemoryAsked>) -> Answer {
@@ -196,6 +208,14 @@ pub(super) async fn blocking<T: Send + 'static>(
 ) -> ctx_core::Result<T> {
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| Error::new(ErrorKind::Io, "the work was not done").source(error))?
+}
+
+fn named<T>(path: Named<T>) -> ctx_core::Result<T> {
+    let Path(named) = path.map_err(|_| {
+        Error::new(ErrorKind::NotFound, "there is nothing of that name")
+            .hint("names are UTF-8, written with percent signs where they have to be")
+    })?;
+    Ok(named)
 }
 
 fn query<T>(asked: Asked<T>) -> ctx_core::Result<T> {

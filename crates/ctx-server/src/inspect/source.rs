@@ -29,6 +29,9 @@ pub trait Source: Send + Sync + 'static {
     /// A number that changes when the session does, for who looks at it while it goes on; that of the
     /// list without an id. None where the id is not one of this source.
     fn stamp(&self, id: Option<&str>) -> Option<u64>;
+
+    /// Has a session read anew before it answers again, where it is one of this source.
+    fn forget(&self, _id: &str) {}
 }
 
 /// How far a session is.

@@ -5,7 +5,7 @@ import { confirmation } from "./dialogs.js";
 import { openEntry } from "./entry.js";
 import { progressOf, told } from "./session.js";
 import { makeTable, pagedRows, remake, setCount, tableKeys } from "./table.js";
-import { MAKERS, ROLES, failed, nothing, say, sentence, word, working } from "./words.js";
+import { MAKERS, entryName, failed, nothing, say, sentence, word, working } from "./words.js";
 
 const FATES = {
   "": "All facts",
@@ -21,12 +21,14 @@ let token = null;
 
 export function showCompaction(root, { id, compaction, server, signal }) {
   document.title = "Compaction · ctx inspector";
-  const view = { id, compaction, server, signal, root, session: null, diff: null, table: null, part: "facts", fate: "" };
+  const view = { id, compaction, server, signal, root, session: null, diff: null, table: null, part: "facts", fate: "", said: "" };
   root.append(working("Reading the compaction …"));
   open(view);
   return {
     back: sessionOf(view),
     keys: () => (view.table ? tableKeys(view.table) : {}),
+    // Somebody else may have undone it.
+    heard: (kind) => kind === "session" && view.diff && !document.querySelector("dialog[open]") && open(view),
   };
 }
 
@@ -171,7 +173,7 @@ function removedTable(view, paged) {
       const message = paged.at(at);
       if (!message) return null;
       return [
-        el("span", { class: "two" }, el("span", {}, word(ROLES, message.role)), el("small", { class: "id" }, message.entry)),
+        entryName(message.role, message.entry, message.begins),
         message.begins || el("span", { class: "quiet" }, "no text"),
         whole(message.tokens),
       ];
@@ -199,7 +201,7 @@ function undoNote(view, row) {
       : view.server.writes
         ? null
         : "This page only reads. Start the server with --token TOKEN to undo compactions here.";
-  return told ? el("p", { class: "note readonly" }, told) : el("p", { id: "undone", role: "status" });
+  return told ? el("p", { class: "note readonly" }, told) : el("p", { id: "undone", role: "status" }, view.said);
 }
 
 async function undo(view, row) {
@@ -213,11 +215,9 @@ async function undo(view, row) {
   const box = byId("undone");
   try {
     const done = await tell(path`sessions/${view.id}/compactions/${row.id}/undo`, token);
-    const words = !done.undone ? sentence(done.reason || "nothing was done") : done.redone ? "The compaction is in force again." : "The compaction is undone.";
-    box.textContent = words;
+    view.said = !done.undone ? sentence(done.reason || "nothing was done") : done.redone ? "The compaction is in force again." : "The compaction is undone.";
+    say(view.said);
     await open(view);
-    const now = byId("undone");
-    if (now) now.textContent = words;
   } catch (error) {
     if (error.status === 403) token = null;
     box.replaceChildren(failed(error));

@@ -4,7 +4,7 @@ import { ask, path, withQuery } from "./api.js";
 import { openEntry } from "./entry.js";
 import { progressOf } from "./session.js";
 import { makeTable, pagedRows, remake, setCount, tableKeys } from "./table.js";
-import { ACTIONS, COMPONENTS, ROLES, STATES, failed, nothing, stateOf, word, working } from "./words.js";
+import { ACTIONS, COMPONENTS, STATES, entryName, failed, nothing, stateOf, word, working } from "./words.js";
 
 const COLUMNS = [
   { name: "Entry", kind: "c-entry" },
@@ -259,7 +259,7 @@ function entryCells(entry) {
     ? whole(entry.tokens)
     : el("span", {}, el("s", { class: "quiet" }, whole(entry.before)), ` ${goes}`);
   return [
-    el("span", { class: "two" }, el("span", {}, word(ROLES, entry.role)), el("small", { class: "id" }, entry.entry)),
+    entryName(entry.role, entry.entry, entry.begins),
     entry.begins || el("span", { class: "quiet" }, "no text"),
     el("span", {}, stateOf(entry.state), entry.changed ? el("span", { class: "now", title: "edited for this request" }, " now") : null),
     tokens,

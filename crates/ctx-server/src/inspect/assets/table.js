@@ -20,8 +20,8 @@ export function makeTable({ caption, columns, cells, need, moved, opened, kind }
     count: 0,
     current: -1,
     made: new Map(),
-    above: spacer(columns.length),
-    below: spacer(columns.length),
+    above: spacer(),
+    below: spacer(),
     queued: false,
   };
   body.append(table.above, table.below);
@@ -46,8 +46,8 @@ function classOf(column) {
   return column.number ? `${column.kind} num` : column.kind;
 }
 
-function spacer(span) {
-  return el("tr", { class: "spacer", "aria-hidden": "true" }, el("td", { colspan: span }));
+function spacer() {
+  return el("tr", { class: "spacer", "aria-hidden": "true" }, el("td"));
 }
 
 // How many rows there are. Rows that were made are made anew, as they may hold something else.
@@ -95,6 +95,9 @@ function render(table) {
     if (row === next) next = next.nextSibling;
     else table.body.insertBefore(row, next);
   }
+  // A narrow page has fewer columns, and a cell that spans more would add empty ones.
+  const shown = [...table.element.tHead.rows[0].cells].filter((cell) => cell.offsetWidth > 0).length;
+  for (const one of [table.above, table.below]) one.firstChild.colSpan = Math.max(1, shown);
   setHeight(table.above, from * height);
   setHeight(table.below, (count - end) * height);
   for (const [at, row] of table.made) {

@@ -45,6 +45,14 @@ export function stateOf(name) {
     el("span", { class: "mark", "aria-hidden": "true" }, state.mark), " ", state.word);
 }
 
+// Who speaks in an entry, and its id; on a phone, where there is no column for it, how it begins.
+export function entryName(role, id, begins) {
+  return el("span", { class: "two" },
+    el("span", {}, word(ROLES, role)),
+    el("small", { class: "id" }, id),
+    el("small", { class: "begins" }, begins));
+}
+
 // A time as people speak of it, with the time itself to hover over.
 export function ago(ms) {
   if (typeof ms !== "number") return NOTHING;

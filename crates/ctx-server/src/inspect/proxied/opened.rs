@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use ctx_core::{Error, ErrorKind, Result, Timestamp, Tokens};
-use ctx_eval::Removed;
+use ctx_core::{Counter, CounterKind, Entry, Error, ErrorKind, Result, Timestamp, Tokens};
+use ctx_eval::{Diff, Removed};
 
-use super::{Undo, head};
+use super::{Conversations, head};
 use crate::inspect::rows::{Fits, page, receipt_of, state_name};
 use crate::inspect::shape::{
     CompactionRow, DiffAsked, DiffPage, EntriesAsked, EntryPage, EntryRow, LayerEdits, Overview,
     Part, RequestPage, RequestRow, Shown, Undone,
 };
 use crate::inspect::source::Opened;
+use crate::inspect::text::parts;
 use crate::trace::{CompactionRecord, EntryRecord, EntryState, Record, SessionTrace, Trace};
 
 /// What begins the id of a compaction in the API: the number of its request comes after it.
@@ -21,7 +22,7 @@ const AT: &str = "at-";
 pub(super) struct Conversation {
     pub(super) session: SessionTrace,
     pub(super) trace: Arc<Trace>,
-    pub(super) undo: Option<Undo>,
+    pub(super) live: Arc<dyn Conversations>,
 }
 
 /// States and sizes of the entries of a request.
@@ -46,6 +47,21 @@ impl Conversation {
         Some(entries.map(|entry| (entry.entry, (entry.state, entry.tokens))).collect())
     }
 
+    fn counter(&self) -> Counter {
+        let kind = self.session.info.counter.parse::<CounterKind>();
+        kind.map(Counter::new).unwrap_or_default()
+    }
+
+    /// Those messages that the conversation has still.
+    fn texts<'a>(&self, entries: impl Iterator<Item = &'a EntryRecord>) -> Vec<Arc<Entry>> {
+        let id = &self.session.info.id;
+        let texts = entries.filter_map(|entry| {
+            let message = self.live.message(id, &entry.entry)?;
+            Some(Arc::new(Entry::held(entry.entry.clone(), message)))
+        });
+        texts.collect()
+    }
+
     fn compaction(&self, id: &str) -> Result<(usize, &CompactionRecord)> {
         let number = id.strip_prefix(AT).and_then(|number| number.parse::<usize>().ok());
         let found = number.and_then(|number| {
@@ -61,6 +77,10 @@ impl Conversation {
 
     fn compaction_row(&self, record: &Record) -> Option<CompactionRow> {
         let compaction = record.compaction.as_ref()?;
+        // One that another stands on is not in force any more.
+        let mut later = self.session.requests.iter().rev();
+        let newest = later.find(|one| one.compaction.is_some()).map(|one| one.number);
+        let is_newest = newest == Some(record.number);
         let receipt = compaction.details.as_ref().and_then(receipt_of);
         let messages = receipt.as_ref().and_then(|receipt| receipt.get("messages")?.as_u64());
         Some(CompactionRow {
@@ -71,7 +91,7 @@ impl Conversation {
             by: "ctx".to_owned(),
             at: Some(record.at),
             undone: compaction.undone,
-            can_undo: self.undo.is_some() && compaction.entry_id.is_some(),
+            can_undo: is_newest && !compaction.undone && compaction.entry_id.is_some(),
             tokens_before: Some(compaction.tokens_before),
             tokens_after: compaction.tokens_after,
             messages: messages.and_then(|n| usize::try_from(n).ok()),
@@ -148,15 +168,24 @@ impl Opened for Conversation {
                 .with("entry", id.chars().take(80).collect::<String>())
                 .hint("those of a request are listed with it")
         })?;
-        let part = Part { kind: "text", text: entry.begins.clone(), ..Part::default() };
-        let begins = Shown { tokens: entry.before.get(), parts: vec![part], cut: 0 };
+        let said = self.live.message(&self.session.info.id, id);
+        let (recorded, note) = match said {
+            Some(message) => (Some(parts(&message, &self.counter())), None),
+            None => {
+                let part = Part { kind: "text", text: entry.begins.clone(), ..Part::default() };
+                let tokens = entry.before.get().max(entry.tokens.get());
+                let begins = Shown { tokens, parts: vec![part], cut: 0 };
+                let note = "the proxy keeps how a message begins, and no more of it";
+                (Some(begins).filter(|_| !entry.begins.is_empty()), Some(note.to_owned()))
+            }
+        };
         Ok(EntryPage {
             entry: id.to_owned(),
             role: entry.role.clone(),
             at: None,
-            recorded: Some(begins).filter(|_| !entry.begins.is_empty()),
+            recorded,
             sent: None,
-            note: Some("the proxy keeps how a message begins, and no more of it".to_owned()),
+            note,
             fate: number.map(|_| entry),
         })
     }
@@ -169,44 +198,36 @@ impl Opened for Conversation {
             was && entry.state == EntryState::Dropped
         };
         let entries = self.record(number)?.entries;
-        let removed: Vec<Removed> = entries
-            .into_iter()
-            .filter(|entry| went(entry))
-            .map(|entry| Removed {
-                entry: entry.entry,
-                role: entry.role,
-                tokens: entry.before.get(),
-                begins: entry.begins,
-            })
-            .collect();
-        let (from, count) = page(asked.from, asked.count, removed.len());
-        let wants_removed = asked.part.as_deref() == Some("removed");
-        Ok(DiffPage {
-            compaction: compaction.to_owned(),
-            summary: made.summary.clone(),
-            removed_messages: removed.len(),
-            removed_tokens: removed.iter().map(|removed| removed.tokens).sum(),
-            matching: if wants_removed { removed.len() } else { 0 },
-            from,
-            removed: match wants_removed {
-                true => removed.into_iter().skip(from).take(count).collect(),
-                false => Vec::new(),
-            },
-            note: Some(
-                "the proxy keeps no text, so single facts cannot be told; the receipt counts them"
-                    .to_owned(),
-            ),
-            ..DiffPage::default()
-        })
+        let goes_out = |entry: &&EntryRecord| entry.state != EntryState::Dropped;
+        let covered = self.texts(entries.iter().filter(|entry| went(entry)));
+        let kept = self.texts(entries.iter().filter(goes_out));
+        let removed = entries.iter().filter(|entry| went(entry)).map(|entry| Removed {
+            entry: entry.entry.clone(),
+            role: entry.role.clone(),
+            tokens: entry.before.get(),
+            begins: entry.begins.clone(),
+        });
+        let removed: Vec<Removed> = removed.collect();
+        let is_whole = covered.len() == removed.len();
+        let (id, summary) = (compaction.into(), made.summary.clone());
+        let diff = Diff { removed, ..Diff::new(id, summary, &covered, &kept, &self.counter()) };
+        let note = "the proxy has not all of these messages any more, so not all facts are told";
+        Ok(DiffPage { note: (!is_whole).then(|| note.to_owned()), ..DiffPage::of(&diff, asked) })
     }
 
     fn undo(&self, compaction: &str, _now: Timestamp) -> Result<Undone> {
         let (_, made) = self.compaction(compaction)?;
-        let (Some(undo), Some(entry)) = (&self.undo, &made.entry_id) else {
+        let Some(entry) = &made.entry_id else {
             return Err(Error::new(ErrorKind::InvalidInput, "this compaction stays")
-                .hint("history was cut without a summary, or the conversation is gone"));
+                .hint("history was cut without a summary"));
         };
-        undo(&self.session.info.id, entry)
+        self.live.undo(&self.session.info.id, entry)?;
+        Ok(Undone {
+            undone: true,
+            compaction_id: Some(compaction.to_owned()),
+            entry_id: Some(entry.to_string()),
+            ..Undone::default()
+        })
     }
 }
 

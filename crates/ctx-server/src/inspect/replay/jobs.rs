@@ -106,6 +106,14 @@ impl Jobs {
         }
     }
 
+    /// Lets go of what a session was.
+    pub(super) fn forget(&self, path: &Path) {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = slots.of.get_mut(path) {
+            slot.done = None;
+        }
+    }
+
     /// Counts the replays that ended.
     pub(super) fn ended(&self) -> u64 {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);

@@ -84,6 +84,12 @@ impl Source for Replays {
         self.jobs.open(&listed).map(Some)
     }
 
+    fn forget(&self, id: &str) {
+        if let Ok(Some(listed)) = self.listed(id) {
+            self.jobs.forget(&listed.path);
+        }
+    }
+
     fn stamp(&self, id: Option<&str>) -> Option<u64> {
         match id {
             None => Some(self.listing.stamp().wrapping_add(self.jobs.ended())),

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ctx_core::{Action, Edit, EntryId, Error, ErrorKind, ManifestEntry, Result, Timestamp};
+use ctx_core::{
+    Action, Edit, EntryId, Error, ErrorKind, ManifestEntry, NodeState, Result, Timestamp,
+};
 use ctx_eval::{Diff, ReplayReport, SessionReport, manifest_at, replay, request_ends};
 use ctx_session::Transcript;
 use ctx_session::compactions::{ReplayItem, StoredCompaction, undo_compaction};
@@ -148,7 +150,12 @@ impl Replayed {
         let end = self.ends.get(at).copied().unwrap_or(0);
         let line = self.line.get(..end).unwrap_or_default();
         let entries = manifest_at(line, &self.report.details, &self.counter, at)?;
-        let manifest = Arc::new(entries.into_iter().map(record_of).collect::<Vec<_>>());
+        // What was added for an earlier request alone is of no interest in this one.
+        let is_of_it = |entry: &ManifestEntry| {
+            entry.state != NodeState::Dropped || self.places.contains_key(&entry.entry)
+        };
+        let entries = entries.into_iter().filter(is_of_it).map(record_of);
+        let manifest = Arc::new(entries.collect::<Vec<_>>());
         *kept = Some((at, manifest.clone()));
         Ok(manifest)
     }
@@ -240,11 +247,12 @@ impl Opened for Replayed {
         };
         for entry in manifest.iter() {
             *page.states.entry(state_name(entry.state)).or_default() += 1;
+            let is_changed = changed.contains(&entry.entry);
+            *page.states.entry("changed").or_default() += usize::from(is_changed);
             if let Some(layer) = &entry.layer {
                 *page.layers.entry(layer.to_string()).or_default() += 1;
             }
         }
-        *page.states.entry("changed").or_default() += changed.len();
         Ok(page)
     }
 

@@ -15,6 +15,7 @@ async fn what_is_not_there_is_a_404_in_json_with_a_hint() {
         "/api/sessions/nobody".to_owned(),
         "/api/sessions/..%2F..%2F..%2Fetc%2Fpasswd".to_owned(),
         "/api/sessions/%00".to_owned(),
+        "/api/sessions/%ff".to_owned(),
         format!("{session}/requests/0"),
         format!("{session}/requests/4"),
         format!("{session}/requests/-1"),

@@ -2,10 +2,10 @@
 
 use std::sync::Mutex;
 
-use ctx_core::Timestamp;
+use ctx_core::{Message, Role, Timestamp};
 
 use super::*;
-use crate::inspect::{Proxied, Undone};
+use crate::inspect::{Conversations, Proxied};
 use crate::trace::{
     CompactionRecord, ComponentRecord, EntryRecord, EntryState, Limits, Outcome, Record,
     SessionInfo, Trace,
@@ -78,23 +78,44 @@ fn trace() -> Arc<Trace> {
     Arc::new(trace)
 }
 
+/// A conversation that has one of its messages still, and notes what is undone.
+#[derive(Default)]
+struct Live {
+    undone: Mutex<Vec<(String, String)>>,
+}
+
+impl Conversations for Live {
+    fn message(&self, _session: &str, entry: &str) -> Option<Arc<Message>> {
+        let text = "Never touch vendor/. See docs/protocol.md";
+        (entry == "a").then(|| Arc::new(Message::text(Role::User, text)))
+    }
+
+    fn undo(&self, session: &str, entry: &str) -> ctx_core::Result<()> {
+        self.undone.lock().unwrap().push((session.to_owned(), entry.to_owned()));
+        Ok(())
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_conversation_tells_its_requests_as_a_replay_does() {
-    let api = Api::over(Arc::new(Proxied::new(trace())));
+    let api = Api::over(Arc::new(Proxied::new(trace(), Arc::<Live>::default())));
     let list = api.found("/api/sessions").await;
     let head = &list["sessions"][0];
     assert_eq!((&head["id"], &head["source"]), (&json!("proxy-c"), &json!("proxy")));
     let all = api.found("/api/sessions/proxy-c").await;
     assert_eq!((&all["total"], &all["requests"][1]["number"]), (&json!(2), &json!(2)));
     assert_eq!((&all["requests"][1]["outcome"], &all["limit"]), (&json!("ok"), &json!(12_000)));
-    assert_eq!(all["compactions"][0]["canUndo"], false);
+    assert_eq!(all["compactions"][0]["canUndo"], true);
     let request = api.found("/api/sessions/proxy-c/requests/2").await;
     assert_eq!(request["states"], json!({"changed": 2, "dropped": 1, "inserted": 1, "kept": 2}));
     assert_eq!(request["edits"].as_array().unwrap().len(), 2);
     let changed = api.found("/api/sessions/proxy-c/requests/2?state=changed").await;
     assert_eq!((&changed["matching"], &changed["entries"][0]["entry"]), (&json!(2), &json!("a")));
     let opened = api.found("/api/sessions/proxy-c/entries/a?request=2").await;
-    assert_eq!(opened["recorded"]["parts"][0]["text"], "a begins");
+    assert_eq!(opened["recorded"]["parts"][0]["text"], "Never touch vendor/. See docs/protocol.md");
+    let opened = api.found("/api/sessions/proxy-c/entries/b?request=2").await;
+    assert_eq!(opened["recorded"]["parts"][0]["text"], "b begins");
+    assert!(opened["note"].is_string());
     for path in ["requests/3", "requests/0", "entries/x", "compactions/at-1/diff"] {
         let (status, _) = api.get(&format!("/api/sessions/proxy-c/{path}")).await;
         assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
@@ -103,18 +124,16 @@ async fn a_conversation_tells_its_requests_as_a_replay_does() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn its_compaction_tells_what_went_and_is_taken_back_by_the_proxy() {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let heard = asked.clone();
-    let undo = move |session: &str, entry: &str| {
-        heard.lock().unwrap().push((session.to_owned(), entry.to_owned()));
-        Ok(Undone { undone: true, ..Undone::default() })
-    };
-    let api = Api::over(Arc::new(Proxied::new(trace()).with_undo(Arc::new(undo))));
+    let live = Arc::<Live>::default();
+    let api = Api::over(Arc::new(Proxied::new(trace(), live.clone())));
     let path = "/api/sessions/proxy-c/compactions/at-2";
     let diff = api.found(&format!("{path}/diff?part=removed")).await;
     assert_eq!((&diff["summary"], &diff["removed"][0]["entry"]), (&json!("sum"), &json!("a")));
+    let facts = api.found(&format!("{path}/diff")).await;
+    assert_eq!(facts["fates"]["summary"], Value::Null, "{facts}");
+    assert!(facts["fates"]["lost"].as_u64() > Some(0), "{facts}");
     let may = Some(Access { writes: true });
     let (status, _) = api.ask(Method::POST, &format!("{path}/undo"), may).await;
     assert_eq!(status, StatusCode::OK);
-    assert_eq!(*asked.lock().unwrap(), [("c".to_owned(), "s".to_owned())]);
+    assert_eq!(*live.undone.lock().unwrap(), [("c".to_owned(), "s".to_owned())]);
 }
