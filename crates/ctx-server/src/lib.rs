@@ -8,6 +8,7 @@
 
 mod hosted;
 pub mod http;
+pub mod inspect;
 mod private;
 pub mod proxy;
 pub mod rpc;
