@@ -5,6 +5,7 @@ mod compact;
 mod config;
 mod engines;
 mod inspect;
+mod mcp;
 mod memory;
 mod recall;
 mod serve;
@@ -21,6 +22,7 @@ pub(crate) use compact::Compact;
 pub(crate) use config::Config;
 pub(crate) use engines::{AddEngine, CheckEngine, Engines, EnginesCommand, RemoveEngine};
 pub(crate) use inspect::Inspect;
+pub(crate) use mcp::Mcp;
 pub(crate) use memory::{
     Facts, ForgetArgs, InMemory, Ingest, Memory, MemoryCommand, RecallArgs, SearchMemory,
 };
@@ -111,6 +113,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Serve a host in any language: JSON-RPC 2.0 on stdin and stdout, one object a line
     Rpc,
+    /// Serve tools over MCP: recall, expand, remember, context_status, search_sessions
+    Mcp(Mcp),
     /// Show, check or describe the configuration
     #[command(subcommand)]
     Config(Config),

@@ -9,8 +9,10 @@ use ctx_server::Host;
 use ctx_server::http::{Metrics, Server, Shutdown, Token, status_routes};
 use ctx_server::inspect::replay::{Fit, Replays, With};
 use ctx_server::inspect::{Inspector, MemorySearch, Proxied};
+use ctx_server::mcp;
 use ctx_server::proxy::{Family, Proxy, ServerConfig, Settings, Upstreams};
 use ctx_server::trace::{Limits, Trace};
+use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 use serde_json::json;
 
@@ -49,6 +51,13 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     }
     let trace = host.home.root().join("proxy").join("traces");
     let trace = Arc::new(Trace::at(trace, Limits::default())?);
+    let agent = args.agent.as_deref().map(str::parse).transpose().map_err(misuse)?;
+    let tools = mcp::Server::new(mcp::Setup {
+        host: host.clone(),
+        agent: agent.unwrap_or_else(FileId::main),
+        session: None,
+        writes: mcp::Writes::WithToken,
+    });
     let said = Out::new(global);
     let settings = Settings {
         host,
@@ -96,7 +105,8 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
                 out.note(format!("the inspector is at {}/", bound.url()));
             }
         }
-        let routes = status_routes(proxy.metrics()).merge(proxy.router()).merge(inspector.router());
+        let routes = status_routes(proxy.metrics()).merge(mcp::routes(tools)).merge(proxy.router());
+        let routes = routes.merge(inspector.router());
         bound.serve(routes, shutdown).await;
         anyhow::Ok(())
     })?;

@@ -27,6 +27,7 @@ mod hostile;
 mod ingest;
 mod inspector;
 mod interrupted;
+mod mcp;
 mod memory;
 mod memory_damage;
 mod memory_slot;
