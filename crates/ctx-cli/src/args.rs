@@ -4,6 +4,7 @@ mod chat;
 mod compact;
 mod config;
 mod engines;
+mod mcp;
 mod memory;
 mod recall;
 mod serve;
@@ -19,6 +20,7 @@ pub(crate) use chat::{Chat, CommandHost, Tool};
 pub(crate) use compact::Compact;
 pub(crate) use config::Config;
 pub(crate) use engines::{AddEngine, CheckEngine, Engines, EnginesCommand, RemoveEngine};
+pub(crate) use mcp::Mcp;
 pub(crate) use memory::{
     Facts, ForgetArgs, InMemory, Ingest, Memory, MemoryCommand, RecallArgs, SearchMemory,
 };
@@ -107,6 +109,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Serve a host in any language: JSON-RPC 2.0 on stdin and stdout, one object a line
     Rpc,
+    /// Serve tools over MCP: recall, expand, remember, context_status, search_sessions
+    Mcp(Mcp),
     /// Show, check or describe the configuration
     #[command(subcommand)]
     Config(Config),

@@ -1,7 +1,6 @@
 //! How an engine fared in a command, and what is remembered of earlier ones.
 
-use ctx_core::{ContextEngine, ErrorKind, Timestamp};
-use ctx_engine_registry::Registry;
+use ctx_core::{ContextEngine, Timestamp};
 use ctx_runtime::EngineWatch;
 use ctx_session::engine_health::{EngineHealthFile, EngineTrouble, EngineTroubles};
 use ctx_session::paths::Home;
@@ -66,18 +65,7 @@ pub(crate) fn troubles(out: &Out) -> EngineTroubles {
 
 /// The trouble with the engine of that id, if it is the one that is installed now.
 pub(crate) fn trouble_with(id: &str, out: &Out) -> ctx_core::Result<Option<EngineTrouble>> {
-    let Some(trouble) = troubles(out).remove(id) else { return Ok(None) };
-    let registry = Registry::collect()?;
-    if registry.engines().any(|engine| engine.id == id) {
-        return Ok(None);
-    }
-    let found = match registry.find_engine(id) {
-        Ok(found) => found,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let sha256 = found.manifest.file().ok().map(|file| file.sha256.clone());
-    Ok(Some(trouble).filter(|trouble| trouble.is_of(&sha256)))
+    ctx_runtime::engine_trouble(troubles(out), id)
 }
 
 /// Forgets an engine that is gone. A trace of it does no harm.

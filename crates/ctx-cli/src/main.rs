@@ -74,6 +74,7 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
         Command::Engines(args) => commands::engines::run(&global, &args, out),
         Command::Serve(args) => commands::serve::run(&global, &args, out),
         Command::Rpc => commands::rpc::run(&global),
+        Command::Mcp(args) => commands::mcp::run(&global, &args, out),
         Command::Config(args) => commands::config::run(&global, args, out),
         Command::Completions(args) => commands::completions::run(&args),
         Command::EngineHost(args) => commands::engine_host::run(&args),

@@ -3,26 +3,28 @@
 use std::path::Path;
 
 use ctx_core::{EntryId, Error, ErrorKind};
+pub(crate) use ctx_runtime::cited::ID_CHARS;
+use ctx_runtime::cited::find_entry as find;
 use ctx_session::Transcript;
 
 use crate::words::{harmless, shortened};
-
-/// Room for an id: a UUID and a little more.
-pub(crate) const ID_CHARS: usize = 40;
-
-/// How many ids are named that begin alike.
-const ALIKE: usize = 4;
 
 /// How much of an id is shown: ever more parts of a UUID.
 const SHORT_ID_CHARS: [usize; 4] = [8, 13, 18, 23];
 
 /// The entry of that id, or the one whose id begins so, if no other does.
 pub(crate) fn find_entry(transcript: &Transcript, id: &str) -> anyhow::Result<EntryId> {
-    let hint = "`ctx convert SESSION --to pi` prints every entry with its id";
-    Ok(find(transcript, id).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => error.hint(hint),
+    Ok(find(transcript, id).map_err(lists_entries)?)
+}
+
+/// Says where ids are found of which there was none.
+pub(crate) fn lists_entries(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::NotFound if error.hint_text().is_none() => {
+            error.hint("`ctx convert SESSION --to pi` prints every entry with its id")
+        }
         _ => error,
-    })?)
+    }
 }
 
 /// As [`find_entry`], where it is to be a compaction of that session, or what undid one.
@@ -40,22 +42,6 @@ pub(crate) fn find_compaction(
 /// Where to find the ids of compactions.
 pub(crate) fn lists_compactions(session: &Path) -> String {
     format!("`ctx compactions {}` lists them", session.display())
-}
-
-fn find(transcript: &Transcript, id: &str) -> Result<EntryId, Error> {
-    if let Some(found) = transcript.find(id) {
-        return Ok(found);
-    }
-    let named = shortened(id, ID_CHARS);
-    let ids = transcript.entries().iter().map(|entry| entry.id());
-    let alike = ids.filter(|known| !id.is_empty() && known.starts_with(id));
-    let alike: Vec<String> = alike.take(ALIKE).map(|known| shortened(known, ID_CHARS)).collect();
-    let error = match alike.as_slice() {
-        [] => Error::new(ErrorKind::NotFound, format!("no entry '{named}'")),
-        some => Error::new(ErrorKind::InvalidInput, format!("several ids begin with '{named}'"))
-            .hint(format!("give more of it; among them are {}", some.join(", "))),
-    };
-    Err(error)
 }
 
 /// Ids as short as [`find_entry`] takes them.

@@ -7,11 +7,9 @@ use ctx_core::{
     ContextEngine, Entry, Error, ErrorKind, MemoryStore, Profile, Services, TokenLedger, Tokens,
 };
 use ctx_engine_registry::{BuildContext, Config, Registry};
-use ctx_eval::{SessionReport, StatusSetup};
 use ctx_model::Prices;
 use ctx_runtime::{Asked, Resolved, Wanted, memory_session};
 use ctx_session::Transcript;
-use ctx_session::engine_health::EngineTrouble;
 use ctx_session::key::FileId;
 use ctx_session::paths::{Home, of_home};
 
@@ -93,23 +91,6 @@ fn of_stdin(error: &Error) -> Error {
     }
 }
 
-/// The transcript, for a report.
-pub(crate) fn session_report(
-    path: &Path,
-    transcript: &Transcript,
-) -> anyhow::Result<SessionReport> {
-    let stats = transcript.stats()?;
-    Ok(SessionReport {
-        path: path.display().to_string(),
-        format: transcript.format().name().to_owned(),
-        entries: stats.entries,
-        messages: stats.messages,
-        tool_results: stats.tool_results,
-        bytes: stats.bytes,
-        bad_lines: stats.bad_lines,
-    })
-}
-
 /// The messages a request after `at` would carry, before any layer.
 pub(crate) fn entries(
     transcript: &Transcript,
@@ -134,27 +115,19 @@ pub(crate) fn resolve(
     session: &Path,
     transcript: &Transcript,
 ) -> anyhow::Result<Resolved> {
-    let (provider, model, asked) = match &fit.model {
-        Some(name) => (None, Some(name.clone()), Asked::ByName),
-        None => {
-            let (provider, model) = transcript.model()?.unzip();
-            (provider, model, Asked::InPassing)
-        }
-    };
-    let wanted = Wanted {
+    let mut wanted = Wanted {
         profile: fit.profile,
         counter: fit.counter,
         engine: fit.engine.clone(),
         agent: selection::agent(fit, session),
-        provider,
-        model,
-        asked,
         window: fit.window.as_deref().map(parse_tokens).transpose().map_err(misuse)?,
-        native: transcript.window().map(Tokens),
-        reserve: None,
-        system: transcript.system_prompt()?,
-        tools: transcript.tools()?,
+        ..Wanted::of(transcript)?
     };
+    if let Some(name) = &fit.model {
+        wanted.provider = None;
+        wanted.model = Some(name.clone());
+        wanted.asked = Asked::ByName;
+    }
     let resolved = wanted.resolve(config(global)?);
     let resolved = resolved.map_err(|error| match fit.model {
         Some(_) if error.kind() == ErrorKind::NotFound => misuse(error),
@@ -218,20 +191,6 @@ pub(crate) fn check_window(resolved: &Resolved, fit: &Fit) -> anyhow::Result<()>
 pub(crate) fn warn(resolved: &Resolved, out: &Out) {
     if let Some(warning) = resolved.warning() {
         out.warn(warning);
-    }
-}
-
-/// What a status is made of.
-pub(crate) fn status_setup(resolved: &Resolved, trouble: Option<EngineTrouble>) -> StatusSetup {
-    StatusSetup {
-        engine_trouble: trouble,
-        ledger: resolved.ledger(),
-        source: resolved.window.source.name().to_owned(),
-        should_warn: resolved.window.should_warn,
-        should_block: resolved.window.should_block,
-        profile: resolved.profile,
-        engine: resolved.engine.id.clone(),
-        engine_source: resolved.engine.source.name().to_owned(),
     }
 }
 

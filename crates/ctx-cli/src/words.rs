@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+pub(crate) use ctx_runtime::words::{harmless, harmless_lines, is_harmful, shortened};
+
 /// `1234567` as `1,234,567`.
 pub(crate) fn thousands(n: u64) -> String {
     let digits = n.to_string();
@@ -40,37 +42,6 @@ pub(crate) fn usd(amount: f64) -> String {
     let cents = (amount.abs() * 100.0).round();
     let sign = if amount < 0.0 { "-" } else { "" };
     format!("{sign}${}.{:02}", thousands((cents / 100.0) as u64), (cents % 100.0) as u64)
-}
-
-/// A text from elsewhere on one line: whatever could move the cursor, colour the screen or turn the
-/// reading direction is spelled out.
-pub(crate) fn harmless(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_harmful(c) || c.is_ascii_control() {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
-/// A text of several lines, each of them [`harmless`].
-pub(crate) fn harmless_lines(text: &str) -> String {
-    text.lines().map(|line| harmless(&line.replace('\t', "    "))).collect::<Vec<_>>().join("\n")
-}
-
-/// [`harmless`], and its middle left out where it is longer than `most` characters.
-pub(crate) fn shortened(text: &str, most: usize) -> String {
-    let harmless = harmless(text);
-    let length = harmless.chars().count();
-    if length <= most {
-        return harmless;
-    }
-    let head: String = harmless.chars().take(most / 2).collect();
-    let tail: String = harmless.chars().skip(length - most / 2).collect();
-    format!("{head}…{tail}")
 }
 
 /// A text as lines of at most `columns`, broken between words. Of the first line and of each that
@@ -113,13 +84,6 @@ pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Control characters beyond ASCII, and marks that turn the reading direction.
-fn is_harmful(c: char) -> bool {
-    matches!(c,
-        '\u{7F}'..='\u{9F}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}'
-        | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,11 +121,5 @@ mod tests {
         ] {
             assert_eq!(wrapped(text, [6, 2], columns).join("\n  "), lines, "{columns:?}");
         }
-    }
-
-    #[test]
-    fn long_texts_lose_their_middle() {
-        assert_eq!(shortened("abcdefgh", 8), "abcdefgh");
-        assert_eq!(shortened("abcdefghi", 4), "ab…hi");
     }
 }

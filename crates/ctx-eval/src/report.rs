@@ -1,9 +1,11 @@
 //! What a replay found. The field names are part of the command line's contract.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use ctx_core::{Component, Edit, EntryId, Profile, Timestamp, Tokens};
+use ctx_core::{Component, Edit, EntryId, Profile, Result, Timestamp, Tokens};
 use ctx_layers::compaction::{Details, Receipt};
+use ctx_session::Transcript;
 use serde::Serialize;
 
 /// The transcript that was replayed.
@@ -24,6 +26,26 @@ pub struct SessionReport {
     pub bytes: u64,
     /// Lines that could not be read whole.
     pub bad_lines: u64,
+}
+
+impl SessionReport {
+    /// What is told of a transcript that was read from `path`.
+    ///
+    /// # Errors
+    ///
+    /// Where the transcript cannot be read.
+    pub fn of(path: &Path, transcript: &Transcript) -> Result<Self> {
+        let stats = transcript.stats()?;
+        Ok(Self {
+            path: path.display().to_string(),
+            format: transcript.format().name().to_owned(),
+            entries: stats.entries,
+            messages: stats.messages,
+            tool_results: stats.tool_results,
+            bytes: stats.bytes,
+            bad_lines: stats.bad_lines,
+        })
+    }
 }
 
 /// One model request: the context that stood before one answer of the transcript.

@@ -11,10 +11,12 @@
 #![forbid(unsafe_code)]
 
 mod chain;
+pub mod cited;
 mod embedder;
 pub mod forget;
 pub mod lanes;
 pub mod lifecycle;
+pub mod lookup;
 mod memory;
 mod runtime;
 mod session;
@@ -23,6 +25,7 @@ mod sharing;
 mod subagents;
 mod turn;
 mod watch;
+pub mod words;
 mod workspace;
 mod writers;
 
@@ -37,6 +40,6 @@ pub use setup::{Asked, Resolved, Wanted};
 pub use sharing::Memories;
 pub use subagents::{ContextMode, SpawnRequest, SubagentConfig, SubagentOutcome};
 pub use turn::COMMANDS;
-pub use watch::EngineWatch;
+pub use watch::{EngineWatch, engine_trouble};
 pub use workspace::{workspace_model, workspace_search};
 pub use writers::{Writers, configured_writer, summary_models};

@@ -12,6 +12,7 @@ use ctx_engine_registry::{
 use ctx_layers::compaction;
 use ctx_layers::window_guard::{self, Candidates, ContextWindowSource, Window};
 use ctx_model::{Catalogue, Prices};
+use ctx_session::Transcript;
 
 /// Links the layers, which are found by nothing but being linked.
 const _: &[&str] = ctx_layers::LINKED;
@@ -86,6 +87,23 @@ pub struct Resolved {
 }
 
 impl Wanted {
+    /// What a transcript says of what it is run with: its model, its window, and its fixed part.
+    ///
+    /// # Errors
+    ///
+    /// Where the transcript cannot be read.
+    pub fn of(transcript: &Transcript) -> Result<Self> {
+        let (provider, model) = transcript.model()?.unzip();
+        Ok(Self {
+            provider,
+            model,
+            native: transcript.window().map(Tokens),
+            system: transcript.system_prompt()?,
+            tools: transcript.tools()?,
+            ..Self::default()
+        })
+    }
+
     /// Settles profile, counter, model, window, reserve and engine.
     ///
     /// # Errors

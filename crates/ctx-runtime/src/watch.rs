@@ -1,7 +1,7 @@
 //! How an engine fares, remembered for later.
 
 use ctx_core::{ContextEngine, Result, Timestamp};
-use ctx_session::engine_health::EngineHealthFile;
+use ctx_session::engine_health::{EngineHealthFile, EngineTrouble, EngineTroubles};
 use ctx_session::paths::Home;
 
 /// Watches one engine, and keeps the [file](EngineHealthFile) in which other programs see how it
@@ -44,6 +44,38 @@ impl EngineWatch {
         }
         Ok(())
     }
+}
+
+/// The trouble with the engine of that id, if it is the one that is installed now. One that is built
+/// in has none.
+///
+/// # Errors
+///
+/// Where it cannot be told which engines are installed.
+#[cfg(feature = "plugins")]
+pub fn engine_trouble(mut troubles: EngineTroubles, id: &str) -> Result<Option<EngineTrouble>> {
+    let Some(trouble) = troubles.remove(id) else { return Ok(None) };
+    let registry = ctx_engine_registry::Registry::collect()?;
+    if registry.engines().any(|engine| engine.id == id) {
+        return Ok(None);
+    }
+    let found = match registry.find_engine(id) {
+        Ok(found) => found,
+        Err(error) if error.kind() == ctx_core::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let sha256 = found.manifest.file().ok().map(|file| file.sha256.clone());
+    Ok(Some(trouble).filter(|trouble| trouble.is_of(&sha256)))
+}
+
+/// The trouble with the engine of that id. All engines of this build are built in, and none has any.
+///
+/// # Errors
+///
+/// None.
+#[cfg(not(feature = "plugins"))]
+pub fn engine_trouble(_: EngineTroubles, _: &str) -> Result<Option<EngineTrouble>> {
+    Ok(None)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub(crate) fn run(args: Check, out: &Out) -> anyhow::Result<ExitCode> {
         return Err(misuse(error.hint("name the repaired copy with --output")));
     }
     let transcript = setup::read(&args.session)?;
-    let session = setup::session_report(&args.session, &transcript)?;
+    let session = SessionReport::of(&args.session, &transcript)?;
     let problems: Vec<_> = transcript
         .inspect()?
         .into_iter()

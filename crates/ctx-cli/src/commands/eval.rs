@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ctx_core::{Counter, Error, ErrorKind, Profile};
+use ctx_eval::SessionReport;
 use ctx_eval::eval::{
     Candidate, Contender, EvalReport, EvalSetup, PRESETS, Preset, RowKind, SessionEval, evaluate,
     page,
@@ -105,7 +106,7 @@ fn session(
 
     let count = |text: Option<String>| text.map(|text| counter.text(&text)).unwrap_or_default();
     let setup = EvalSetup {
-        session: setup::session_report(path, &transcript)?,
+        session: SessionReport::of(path, &transcript)?,
         window: base.ledger.window(),
         counter,
         system: count(transcript.system_prompt()?),

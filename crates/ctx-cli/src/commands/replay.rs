@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use ctx_eval::ReplayReport;
+use ctx_eval::{ReplayReport, SessionReport};
 
 use crate::args::{Global, Replay};
 use crate::faring;
@@ -18,7 +18,7 @@ pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<E
     let line = transcript.line_with_compactions(None)?.items;
     let keeping = Keeping::nothing();
     let fitted = setup::fit(global, &args.fit, &args.session, &transcript, keeping, out)?;
-    let session = setup::session_report(&args.session, &transcript)?;
+    let session = SessionReport::of(&args.session, &transcript)?;
     let replay = ctx_eval::Setup {
         ledger: fitted.ledger,
         engine: fitted.engine,

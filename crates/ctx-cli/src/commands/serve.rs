@@ -7,8 +7,10 @@ use std::time::Duration;
 use ctx_core::{Error, ErrorKind};
 use ctx_server::Host;
 use ctx_server::http::{Metrics, Server, Shutdown, Token, status_routes};
+use ctx_server::mcp;
 use ctx_server::proxy::{Family, Proxy, ServerConfig, Settings, Upstreams};
 use ctx_server::trace::{Limits, Trace};
+use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 use serde_json::json;
 
@@ -47,6 +49,13 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     }
     let trace = host.home.root().join("proxy").join("traces");
     let trace = Arc::new(Trace::at(trace, Limits::default())?);
+    let agent = args.agent.as_deref().map(str::parse).transpose().map_err(misuse)?;
+    let tools = mcp::Server::new(mcp::Setup {
+        host: host.clone(),
+        agent: agent.unwrap_or_else(FileId::main),
+        session: None,
+        writes: mcp::Writes::WithToken,
+    });
     let said = Out::new(global);
     let settings = Settings {
         host,
@@ -82,7 +91,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
                 }
             }
         }
-        let routes = status_routes(proxy.metrics()).merge(proxy.router());
+        let routes = status_routes(proxy.metrics()).merge(mcp::routes(tools)).merge(proxy.router());
         bound.serve(routes, shutdown).await;
         anyhow::Ok(())
     })?;

@@ -22,9 +22,8 @@ pub(crate) fn run(global: &Global, args: &Status, out: &Out) -> anyhow::Result<E
     }
     resolved.check_engine()?;
     setup::warn(&resolved, out);
-    let session = setup::session_report(&args.session, &transcript)?;
     let trouble = faring::trouble_with(&resolved.engine.id, out)?;
-    let report = ctx_eval::status(&transcript, session, &setup::status_setup(&resolved, trouble))?;
+    let report = ctx_server::status(&args.session, &transcript, &resolved, trouble)?;
     if args.json {
         out.json(&report)?;
     } else {

@@ -26,6 +26,7 @@ mod formats;
 mod hostile;
 mod ingest;
 mod interrupted;
+mod mcp;
 mod memory;
 mod memory_damage;
 mod memory_slot;

@@ -3,13 +3,12 @@
 use ctx_core::{
     CompactResult, Manifest, MemoryStore, NodeState, RecallRequest, Result, SnippetSource,
 };
-use ctx_layers::memory::Redactor;
-use ctx_layers::memory::facts::{Candidate, FactKind};
 use ctx_session::log::NewEntry;
 
 use super::Turn;
+use crate::lookup::remember;
 use crate::runtime::{Input, Opening};
-use crate::session::{blocking, locked};
+use crate::session::blocking;
 
 /// How much a search brings.
 const FOUND: usize = 5;
@@ -184,16 +183,8 @@ impl Turn<'_> {
             return Ok("There is no place for facts: they could not be read.".to_owned());
         };
         let is_recalled = self.session.setting()?.memory.is_some();
-        let text = Redactor::builtin().redact(&text).text.into_owned();
-        let candidate = Candidate {
-            kind: FactKind::Decision,
-            content: text,
-            context: String::new(),
-            timestamp: self.now(),
-            source_entry_ids: Vec::new(),
-            session_id: self.session.id.clone(),
-        };
-        let learned = blocking(move || locked(&facts).learn([candidate])).await?;
+        let (session, now) = (self.session.id.clone(), self.now());
+        let (_, learned) = blocking(move || remember(&facts, &session, &text, now)).await?;
         let said = match learned.is_nothing() {
             true => "That is known already.",
             false => "Remembered.",

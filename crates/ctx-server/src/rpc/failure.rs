@@ -29,9 +29,10 @@ pub(super) struct Failure {
     data: Box<Data>,
 }
 
+/// What a program is told of a failure beside its message.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Data {
+pub(crate) struct Data {
     /// An [`ErrorKind`] by its stable name.
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,16 +75,22 @@ impl Failure {
     }
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
+impl From<&Error> for Data {
+    fn from(error: &Error) -> Self {
         let facts = error.context().iter();
         let facts = facts.map(|(key, value)| ((*key).to_owned(), Value::from(value.as_str())));
-        let data = Data {
+        Self {
             kind: error.kind().name(),
             hint: error.hint_text().filter(|hint| !hint.is_empty()).map(str::to_owned),
             facts: facts.collect(),
             retryable: error.is_retryable(),
-        };
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let data = Data::from(&error);
         Self { code: Code::Failed as i32, message: error.to_string(), data: Box::new(data) }
     }
 }

@@ -8,7 +8,7 @@ pub const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// A line without its end.
     Text(Vec<u8>),
     /// A line that was longer than allowed. None of it is kept.
@@ -16,7 +16,7 @@ pub(super) enum Line {
 }
 
 /// Reads the next line of at most `most` bytes; `None` at the end.
-pub(super) fn next_line(input: &mut impl BufRead, most: usize) -> Result<Option<Line>> {
+pub(crate) fn next_line(input: &mut impl BufRead, most: usize) -> Result<Option<Line>> {
     let mut line = Vec::new();
     let mut is_too_long = false;
     let mut is_any = false;

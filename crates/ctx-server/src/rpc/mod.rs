@@ -25,7 +25,9 @@ mod turn;
 mod tests;
 
 pub use crate::hosted::Host;
+pub(crate) use failure::Data;
 pub use lines::MAX_LINE_BYTES;
+pub(crate) use lines::{Line, next_line};
 pub use method::Method;
 pub use serve::serve;
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ctx_runtime::forget::{Forget, Forgetting, Forgotten, Remembered};
+use ctx_runtime::lookup::Lookup;
 use ctx_session::Transcript;
 use ctx_session::erase::Erased;
 use ctx_session::key::FileId;
@@ -28,7 +29,8 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
     };
     let memories = agents.iter().map(|agent| {
         let of = OfAgent::open(global, agent.as_str(), out)?;
-        Ok(Remembered { agent: of.agent, memory: of.memory, facts: of.facts })
+        let Lookup { agent, memory, facts, .. } = of.into_lookup();
+        Ok(Remembered { agent, memory, facts })
     });
     let memories = memories.collect::<anyhow::Result<Vec<_>>>()?;
     let planned = Forgetting::plan(&home, what(args), &memories)?;

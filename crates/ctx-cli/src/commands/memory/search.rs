@@ -2,9 +2,8 @@
 
 use std::process::ExitCode;
 
-use ctx_core::{Role, Timestamp};
-use ctx_memory::{Hit, Parts, Query, Segment, SegmentId};
-use serde::Serialize;
+use ctx_memory::Parts;
+use ctx_runtime::lookup::{SearchAsked, SearchHit, Searched};
 
 use super::{OfAgent, minute, now};
 use crate::args::{Global, SearchMemory};
@@ -16,66 +15,19 @@ use crate::words::{harmless, shortened};
 /// So much of a hit is shown to people.
 const SHOWN: usize = 300;
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Report {
-    agent: String,
-    query: String,
-    /// The session that was searched; null where all were.
-    session: Option<String>,
-    hits: Vec<Found>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Found {
-    segment: SegmentId,
-    session: String,
-    entry: Option<String>,
-    role: Role,
-    timestamp: Timestamp,
-    tokens: u32,
-    score: f32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    parts: Option<Parts>,
-    text: String,
-}
-
 pub(super) fn run(global: &Global, args: &SearchMemory, out: &Out) -> anyhow::Result<ExitCode> {
     let of = OfAgent::open(global, &args.of.agent, out)?;
     of.index(out)?;
     let session = args.session.as_deref().map(|named| of.session(named)).transpose()?;
-    let vector = setup::block_on(async {
-        Ok(of.memory.vector_of(&args.query).await.unwrap_or_else(|error| {
-            out.warn(format!("words alone decide: {error}"));
-            None
-        }))
-    })?;
-    let query =
-        Query { text: &args.query, session: session.as_deref(), limit: args.limit, now: now() };
-    let hits = of.memory.search(&query, vector.as_deref())?;
-    let ids: Vec<SegmentId> = hits.iter().map(|hit| hit.id).collect();
-    let segments = of.memory.get(&ids)?;
-    let found = hits.into_iter().zip(segments).filter_map(|(hit, segment)| {
-        let Hit { id, score, parts } = hit;
-        let Segment { session_id, timestamp, role, content, tokens, entry_id, .. } = segment?;
-        let parts = args.explain.then_some(parts);
-        let (session, entry) = (session_id, entry_id);
-        Some(Found {
-            segment: id,
-            session,
-            entry,
-            role,
-            timestamp,
-            tokens,
-            score,
-            parts,
-            text: content,
-        })
-    });
-    let hits = found.collect();
-    let report = Report { agent: of.agent.to_string(), query: args.query.clone(), session, hits };
-    of.warn(out);
+    let asked = SearchAsked {
+        query: &args.query,
+        session: session.as_deref(),
+        limit: args.limit,
+        explain: args.explain,
+        now: now(),
+    };
+    let report = setup::block_on(of.search(&asked))?;
+    report.warnings.iter().for_each(|warning| out.warn(warning));
     match args.of.json {
         true => out.json(&report)?,
         false => print(&report, out)?,
@@ -83,7 +35,7 @@ pub(super) fn run(global: &Global, args: &SearchMemory, out: &Out) -> anyhow::Re
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
+fn print(report: &Searched, out: &Out) -> anyhow::Result<()> {
     if report.hits.is_empty() {
         let agent = harmless(&report.agent);
         out.note(format!("nothing fits; `ctx memory stats --agent {agent}` says what there is"));
@@ -113,7 +65,7 @@ fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn row((at, hit): (usize, &Found)) -> Option<Vec<Cell>> {
+fn row((at, hit): (usize, &SearchHit)) -> Option<Vec<Cell>> {
     let parts = hit.parts?;
     let mut row = vec![Cell::from((at + 1).to_string())];
     let Parts { bm25, lexical, cosine, vector, speaker, decay } = parts;

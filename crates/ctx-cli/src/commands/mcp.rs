@@ -1,0 +1,80 @@
+//! `ctx mcp`.
+
+use std::io::{self, BufReader};
+use std::path::Path;
+use std::process::ExitCode;
+
+use ctx_runtime::lookup::find_session;
+use ctx_server::Host;
+use ctx_server::http;
+use ctx_server::mcp::{Meant, PATH, Server, Setup, Writes, routes, serve_stdio};
+use ctx_session::key::FileId;
+use ctx_session::paths::Home;
+
+use crate::args::{Global, Mcp};
+use crate::ending;
+use crate::failure::misuse;
+use crate::out::Out;
+use crate::setup;
+use crate::words::harmless;
+
+/// Where a token is looked for that is not given.
+const TOKEN_VARIABLE: &str = "CTX_SERVER_TOKEN";
+
+pub(crate) fn run(global: &Global, args: &Mcp, out: &Out) -> anyhow::Result<ExitCode> {
+    let agent: FileId = args.agent.parse().map_err(misuse)?;
+    let host = Host { config: setup::config(global)?, home: Home::from_env()? };
+    let session = args.session.as_deref().map(meant);
+    if let Some(Meant::Named(named)) = &session
+        && find_session(&host.home, &agent, named)?.is_none()
+    {
+        // It may begin later.
+        out.warn(format!("there is no session '{}' of agent {agent} yet", harmless(named)));
+    }
+    let token = token(args)?;
+    let writes = match (args.read_only, &token) {
+        (true, _) => Writes::Nobody,
+        (false, Some(_)) => Writes::WithToken,
+        (false, None) => Writes::All,
+    };
+    let server = Server::new(Setup { host, agent, session, writes });
+    match args.http {
+        None => serve_stdio(server, BufReader::new(io::stdin()), io::stdout())?,
+        Some(listen) => {
+            over_http(http::Server { token, ..http::Server::new(listen) }, server, out)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn over_http(listening: http::Server, server: Server, out: &Out) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    runtime.block_on(async {
+        let bound = listening.bind().await?;
+        out.line(format!("{}{PATH}", bound.url()))?;
+        let shutdown = http::Shutdown::default();
+        let (interrupted, terminated) = (shutdown.clone(), shutdown.clone());
+        ending::on_interrupt(move || interrupted.stop());
+        ending::on_term(move || terminated.stop());
+        bound.serve(routes(server), shutdown).await;
+        anyhow::Ok(())
+    })
+}
+
+/// The token that clients show.
+fn token(args: &Mcp) -> anyhow::Result<Option<http::Token>> {
+    let given = match &args.token {
+        Some(given) => Some(given.clone()),
+        None if args.http.is_some() => std::env::var(TOKEN_VARIABLE).ok(),
+        None => None,
+    };
+    given.filter(|token| !token.is_empty()).map(http::Token::new).transpose().map_err(misuse)
+}
+
+fn meant(named: &str) -> Meant {
+    let path = Path::new(named);
+    match path.is_file() {
+        true => Meant::File(path.to_owned()),
+        false => Meant::Named(named.to_owned()),
+    }
+}

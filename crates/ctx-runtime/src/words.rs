@@ -1,0 +1,54 @@
+//! Foreign text, made fit for people to read.
+
+/// A text from elsewhere on one line: whatever could move the cursor, colour the screen or turn the
+/// reading direction is spelled out.
+#[must_use]
+pub fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_harmful(c) || c.is_ascii_control() {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// A text of several lines, each of them [`harmless`].
+#[must_use]
+pub fn harmless_lines(text: &str) -> String {
+    text.lines().map(|line| harmless(&line.replace('\t', "    "))).collect::<Vec<_>>().join("\n")
+}
+
+/// [`harmless`], and its middle left out where it is longer than `most` characters.
+#[must_use]
+pub fn shortened(text: &str, most: usize) -> String {
+    let harmless = harmless(text);
+    let length = harmless.chars().count();
+    if length <= most {
+        return harmless;
+    }
+    let head: String = harmless.chars().take(most / 2).collect();
+    let tail: String = harmless.chars().skip(length - most / 2).collect();
+    format!("{head}…{tail}")
+}
+
+/// Control characters beyond ASCII, and marks that turn the reading direction.
+#[must_use]
+pub fn is_harmful(c: char) -> bool {
+    matches!(c,
+        '\u{7F}'..='\u{9F}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}'
+        | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_lose_their_middle() {
+        assert_eq!(shortened("abcdefgh", 8), "abcdefgh");
+        assert_eq!(shortened("abcdefghi", 4), "ab…hi");
+    }
+}

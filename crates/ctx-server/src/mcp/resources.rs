@@ -1,0 +1,138 @@
+//! Sessions as resources: which there are, and what was said in them, page by page.
+
+use std::path::Path;
+
+use ctx_core::{Error, ErrorKind, Result, Timestamp};
+use ctx_runtime::cited::told;
+use ctx_runtime::lookup::StoredSession;
+use rmcp::model::{
+    Annotations, ListResourcesResult, MetaObject, ReadResourceResult, Resource, ResourceContents,
+    ResourceTemplate,
+};
+use serde_json::json;
+
+use super::answer::cut;
+use super::session::file_name;
+use super::uri::{Part, TEMPLATE};
+use super::{Meant, Setup};
+
+/// So many sessions are on a page of the list.
+const LISTED: usize = 100;
+
+/// A page of a session holds whole messages until it has so many characters.
+const PAGE_CHARS: usize = 40_000;
+
+const TEXT: &str = "text/plain";
+
+/// The sessions of the agent, newest first; before them the file that the server was started with.
+pub(super) fn list(setup: &Setup, cursor: Option<&str>) -> Result<ListResourcesResult> {
+    let from: usize = match cursor {
+        None => 0,
+        Some(cursor) => cursor.parse().map_err(|_| {
+            Error::new(ErrorKind::InvalidInput, "the cursor is none of this server")
+                .with("cursor", cut(cursor, 40))
+                .hint("begin without a cursor, and go on with `nextCursor` of each answer")
+        })?,
+    };
+    let mut found = Vec::new();
+    if let Some(Meant::File(path)) = &setup.session {
+        found.push(of_file(path));
+    }
+    found.extend(setup.stored()?.iter().map(of_stored));
+    let end = from.saturating_add(LISTED);
+    let is_more = found.len() > end;
+    let page = found.into_iter().skip(from).take(LISTED).collect();
+    let mut listed = ListResourcesResult::with_all_items(page);
+    listed.next_cursor = is_more.then(|| end.to_string());
+    Ok(listed)
+}
+
+/// How a session is read from the middle.
+pub(super) fn template() -> ResourceTemplate {
+    ResourceTemplate::new(TEMPLATE, "session")
+        .with_title("A session from a message on")
+        .with_description(
+            "The messages of a session as text, beginning with message number `from` (0 is the first)",
+        )
+        .with_mime_type(TEXT)
+}
+
+/// A page of a session.
+pub(super) fn read(setup: &Setup, uri: &str) -> Result<ReadResourceResult> {
+    let Part { key, from } = Part::parse(uri)?;
+    let opened = setup.open(Some(&key))?;
+    let line = opened.transcript.main_line()?;
+    if from > line.len() {
+        return Err(Error::new(ErrorKind::NotFound, "the session ends before that message")
+            .with("session", &opened.name)
+            .with("from", from)
+            .with("messages", line.len())
+            .hint(format!("it begins at {}", Part::whole(&opened.name))));
+    }
+    let (mut text, mut chars, mut end) = (String::new(), 0, from);
+    for item in line.iter().skip(from) {
+        let message = item.entry.message()?;
+        let mut said = told(&item.entry, &message);
+        let size = said.chars().count();
+        if chars > 0 && chars + size > PAGE_CHARS {
+            break;
+        }
+        if size > PAGE_CHARS {
+            let id = item.entry.id();
+            said = format!("{}\n[cut: `expand` gives all of e:{id}]\n", cut(&said, PAGE_CHARS));
+        }
+        if chars > 0 {
+            text.push('\n');
+        }
+        text.push_str(&said);
+        chars += size;
+        end += 1;
+    }
+    let next = (end < line.len()).then(|| Part::later(&opened.name, end));
+    if let Some(next) = &next {
+        text.push_str(&format!(
+            "\n[messages {from} to {} of {}; more: {next}]\n",
+            end - 1,
+            line.len()
+        ));
+    }
+    let about = json!({ "from": from, "count": end - from, "messages": line.len(), "next": next });
+    let about = about.as_object().cloned().unwrap_or_default();
+    let contents = ResourceContents::text(text, uri).with_meta(MetaObject(about));
+    Ok(ReadResourceResult::new(vec![contents]))
+}
+
+fn of_stored(session: &StoredSession) -> Resource {
+    let StoredSession { key, entry, path } = session;
+    let named = [&entry.display_name, &entry.subject, &entry.room];
+    let title = named.into_iter().flatten().next().unwrap_or(key);
+    let mut resource = Resource::new(Part::whole(key), key).with_title(title).with_mime_type(TEXT);
+    let compactions = entry.compaction_count.unwrap_or(0);
+    let id = &entry.session_id;
+    resource = resource.with_description(format!("session {id}, {compactions} compactions"));
+    resource.size = path.as_deref().and_then(size);
+    resource.annotations = Some(modified(entry.updated_at));
+    resource
+}
+
+fn of_file(path: &Path) -> Resource {
+    let name = file_name(path);
+    let mut resource = Resource::new(Part::whole(&name), &name).with_mime_type(TEXT);
+    resource.description = Some("the session that the server was started with".to_owned());
+    resource.size = size(path);
+    let changed = path.metadata().and_then(|about| about.modified()).ok();
+    let changed = changed.and_then(|at| jiff::Timestamp::try_from(at).ok());
+    resource.annotations = changed.map(|at| modified(Timestamp(at.as_millisecond())));
+    resource
+}
+
+fn size(path: &Path) -> Option<u64> {
+    path.metadata().ok().map(|about| about.len())
+}
+
+fn modified(at: Timestamp) -> Annotations {
+    let mut annotations = Annotations::default();
+    let at = jiff::Timestamp::from_millisecond(at.0).ok();
+    annotations.last_modified = at.map(|at| at.to_string());
+    annotations
+}

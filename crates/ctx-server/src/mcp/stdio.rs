@@ -1,0 +1,205 @@
+//! One JSON object a line, on standard input and output.
+
+use std::io::{self, BufRead, Write};
+use std::thread;
+
+use ctx_core::{Error, ErrorKind, Result};
+use rmcp::RoleServer;
+use rmcp::model::{ClientJsonRpcMessage, ErrorData, JsonRpcError, RequestId, ServerJsonRpcMessage};
+use rmcp::service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_server};
+use rmcp::transport::Transport;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+
+use super::Server;
+use crate::rpc::{Line, next_line};
+
+/// A message that is longer than this is refused and skipped.
+pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
+
+/// How many messages may wait to be worked on, and how many answers to be read.
+const QUEUE: usize = 16;
+
+/// Serves a client over lines until its input ends and what it asked is answered, for at most five
+/// seconds more.
+///
+/// # Errors
+///
+/// [`ErrorKind::Io`] if reading or writing fails. A call that fails is an answer, not an error.
+pub fn serve_stdio(
+    server: Server,
+    input: impl BufRead + Send + 'static,
+    output: impl Write + Send + 'static,
+) -> Result<()> {
+    let failed =
+        |what: &'static str| move |error: io::Error| Error::new(ErrorKind::Io, what).source(error);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(failed("no threads can be started"))?;
+    let (messages_in, messages) = mpsc::channel(QUEUE);
+    let (answers, answers_out) = mpsc::channel(QUEUE);
+    // Threads of their own: both may block for as long as the client likes.
+    // The reader does not keep answers open: it may wait for input long after the server has ended.
+    let refused = answers.downgrade();
+    let reader = thread::Builder::new().name("ctx-mcp-in".to_owned());
+    reader
+        .spawn(move || read(input, &messages_in, &refused))
+        .map_err(failed("no thread can be started"))?;
+    let writer = thread::Builder::new().name("ctx-mcp-out".to_owned());
+    let writer = writer
+        .spawn(move || write(output, answers_out))
+        .map_err(failed("no thread can be started"))?;
+    let ended = runtime.block_on(async {
+        let (lines, ended) = Lines::new(messages, answers);
+        match serve_server(server, lines).await {
+            Ok(running) => {
+                let _ = running.waiting().await;
+            }
+            // A client that leaves before it has said anything leaves in peace.
+            Err(ServerInitializeError::ConnectionClosed(_)) => {}
+            Err(error) => {
+                let error = Error::new(ErrorKind::InvalidInput, "the client does not speak MCP")
+                    .source(error)
+                    .hint("begin with `initialize`, or with a request that names its protocol version");
+                return Err(error);
+            }
+        }
+        ended.await.unwrap_or(Ok(())).map_err(failed("messages cannot be read"))
+    });
+    // Work that nobody waits for any more does not hold up the end.
+    runtime.shutdown_background();
+    let written = writer.join().unwrap_or(Ok(()));
+    written.map_err(failed("answers cannot be written"))?;
+    ended
+}
+
+fn read(
+    mut input: impl BufRead,
+    messages: &mpsc::Sender<io::Result<ClientJsonRpcMessage>>,
+    answers: &mpsc::WeakSender<String>,
+) {
+    loop {
+        let line = match next_line(&mut input, MAX_MESSAGE_BYTES) {
+            Ok(Some(line)) => line,
+            Ok(None) => return,
+            Err(error) => {
+                let _ = messages.blocking_send(Err(error));
+                return;
+            }
+        };
+        let is_open = match message(line) {
+            Ok(None) => true,
+            Ok(Some(message)) => messages.blocking_send(Ok(message)).is_ok(),
+            Err(refused) => answers
+                .upgrade()
+                .zip(serde_json::to_string(&refused).ok())
+                .is_some_and(|(answers, refused)| answers.blocking_send(refused).is_ok()),
+        };
+        if !is_open {
+            return;
+        }
+    }
+}
+
+/// The message of a line; none where the line is empty.
+fn message(line: Line) -> std::result::Result<Option<ClientJsonRpcMessage>, Box<JsonRpcError>> {
+    let text = match line {
+        Line::Text(text) if text.iter().all(u8::is_ascii_whitespace) => return Ok(None),
+        Line::Text(text) => text,
+        Line::TooLong => {
+            let said = format!("the line is longer than {MAX_MESSAGE_BYTES} bytes");
+            return Err(refused(None, ErrorData::invalid_request(said, None)));
+        }
+    };
+    serde_json::from_slice(&text).map(Some).map_err(|error| match error.classify() {
+        serde_json::error::Category::Data => {
+            let said = format!("the message is none of MCP: {error}");
+            refused(id_of(&text), ErrorData::invalid_request(said, None))
+        }
+        _ => {
+            let said = format!("the line is no JSON: {error}");
+            refused(None, ErrorData::parse_error(said, None))
+        }
+    })
+}
+
+fn refused(id: Option<RequestId>, error: ErrorData) -> Box<JsonRpcError> {
+    Box::new(JsonRpcError::new(id, error))
+}
+
+/// The id of a message that is none of MCP, so that who asked hears of it.
+fn id_of(text: &[u8]) -> Option<RequestId> {
+    #[derive(Deserialize)]
+    struct Call {
+        id: Option<RequestId>,
+    }
+    serde_json::from_slice::<Call>(text).ok()?.id
+}
+
+fn write(mut output: impl Write, mut answers: mpsc::Receiver<String>) -> io::Result<()> {
+    while let Some(line) = answers.blocking_recv() {
+        output.write_all(line.as_bytes())?;
+        output.write_all(b"\n")?;
+        if answers.is_empty() {
+            output.flush()?;
+        }
+    }
+    output.flush()
+}
+
+/// Lines as rmcp knows them.
+struct Lines {
+    messages: mpsc::Receiver<io::Result<ClientJsonRpcMessage>>,
+    answers: Option<mpsc::Sender<String>>,
+    /// How reading ended, for who started it.
+    ended: Option<tokio::sync::oneshot::Sender<io::Result<()>>>,
+}
+
+impl Lines {
+    fn new(
+        messages: mpsc::Receiver<io::Result<ClientJsonRpcMessage>>,
+        answers: mpsc::Sender<String>,
+    ) -> (Self, tokio::sync::oneshot::Receiver<io::Result<()>>) {
+        let (ended, end) = tokio::sync::oneshot::channel();
+        (Self { messages, answers: Some(answers), ended: Some(ended) }, end)
+    }
+}
+
+impl Transport<RoleServer> for Lines {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let answers = self.answers.clone();
+        async move {
+            let line = serde_json::to_string::<ServerJsonRpcMessage>(&message)?;
+            let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+            answers.ok_or_else(gone)?.send(line).await.map_err(|_| gone())
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let answers = self.answers.as_ref()?;
+        let message = tokio::select! {
+            message = self.messages.recv() => message,
+            // Nobody reads answers any more.
+            () = answers.closed() => None,
+        };
+        match message? {
+            Ok(message) => Some(message),
+            Err(error) => {
+                let _ = self.ended.take().map(|ended| ended.send(Err(error)));
+                None
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.answers = None;
+        Ok(())
+    }
+}

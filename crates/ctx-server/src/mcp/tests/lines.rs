@@ -1,0 +1,105 @@
+//! What comes over standard input, whatever it is.
+
+use std::io::{self, Cursor, Write};
+use std::sync::{Arc, Mutex};
+
+use ctx_core::ErrorKind;
+use serde_json::{Value, json};
+
+use super::super::serve_stdio;
+use super::{KEY, home, server};
+
+/// Where a server writes to.
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn exchange(input: &str) -> (ctx_core::Result<()>, Vec<Value>) {
+    let home = home();
+    let written = Written::default();
+    let ended = serve_stdio(server(home.path()), Cursor::new(input.to_owned()), written.clone());
+    let written = written.0.lock().unwrap();
+    let lines = std::str::from_utf8(&written).unwrap().lines();
+    (ended, lines.map(|line| serde_json::from_str(line).unwrap()).collect())
+}
+
+fn request(id: u64, method: &str, params: &Value) -> String {
+    let mut request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+    request["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    request.to_string()
+}
+
+#[test]
+fn all_that_was_asked_before_the_end_is_answered() {
+    let status = json!({ "name": "context_status", "arguments": { "session": KEY } });
+    let asked: Vec<_> = (1..=40).map(|id| request(id, "tools/call", &status)).collect();
+    let (ended, said) = exchange(&(asked.join("\n") + "\n"));
+    ended.unwrap();
+    let mut ids: Vec<_> = said.iter().filter_map(|said| said["id"].as_u64()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (1..=40).collect::<Vec<_>>());
+    assert!(said.iter().all(|said| said["result"]["isError"] == false), "{said:?}");
+}
+
+#[test]
+fn calls_beyond_what_may_wait_are_answered_too() {
+    let list = json!({ "name": "context_status", "arguments": { "session": KEY } });
+    let asked: Vec<_> = (1..=400).map(|id| request(id, "tools/call", &list)).collect();
+    let (ended, said) = exchange(&(asked.join("\n") + "\n"));
+    ended.unwrap();
+    assert_eq!(said.len(), 400);
+    let is_fine = |said: &Value| {
+        let result = &said["result"];
+        result["isError"] == false || result["structuredContent"]["error"]["kind"] == "locked"
+    };
+    assert!(said.iter().all(is_fine), "{said:?}");
+}
+
+#[test]
+fn input_that_is_no_mcp_is_refused_line_by_line() {
+    let deep = "[".repeat(100_000);
+    let bad =
+        ["{", "null", "[]", "\"x\"", "{\"id\":3}", &deep, "\u{feff}{}", "{\"jsonrpc\":\"1.0\"}"];
+    let list = request(9, "tools/list", &json!({}));
+    let (ended, said) = exchange(&format!("{}\n\n  \n{list}\n", bad.join("\n")));
+    ended.unwrap();
+    let refused = said.iter().filter(|said| said["error"]["code"].is_i64());
+    assert_eq!(refused.count(), bad.len(), "{said:?}");
+    let listed = said.iter().find(|said| said["id"] == 9).unwrap();
+    assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(5));
+}
+
+#[test]
+fn a_reader_that_is_gone_ends_the_server() {
+    struct Gone;
+    impl Write for Gone {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let home = home();
+    // The input never ends: whoever writes it keeps it open until the server is over.
+    let (input, mut client) = io::pipe().unwrap();
+    let list = request(1, "tools/list", &json!({}));
+    client.write_all(format!("{list}\n").as_bytes()).unwrap();
+    let ended = serve_stdio(server(home.path()), io::BufReader::new(input), Gone);
+    assert_eq!(ended.unwrap_err().kind(), ErrorKind::Io);
+    drop(client);
+}

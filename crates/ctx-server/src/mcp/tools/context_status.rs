@@ -1,0 +1,93 @@
+//! `context_status`: what a session holds and how full its context is.
+
+use ctx_core::{Result, Tokens};
+use ctx_eval::StatusReport;
+use ctx_runtime::{Wanted, engine_trouble};
+use ctx_session::engine_health::EngineHealthFile;
+use rmcp::model::{JsonObject, Tool};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Entry, described, reading, reads};
+use crate::mcp::Setup;
+use crate::mcp::answer::{Answer, arguments};
+use crate::status;
+
+pub(super) const TOOL: Entry = reads("context_status", describe, call);
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// The session, by its key or its id; without one, the session that the server was started with
+    session: Option<String>,
+    /// The model's window in tokens; without one, what the configuration and the transcript say
+    #[schemars(range(min = 1))]
+    window: Option<u32>,
+}
+
+fn describe() -> Tool {
+    let title = "Say how full a context is";
+    let description = "What a session holds and how full its context is: messages by role, tokens of \
+        the next request against the window, compactions, the engine and whether it works.";
+    let output = json!({
+        "type": "object",
+        "properties": {
+            "context": { "type": "object", "properties": {
+                "messages": { "type": "integer" }, "tokens": { "type": "integer" } } },
+            "window": { "type": "integer" },
+            "reserve": { "type": "integer" },
+            "limit": { "type": "integer", "description": "window minus reserve" },
+            "usedShare": { "type": "number", "description": "the next request over the limit" },
+            "shouldCompact": { "type": "boolean" },
+            "compactions": { "type": "integer" },
+            "engine": { "type": "string" },
+            "engineState": { "type": "string" },
+            "session": { "type": "object" }
+        },
+        "required": ["context", "window", "limit", "usedShare", "shouldCompact", "compactions", "engine"]
+    });
+    described::<Params>("context_status", title, description, output).annotate(reading(title))
+}
+
+fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
+    let Params { session, window } = arguments(given)?;
+    let opened = setup.open(session.as_deref())?;
+    let wanted = Wanted {
+        agent: Some(setup.agent.to_string()),
+        window: window.map(Tokens),
+        ..Wanted::of(&opened.transcript)?
+    };
+    let resolved = wanted.resolve(setup.host.config.clone())?;
+    resolved.check_engine()?;
+    let troubles = EngineHealthFile::of(&setup.host.home).read().unwrap_or_default();
+    let trouble = engine_trouble(troubles, &resolved.engine.id)?;
+    let report = status(&opened.path, &opened.transcript, &resolved, trouble)?;
+    Answer::new(text(&opened.name, &report), &report)
+}
+
+fn text(session: &str, report: &StatusReport) -> String {
+    let used = report.context.tokens + report.system + report.tools;
+    let share = 100.0 * report.used_share;
+    let next = if report.should_block {
+        "refused: the window is under the guard's minimum"
+    } else if report.should_compact {
+        "history will be cut"
+    } else {
+        "fits as it is"
+    };
+    let roles = report.context.roles.iter().map(|(role, n)| format!("{n} {role}"));
+    format!(
+        "session {session}\nrequest: {used} of {} tokens ({share:.1} %)\nwindow: {} (from {}), {} kept \
+         free for the answer\nmessages: {} ({})\ncompactions: {}\nengine: {} ({})\nnext request: {next}",
+        report.limit,
+        report.window,
+        report.source,
+        report.reserve,
+        report.context.messages,
+        roles.collect::<Vec<_>>().join(", "),
+        report.compactions,
+        report.engine,
+        if report.engine_trouble.is_some() { "degraded" } else { "ok" },
+    )
+}

@@ -1,0 +1,140 @@
+//! `expand`: the original messages behind a citation.
+
+use ctx_core::{EntryId, Error, ErrorKind, Result, Timestamp};
+use ctx_runtime::cited::{expand, told};
+use rmcp::model::{JsonObject, Tool};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{Entry, MOST_BYTES, described, reading, reads};
+use crate::mcp::Setup;
+use crate::mcp::answer::{Answer, arguments, at_most, cut};
+
+pub(super) const TOOL: Entry = reads("expand", describe, call);
+
+/// So many characters are given where none are asked for, and at most.
+const CHARS: usize = 20_000;
+const MOST_CHARS: usize = 200_000;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Params {
+    /// An entry's id as a citation has it, with or without `[e:`; several of them; or the id of a
+    /// compaction, for all messages it stands for
+    entry: String,
+    /// The session, by its key or its id; without one, the session that the server was started with
+    session: Option<String>,
+    /// The character to begin with: `next` of the answer before, for a text that was too long
+    #[serde(default)]
+    from: usize,
+    /// At most so many characters (default 20000, at most 200000)
+    #[schemars(range(min = 1, max = 200_000))]
+    max_chars: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    session: String,
+    /// The messages that the text is of.
+    messages: Vec<Cited>,
+    from: usize,
+    /// Where the text goes on; null where it ends.
+    next: Option<usize>,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct Cited {
+    entry: EntryId,
+    role: String,
+    timestamp: Option<Timestamp>,
+}
+
+fn describe() -> Tool {
+    let title = "Read the messages behind a citation";
+    let description = "The original messages behind a citation such as [e:1a2b3c4d] in a summary, or \
+        behind a whole compaction: word for word, tool calls and results included. A long text comes \
+        in parts: call again with `from` set to `next`.";
+    let output = json!({
+        "type": "object",
+        "properties": {
+            "session": { "type": "string" },
+            "messages": { "type": "array", "items": {
+                "type": "object",
+                "properties": {
+                    "entry": { "type": "string" },
+                    "role": { "type": "string" },
+                    "timestamp": { "type": ["integer", "null"], "description": "milliseconds since 1970" }
+                },
+                "required": ["entry", "role"]
+            } },
+            "from": { "type": "integer" },
+            "next": { "type": ["integer", "null"], "description": "where the text goes on" },
+            "text": { "type": "string" }
+        },
+        "required": ["session", "messages", "from", "next", "text"]
+    });
+    described::<Params>("expand", title, description, output).annotate(reading(title))
+}
+
+fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
+    let Params { entry, session, from, max_chars } = arguments(given)?;
+    at_most("entry", &entry, MOST_BYTES)?;
+    let most = max_chars.unwrap_or(CHARS).clamp(1, MOST_CHARS);
+    let opened = setup.open(session.as_deref())?;
+    let found = expand(&opened.transcript, &[&entry]).map_err(|error| match error.hint_text() {
+        None => error.with("session", &opened.name).hint(
+            "take an id from a citation of a summary in this session, from `search_sessions`, or from \
+             the session's resource",
+        ),
+        Some(_) => error,
+    })?;
+    let mut report = Report {
+        session: opened.name,
+        messages: Vec::new(),
+        from,
+        next: None,
+        text: String::new(),
+    };
+    // Of the whole text only this much is ever made: a compaction may stand for very many messages.
+    let (mut at, mut taken) = (0, 0);
+    for entry in &found {
+        let message = entry.message()?;
+        let text = format!("{}\n", told(entry, &message));
+        let chars = text.chars().count();
+        let skipped = from.saturating_sub(at).min(chars);
+        at += chars;
+        if skipped == chars {
+            continue;
+        }
+        if taken == most {
+            report.next = Some(from + taken);
+            break;
+        }
+        let part: String = text.chars().skip(skipped).take(most - taken).collect();
+        let given = part.chars().count();
+        taken += given;
+        report.text.push_str(&part);
+        let (id, role) = (entry.id().clone(), message.role.name().to_owned());
+        report.messages.push(Cited { entry: id, role, timestamp: entry.timestamp() });
+        if skipped + given < chars {
+            report.next = Some(from + taken);
+            break;
+        }
+    }
+    if report.messages.is_empty() {
+        return Err(Error::new(ErrorKind::InvalidInput, "the text ends before that character")
+            .with("from", from)
+            .with("chars", at)
+            .hint(format!(
+                "`from` is `next` of the answer before; leave it out to read {} again",
+                cut(&entry, 40)
+            )));
+    }
+    let text = match report.next {
+        Some(next) => format!("{}\n[there is more: call again with from={next}]", report.text),
+        None => report.text.trim_end().to_owned(),
+    };
+    Answer::new(text, &report)
+}

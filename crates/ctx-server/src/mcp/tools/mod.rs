@@ -1,0 +1,110 @@
+//! The tools, each in its file: what it takes, what it says of itself, what it does.
+
+mod context_status;
+mod expand;
+mod recall;
+mod remember;
+mod search_sessions;
+
+use std::sync::Arc;
+
+use ctx_core::{Result, Timestamp};
+use ctx_memory::Config;
+use rmcp::handler::server::common::schema_for_type;
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use schemars::JsonSchema;
+use serde_json::Value;
+
+use super::Setup;
+use super::answer::Answer;
+
+/// Longer arguments than this are no question and no citation.
+const MOST_BYTES: usize = 10_000;
+
+/// A tool.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) name: &'static str,
+    describe: fn() -> Tool,
+    /// Does it. It reads files and waits for them: not for a thread that others wait for.
+    pub(super) call: fn(&Setup, JsonObject) -> Result<Answer>,
+    writes: bool,
+}
+
+const ALL: [Entry; 5] =
+    [recall::TOOL, expand::TOOL, remember::TOOL, context_status::TOOL, search_sessions::TOOL];
+
+/// The tools there are, for who may write or may not.
+pub(super) fn all(writes: bool) -> impl Iterator<Item = Entry> {
+    ALL.into_iter().filter(move |tool| writes || !tool.writes)
+}
+
+impl Entry {
+    pub(super) fn tool(self) -> Tool {
+        (self.describe)()
+    }
+}
+
+/// A tool that reads.
+const fn reads(
+    name: &'static str,
+    describe: fn() -> Tool,
+    call: fn(&Setup, JsonObject) -> Result<Answer>,
+) -> Entry {
+    Entry { name, describe, call, writes: false }
+}
+
+/// What a tool says of itself.
+fn described<Params: JsonSchema + 'static>(
+    name: &'static str,
+    title: &str,
+    description: &'static str,
+    output: Value,
+) -> Tool {
+    let tool = Tool::new(name, description, schema_for_type::<Params>()).with_title(title);
+    match output {
+        Value::Object(schema) => tool.with_raw_output_schema(Arc::new(schema)),
+        _ => tool,
+    }
+}
+
+/// The annotations of a tool that changes nothing.
+fn reading(title: &str) -> ToolAnnotations {
+    let open_world = false;
+    ToolAnnotations::with_title(title).read_only(true).open_world(open_world)
+}
+
+/// What time it is.
+fn now() -> Timestamp {
+    Timestamp(jiff::Timestamp::now().as_millisecond())
+}
+
+/// A time for people, in UTC.
+fn minute(at: Timestamp) -> String {
+    let at = jiff::Timestamp::from_millisecond(at.0).ok();
+    at.map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
+}
+
+/// What there is to say of a memory that keeps nothing by itself.
+fn of_memory(config: &Config, setup: &Setup) -> Option<String> {
+    if config.enabled {
+        return None;
+    }
+    let file = setup.host.home.config_file();
+    Some(format!(
+        "memory is off: only what was remembered or ingested by hand is found; set \
+         agents.defaults.memoryContext.enabled to true in {} to have sessions archived",
+        file.display()
+    ))
+}
+
+/// A text with what else is to be said below it.
+fn with_notes(mut text: String, warnings: &[String], note: Option<&str>) -> String {
+    for warning in warnings {
+        text.push_str(&format!("\nwarning: {warning}"));
+    }
+    if let Some(note) = note {
+        text.push_str(&format!("\nnote: {note}"));
+    }
+    text
+}

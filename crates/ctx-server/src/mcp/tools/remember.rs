@@ -1,0 +1,94 @@
+//! `remember`: keeps a fact.
+
+use ctx_core::{Chars, Error, ErrorKind, Result};
+use ctx_memory::facts::CONTENT_MAX;
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{Entry, MOST_BYTES, described, now};
+use crate::mcp::Setup;
+use crate::mcp::answer::{Answer, arguments, at_most};
+
+pub(super) const TOOL: Entry = Entry { name: "remember", describe, call, writes: true };
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// The fact, as one sentence of at most 240 characters
+    text: String,
+    /// The session it is of, by its key or its id; without one, the session that the server was
+    /// started with
+    session: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    session: String,
+    /// The fact as it is kept: what looks like a secret is masked.
+    text: String,
+    /// Whether something was masked in it.
+    redacted: bool,
+    /// Whether it says something new.
+    remembered: bool,
+    /// How many facts no longer hold because of it.
+    superseded: usize,
+}
+
+fn describe() -> Tool {
+    let title = "Remember a fact";
+    let description = "Keeps one fact in the long-term memory of this agent, where `recall` finds it in \
+        later conversations: a decision, a preference, how something is set up. One sentence of at most \
+        240 characters; what looks like a secret is masked.";
+    let output = json!({
+        "type": "object",
+        "properties": {
+            "session": { "type": "string" },
+            "text": { "type": "string", "description": "the fact as it is kept" },
+            "redacted": { "type": "boolean" },
+            "remembered": { "type": "boolean", "description": "false where it was known already" },
+            "superseded": { "type": "integer", "description": "facts that no longer hold because of it" }
+        },
+        "required": ["session", "text", "redacted", "remembered", "superseded"]
+    });
+    let hints = ToolAnnotations::with_title(title).read_only(false).destructive(false);
+    let hints = hints.idempotent(true).open_world(false);
+    described::<Params>("remember", title, description, output).annotate(hints)
+}
+
+fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
+    let Params { text, session } = arguments(given)?;
+    at_most("text", &text, MOST_BYTES)?;
+    if Chars::of(&text) > CONTENT_MAX {
+        return Err(Error::new(ErrorKind::InvalidInput, "the text is too long for one fact")
+            .with("most", CONTENT_MAX.0)
+            .hint("keep it as several facts, one sentence each"));
+    }
+    let lookup = setup.lookup()?;
+    let session = setup.remembered(&lookup, session.as_deref())?.name;
+    let (kept, learned) = lookup.remember(&session, &text, now())?;
+    if learned.empty > 0 {
+        return Err(Error::new(
+            ErrorKind::InvalidInput,
+            "the text says nothing that could be kept",
+        )
+        .hint("say the fact in words"));
+    }
+    let report = Report {
+        redacted: kept != text,
+        text: kept,
+        session,
+        remembered: !learned.is_nothing(),
+        superseded: learned.superseded.len(),
+    };
+    let said = match (report.remembered, report.redacted) {
+        (false, _) => "That is known already.".to_owned(),
+        (true, false) => "Remembered.".to_owned(),
+        (true, true) => {
+            format!("Remembered, with what looks like a secret masked: {}", report.text)
+        }
+    };
+    Answer::new(said, &report)
+}

@@ -1,0 +1,126 @@
+//! `search_sessions`: what was said, searched.
+
+use ctx_core::{Error, ErrorKind, Result};
+use ctx_runtime::lookup::{SearchAsked, Searched};
+use rmcp::model::{JsonObject, Tool};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::runtime::Handle;
+
+use super::{Entry, MOST_BYTES, described, minute, now, of_memory, reading, reads, with_notes};
+use crate::mcp::Setup;
+use crate::mcp::answer::{Answer, arguments, at_most, cut};
+
+pub(super) const TOOL: Entry = reads("search_sessions", describe, call);
+
+const LIMIT: usize = 10;
+const MOST: usize = 50;
+
+/// So much of a hit is given; `expand` has the rest.
+const TEXT_CHARS: usize = 1_000;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// The words to look for
+    query: String,
+    /// Only what was said in this session, by its key or its id; without one, all sessions of the
+    /// agent where the configuration allows it (crossSession), else the session that the server was
+    /// started with
+    session: Option<String>,
+    /// At most so many hits (default 10, at most 50)
+    #[schemars(range(min = 1, max = 50))]
+    limit: Option<usize>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    #[serde(flatten)]
+    searched: Searched,
+    memory_enabled: bool,
+    warnings: Vec<String>,
+}
+
+fn describe() -> Tool {
+    let title = "Search what was said";
+    let description = "Searches the archive of this agent's sessions for words, best hits first, each \
+        with its session, its entry (for `expand`), speaker, time and score.";
+    let output = json!({
+        "type": "object",
+        "properties": {
+            "session": { "type": ["string", "null"], "description": "null where all were searched" },
+            "hits": { "type": "array", "items": {
+                "type": "object",
+                "properties": {
+                    "session": { "type": "string" },
+                    "entry": { "type": ["string", "null"] },
+                    "role": { "type": "string" },
+                    "timestamp": { "type": "integer", "description": "milliseconds since 1970" },
+                    "score": { "type": "number" },
+                    "text": { "type": "string" }
+                },
+                "required": ["session", "role", "score", "text"]
+            } },
+            "memoryEnabled": { "type": "boolean" },
+            "warnings": { "type": "array", "items": { "type": "string" } }
+        },
+        "required": ["hits", "memoryEnabled", "warnings"]
+    });
+    described::<Params>("search_sessions", title, description, output).annotate(reading(title))
+}
+
+fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
+    let Params { query, session, limit } = arguments(given)?;
+    at_most("query", &query, MOST_BYTES)?;
+    let lookup = setup.lookup()?;
+    let explicit = session.is_some();
+    let session = setup.remembered(&lookup, session.as_deref())?;
+    // Who asks for one session gets that one; the others are open only where the user says so.
+    let searched = match (explicit, lookup.config.cross_session) {
+        (false, true) => None,
+        _ if session.is_named => Some(session.name.as_str()),
+        _ => return Err(closed(setup)),
+    };
+    lookup.index()?;
+    let asked = SearchAsked {
+        query: &query,
+        session: searched,
+        limit: limit.unwrap_or(LIMIT).clamp(1, MOST),
+        explain: false,
+        now: now(),
+    };
+    let mut searched = Handle::current().block_on(lookup.search(&asked))?;
+    for hit in &mut searched.hits {
+        hit.text = cut(&hit.text, TEXT_CHARS);
+    }
+    let mut warnings = lookup.warnings.clone();
+    warnings.append(&mut searched.warnings);
+    let note = of_memory(&lookup.config, setup);
+    let text = with_notes(text(&searched), &warnings, note.as_deref());
+    Answer::new(text, &Report { searched, memory_enabled: lookup.config.enabled, warnings })
+}
+
+fn closed(setup: &Setup) -> Error {
+    let file = setup.host.home.config_file();
+    Error::new(ErrorKind::InvalidInput, "the sessions of the agent are not open to each other")
+        .with("agent", &setup.agent)
+        .hint(format!(
+            "name a `session`, or have the user set agents.defaults.memoryContext.crossSession to true \
+             in {}",
+            file.display()
+        ))
+}
+
+fn text(searched: &Searched) -> String {
+    if searched.hits.is_empty() {
+        return "Nothing that was archived fits.".to_owned();
+    }
+    let hits = searched.hits.iter().map(|hit| {
+        let entry = hit.entry.as_deref().map(|id| format!(" [e:{id}]")).unwrap_or_default();
+        let (score, at, role) = (hit.score, minute(hit.timestamp), hit.role.name());
+        format!("{score:.3} {at} {role}, session {}{entry}\n{}", hit.session, hit.text)
+    });
+    hits.collect::<Vec<_>>().join("\n\n")
+}

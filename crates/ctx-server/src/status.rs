@@ -1,0 +1,33 @@
+//! What a session holds and how full its context is.
+
+use std::path::Path;
+
+use ctx_core::Result;
+use ctx_eval::{SessionReport, StatusReport, StatusSetup};
+use ctx_runtime::Resolved;
+use ctx_session::Transcript;
+use ctx_session::engine_health::EngineTrouble;
+
+/// The status of a transcript under what it would be run with.
+///
+/// # Errors
+///
+/// Where the transcript cannot be read.
+pub fn status(
+    path: &Path,
+    transcript: &Transcript,
+    resolved: &Resolved,
+    trouble: Option<EngineTrouble>,
+) -> Result<StatusReport> {
+    let setup = StatusSetup {
+        engine_trouble: trouble,
+        ledger: resolved.ledger(),
+        source: resolved.window.source.name().to_owned(),
+        should_warn: resolved.window.should_warn,
+        should_block: resolved.window.should_block,
+        profile: resolved.profile,
+        engine: resolved.engine.id.clone(),
+        engine_source: resolved.engine.source.name().to_owned(),
+    };
+    ctx_eval::status(transcript, SessionReport::of(path, transcript)?, &setup)
+}
