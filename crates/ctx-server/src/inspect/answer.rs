@@ -12,18 +12,18 @@ use serde_json::{Value, json};
 pub(crate) struct Refusal {
     status: StatusCode,
     kind: &'static str,
-    error: Error,
+    error: Box<Error>,
 }
 
 impl Refusal {
     /// Nobody may do that here.
     pub(crate) fn forbidden(error: Error) -> Self {
-        Self { status: StatusCode::FORBIDDEN, kind: "forbidden", error }
+        Self { status: StatusCode::FORBIDDEN, kind: "forbidden", error: Box::new(error) }
     }
 
     /// Too much is asked at once.
     pub(crate) fn busy(error: Error) -> Self {
-        Self { status: StatusCode::SERVICE_UNAVAILABLE, kind: "busy", error }
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, kind: "busy", error: Box::new(error) }
     }
 }
 
@@ -41,7 +41,7 @@ impl From<Error> for Refusal {
             | ErrorKind::Config => StatusCode::UNPROCESSABLE_ENTITY,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Self { status, kind: kind.name(), error }
+        Self { status, kind: kind.name(), error: Box::new(error) }
     }
 }
 

@@ -95,7 +95,6 @@ impl Inspector {
     /// The page at `/`, what it loads below `/assets`, and its API below `/api`. It is for
     /// [`Bound::serve`](crate::http::Bound::serve): nothing that writes is done without the
     /// [`Access`](crate::http::Access) that its guard gives.
-    #[must_use]
     pub fn router(self) -> Router {
         page::routes().merge(routes::routes(Arc::new(self)))
     }

@@ -9,7 +9,7 @@ use super::{KEY, Serving, home};
 use crate::plugins::{has, root};
 use crate::support::{Ran, Room, text};
 
-/// Where `.ci/run` installs what the tests of MCP need; another folder may be named.
+/// Where `tests/mcp/install.sh` puts what the tests of MCP need; another folder may be named.
 fn installed(what: &str) -> Option<PathBuf> {
     let folder =
         std::env::var_os("CTX_MCP").map_or_else(|| root().join("target/mcp"), PathBuf::from);
@@ -17,7 +17,7 @@ fn installed(what: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    skipped(&format!("{what} is not in target/mcp (see .ci/run), nor in $CTX_MCP"));
+    skipped(&format!("{what} is not in target/mcp (see tests/mcp/install.sh), nor in $CTX_MCP"));
     None
 }
 

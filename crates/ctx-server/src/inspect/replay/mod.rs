@@ -66,7 +66,7 @@ impl Replays {
         let of = |all: &[Listed]| all.iter().find(|listed| listed.head.id == id).cloned();
         match of(&known) {
             Some(found) => Ok(Some(found)),
-            None => Ok(of(&*self.refresh()?)),
+            None => Ok(of(&self.refresh()?)),
         }
     }
 }

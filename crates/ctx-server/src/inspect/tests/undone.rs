@@ -16,6 +16,7 @@ fn compacted(place: &Place) -> (PathBuf, String) {
         tokens_before: Tokens(1_000),
         tokens_after: Some(Tokens(100)),
         details: None,
+        staying: Vec::new(),
         projections: Vec::new(),
     };
     let leaf: ctx_core::EntryId = "0000000f".into();

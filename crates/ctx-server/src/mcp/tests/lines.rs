@@ -33,7 +33,7 @@ fn exchange(input: &str) -> (ctx_core::Result<()>, Vec<Value>) {
     (ended, lines.map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 
-fn request(id: u64, method: &str, params: Value) -> String {
+fn request(id: u64, method: &str, params: &Value) -> String {
     let mut request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
     request["params"]["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -46,7 +46,7 @@ fn request(id: u64, method: &str, params: Value) -> String {
 #[test]
 fn all_that_was_asked_before_the_end_is_answered() {
     let status = json!({ "name": "context_status", "arguments": { "session": KEY } });
-    let asked: Vec<_> = (1..=40).map(|id| request(id, "tools/call", status.clone())).collect();
+    let asked: Vec<_> = (1..=40).map(|id| request(id, "tools/call", &status)).collect();
     let (ended, said) = exchange(&(asked.join("\n") + "\n"));
     ended.unwrap();
     let mut ids: Vec<_> = said.iter().filter_map(|said| said["id"].as_u64()).collect();
@@ -58,7 +58,7 @@ fn all_that_was_asked_before_the_end_is_answered() {
 #[test]
 fn calls_beyond_what_may_wait_are_answered_too() {
     let list = json!({ "name": "context_status", "arguments": { "session": KEY } });
-    let asked: Vec<_> = (1..=400).map(|id| request(id, "tools/call", list.clone())).collect();
+    let asked: Vec<_> = (1..=400).map(|id| request(id, "tools/call", &list)).collect();
     let (ended, said) = exchange(&(asked.join("\n") + "\n"));
     ended.unwrap();
     assert_eq!(said.len(), 400);
@@ -74,7 +74,7 @@ fn input_that_is_no_mcp_is_refused_line_by_line() {
     let deep = "[".repeat(100_000);
     let bad =
         ["{", "null", "[]", "\"x\"", "{\"id\":3}", &deep, "\u{feff}{}", "{\"jsonrpc\":\"1.0\"}"];
-    let list = request(9, "tools/list", json!({}));
+    let list = request(9, "tools/list", &json!({}));
     let (ended, said) = exchange(&format!("{}\n\n  \n{list}\n", bad.join("\n")));
     ended.unwrap();
     let refused = said.iter().filter(|said| said["error"]["code"].is_i64());
@@ -97,7 +97,7 @@ fn a_reader_that_is_gone_ends_the_server() {
     let home = home();
     // The input never ends: whoever writes it keeps it open until the server is over.
     let (input, mut client) = io::pipe().unwrap();
-    let list = request(1, "tools/list", json!({}));
+    let list = request(1, "tools/list", &json!({}));
     client.write_all(format!("{list}\n").as_bytes()).unwrap();
     let ended = serve_stdio(server(home.path()), io::BufReader::new(input), Gone);
     assert_eq!(ended.unwrap_err().kind(), ErrorKind::Io);
