@@ -4,6 +4,7 @@ mod chat;
 mod compact;
 mod config;
 mod engines;
+mod inspect;
 mod mcp;
 mod memory;
 mod recall;
@@ -20,6 +21,7 @@ pub(crate) use chat::{Chat, CommandHost, Tool};
 pub(crate) use compact::Compact;
 pub(crate) use config::Config;
 pub(crate) use engines::{AddEngine, CheckEngine, Engines, EnginesCommand, RemoveEngine};
+pub(crate) use inspect::Inspect;
 pub(crate) use mcp::Mcp;
 pub(crate) use memory::{
     Facts, ForgetArgs, InMemory, Ingest, Memory, MemoryCommand, RecallArgs, SearchMemory,
@@ -77,6 +79,8 @@ pub(crate) enum Command {
     Replay(Replay),
     /// Compare profiles, engines and other agents' policies over transcripts; or measure recall
     Eval(Eval),
+    /// Serve a page that shows sessions request by request, and follows those that go on
+    Inspect(Inspect),
     /// Say what a session holds and how full its context is
     Status(Status),
     /// Print the messages of the next request, and the manifest that says what was left out

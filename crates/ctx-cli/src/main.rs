@@ -58,6 +58,7 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
         Command::Chat(args) => commands::chat::run(&global, &args, out),
         Command::Replay(args) => commands::replay::run(&global, &args, out),
         Command::Eval(args) => commands::eval::run(&global, &args, out),
+        Command::Inspect(args) => commands::inspect::run(&global, &args, out),
         Command::Status(args) => commands::status::run(&global, &args, out),
         Command::Assemble(args) => commands::assemble::run(&global, &args, out),
         Command::Compact(args) => commands::compact::run(&global, &args, out),

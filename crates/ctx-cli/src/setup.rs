@@ -231,12 +231,22 @@ pub(crate) fn parse_tokens(text: &str) -> Result<Tokens, Error> {
 /// Runs a future to its end on this thread.
 pub(crate) fn block_on<T>(future: impl Future<Output = ctx_core::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|e| {
-        Error::new(ErrorKind::Io, "the program cannot be set up to wait for answers")
-            .hint("see whether the limit of open files is reached: `ulimit -n`")
-            .source(e)
-    })?;
-    Ok(runtime.block_on(future)?)
+    Ok(runtime.map_err(no_waiting)?.block_on(future)?)
+}
+
+fn no_waiting(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, "the program cannot be set up to wait for answers")
+        .hint("see whether the limit of open files is reached: `ulimit -n`")
+        .source(error)
+}
+
+/// Runs a server to its end, with threads for those that it answers.
+pub(crate) fn block_on_threads<T>(
+    future: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    let threads =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    threads.map_err(no_waiting)?.block_on(future)
 }
 
 #[cfg(test)]

@@ -5,9 +5,12 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod diff;
 pub mod eval;
+mod forms;
 pub mod frame;
 pub mod html;
+mod manifest;
 pub mod recall;
 mod replay;
 mod report;
@@ -18,9 +21,11 @@ mod tally;
 use ctx_layers as _;
 
 pub use cache::{CACHE_MIN_TOKENS, CACHE_TTL, PromptCache};
+pub use diff::{Diff, Removed};
+pub use manifest::{manifest_at, request_ends};
 pub use replay::{Setup, replay};
 pub use report::{
-    CompactionReport, LayerTotals, ReplayReport, RequestDetail, RequestReport, SessionReport,
+    CompactionReport, Form, LayerTotals, ReplayReport, RequestDetail, RequestReport, SessionReport,
     Totals,
 };
 pub use status::{ContextReport, ModelName, Reported, StatusReport, StatusSetup, status};

@@ -12,6 +12,7 @@ use ctx_model::Prices;
 use ctx_session::compactions::ReplayItem;
 
 use crate::cache::usage;
+use crate::forms::Forms;
 use crate::tally::Tally;
 use crate::{
     CompactionReport, PromptCache, ReplayReport, RequestDetail, RequestReport, SessionReport,
@@ -94,6 +95,7 @@ struct Run<'a> {
     compactions: Vec<CompactionReport>,
     requests: Vec<RequestReport>,
     details: Vec<RequestDetail>,
+    forms: Forms,
     tally: Tally,
     totals: Totals,
     served: Served,
@@ -141,6 +143,7 @@ impl<'a> Run<'a> {
             compactions: Vec::new(),
             requests: Vec::with_capacity(messages / 2),
             details: Vec::new(),
+            forms: Forms::default(),
             tally: Tally::default(),
             totals,
             served: Served::default(),
@@ -173,7 +176,7 @@ impl<'a> Run<'a> {
         let compacted = view.take_compactions();
         let finished = view.finish()?;
         for compacted in compacted {
-            self.compacted(answer, compacted, false);
+            self.compacted(answer, None, compacted);
         }
         self.record(answer, now, &finished, &view)?;
         self.last_request = now.or(self.last_request);
@@ -187,15 +190,16 @@ impl<'a> Run<'a> {
         let Some(view) = &mut self.view else { return };
         if view.compact(compacted.clone(), id.clone(), COMPACTION_LAYERS[0], STORED).is_ok() {
             view.take_compactions();
-            self.compacted(next, compacted.clone(), true);
+            self.compacted(next, Some(id.clone()), compacted.clone());
         }
     }
 
-    fn compacted(&mut self, next: &Entry, compacted: Compacted, stored: bool) {
+    fn compacted(&mut self, next: &Entry, stored: Option<EntryId>, compacted: Compacted) {
         let report = CompactionReport {
             request: self.requests.len(),
             entry_id: next.id().clone(),
-            stored,
+            stored: stored.is_some(),
+            id: stored,
             first_kept_entry_id: compacted.first_kept_entry_id,
             tokens_before: compacted.tokens_before,
             tokens_after: compacted.tokens_after,
@@ -257,6 +261,7 @@ impl<'a> Run<'a> {
             raw_tokens: raw,
             sent_tokens: sent,
             cached_tokens: cached,
+            unchanged_prefix: finished.unchanged_prefix,
             fits: sent <= limit,
             cost_usd,
             recalled_tokens,
@@ -265,7 +270,9 @@ impl<'a> Run<'a> {
         });
         if self.setup.details {
             let components = view.components();
-            self.details.push(RequestDetail { edits: finished.edits.clone(), components });
+            let forms = self.forms.of(&finished.edits, view);
+            let edits = finished.edits.clone();
+            self.details.push(RequestDetail { edits, components, forms });
         }
         Ok(())
     }

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
-use ctx_core::{Component, Edit, EntryId, Profile, Result, Timestamp, Tokens};
+use ctx_core::{Component, Edit, EntryId, Message, Profile, Result, Timestamp, Tokens};
 use ctx_layers::compaction::{Details, Receipt};
 use ctx_session::Transcript;
 use serde::Serialize;
@@ -62,6 +63,8 @@ pub struct RequestReport {
     pub sent_tokens: Tokens,
     /// How many of the sent tokens the provider's cache would have held.
     pub cached_tokens: Tokens,
+    /// Tokens at its beginning that are the same as in the request before.
+    pub unchanged_prefix: Tokens,
     /// Whether `sentTokens` is inside window minus reserve.
     pub fits: bool,
     /// What the request would have cost, in USD; null where the model has no price.
@@ -84,6 +87,22 @@ pub struct RequestDetail {
     pub edits: Vec<Edit>,
     /// The request's size by component.
     pub components: Vec<Component>,
+    /// What messages were made into for this request, as long as there is room to keep that.
+    #[serde(skip)]
+    pub forms: Vec<Form>,
+}
+
+/// A message that this request added, or that it gave another form.
+#[derive(Clone, Debug)]
+pub struct Form {
+    /// Its entry.
+    pub entry: EntryId,
+    /// Who speaks.
+    pub role: String,
+    /// Of one that was added: the next message of the transcript that goes out after it.
+    pub before: Option<EntryId>,
+    /// The message as it goes out; absent where that was too much to keep.
+    pub message: Option<Arc<Message>>,
 }
 
 /// What one layer did in the whole replay. Messages are counted, not edits: one that was shortened
@@ -110,6 +129,8 @@ pub struct CompactionReport {
     pub request: usize,
     /// The message that came next: the answer that marks the request, as a rule.
     pub entry_id: EntryId,
+    /// The entry that it is stored as; null where the replay made it.
+    pub id: Option<EntryId>,
     /// Whether it was stored with the session, and not made by the replay.
     pub stored: bool,
     /// The first entry that was kept as it is.

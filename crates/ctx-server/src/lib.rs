@@ -9,6 +9,7 @@
 
 mod hosted;
 pub mod http;
+pub mod inspect;
 pub mod mcp;
 mod private;
 pub mod proxy;

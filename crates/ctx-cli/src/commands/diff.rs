@@ -1,13 +1,12 @@
 //! `ctx diff`.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use ctx_compaction::{Fate, Said, Survival, survivals};
-use ctx_core::{Counter, Entry, EntryId, Error, ErrorKind, Message};
+use ctx_compaction::{Fate, Survival};
+use ctx_core::{Counter, Error, ErrorKind};
+use ctx_eval::Diff as Report;
 use ctx_session::Transcript;
 use ctx_session::compactions::StoredCompaction;
-use serde::Serialize;
 
 use crate::args::{Diff, Global};
 use crate::named::{ShortIds, find_compaction, lists_compactions};
@@ -22,52 +21,15 @@ const FACT_CHARS: usize = 90;
 /// How many facts of each fate are printed before the rest is only counted.
 const LISTED: usize = 30;
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Report {
-    compaction: EntryId,
-    summary: String,
-    /// The messages that left the context, oldest first.
-    removed: Vec<Removed>,
-    /// What stood in them, most important first, and where it is now.
-    facts: Vec<Survival>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Removed {
-    entry: EntryId,
-    role: String,
-    tokens: u64,
-    begins: String,
-}
-
 pub(crate) fn run(global: &Global, args: &Diff, out: &Out) -> anyhow::Result<ExitCode> {
     let counter = Counter::for_profile(setup::config(global)?.profile());
     let transcript = setup::open(&args.session, out)?;
     let list = transcript.compaction_list(None)?;
     let compaction = choose(&transcript, &list, args)?;
-    let covered = transcript.covered_by(&compaction.id, None)?;
-    let kept = kept(&transcript, compaction)?;
-    let mut facts = survivals(&said(&covered), &said(&kept), &compaction.summary);
+    let mut report = Report::of_stored(&transcript, compaction, &counter)?;
     if args.lost {
-        facts.retain(|fact| fact.survives == Fate::Lost);
+        report.facts.retain(|fact| fact.survives == Fate::Lost);
     }
-    let removed = covered.iter().filter_map(|entry| {
-        let message = entry.message().ok().filter(|message| message.in_model_context())?;
-        Some(Removed {
-            entry: entry.id().clone(),
-            role: message.role.name().to_owned(),
-            tokens: counter.message(&message).get(),
-            begins: beginning(&message),
-        })
-    });
-    let report = Report {
-        compaction: compaction.id.clone(),
-        summary: compaction.summary.clone(),
-        removed: removed.collect(),
-        facts,
-    };
     if args.json {
         out.json(&report)?;
     } else {
@@ -98,34 +60,6 @@ fn choose<'a>(
             .hint("`ctx compact SESSION` makes one; --dry-run shows it without storing it")
             .into(),
     })
-}
-
-/// The messages that were kept when the compaction was made.
-fn kept(transcript: &Transcript, compaction: &StoredCompaction) -> anyhow::Result<Vec<Arc<Entry>>> {
-    let line = transcript.line_to(Some(&compaction.id))?;
-    let first = compaction.first_kept_entry_id.as_ref();
-    let from = line.iter().position(|item| Some(item.entry.id()) == first);
-    let kept = from.map(|from| &line[from..]).unwrap_or_default();
-    Ok(kept.iter().map(|item| item.entry.clone()).collect())
-}
-
-fn said(entries: &[Arc<Entry>]) -> Vec<Said> {
-    let said = entries.iter().filter_map(|entry| {
-        let message = entry.message().ok().filter(|message| message.in_model_context())?;
-        Some(Said { id: entry.id().clone(), message, pinned: false })
-    });
-    said.collect()
-}
-
-/// What a message begins with.
-fn beginning(message: &Message) -> String {
-    let text = message.plain_text();
-    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    if !line.is_empty() {
-        return line.trim().chars().take(FACT_CHARS).collect();
-    }
-    let calls: Vec<&str> = message.tool_calls().map(|call| call.name.as_str()).collect();
-    calls.join(", ")
 }
 
 fn print(report: &Report, ids: &ShortIds<'_>, args: &Diff, out: &Out) -> anyhow::Result<()> {

@@ -16,6 +16,7 @@ pub(crate) mod engines;
 pub(crate) mod eval;
 pub(crate) mod expand;
 pub(crate) mod index;
+pub(crate) mod inspect;
 pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod recall;

@@ -7,6 +7,8 @@ use std::time::Duration;
 use ctx_core::{Error, ErrorKind};
 use ctx_server::Host;
 use ctx_server::http::{Metrics, Server, Shutdown, Token, status_routes};
+use ctx_server::inspect::replay::{Fit, Replays, With};
+use ctx_server::inspect::{Inspector, MemorySearch, Proxied};
 use ctx_server::mcp;
 use ctx_server::proxy::{Family, Proxy, ServerConfig, Settings, Upstreams};
 use ctx_server::trace::{Limits, Trace};
@@ -66,9 +68,20 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         agent: args.agent.clone(),
         warn: Box::new(move |warning| said.warn(warning)),
     };
+    let (config, home) = (settings.host.config.clone(), settings.host.home.clone());
     let proxy = Proxy::new(settings, trace, Metrics::default())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let shutdown = Shutdown::default();
+    let memory = MemorySearch::new(config.clone(), home.clone());
+    let stored = Replays::new(
+        With { config, home, fit: Fit { window, ..Fit::default() } },
+        Vec::new(),
+        true,
+    );
+    let inspector = Inspector::new(vec![Arc::new(Proxied::of(proxy.clone())), Arc::new(stored)])
+        .with_memory(memory)
+        .with_token(server.token.is_some())
+        .with_shutdown(shutdown.clone());
     let (interrupted, terminated) = (shutdown.clone(), shutdown.clone());
     runtime.block_on(async {
         let bound = server.bind().await?;
@@ -89,9 +102,12 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
                 for (name, url) in urls {
                     out.note(format!("{name} -> {url}"));
                 }
+                out.note(format!("the inspector is at {}/", bound.url()));
             }
         }
-        let routes = status_routes(proxy.metrics()).merge(mcp::routes(tools)).merge(proxy.router());
+        let tools = mcp::routes(tools);
+        let routes = status_routes(proxy.metrics()).merge(tools).merge(proxy.router());
+        let routes = routes.merge(inspector.router());
         bound.serve(routes, shutdown).await;
         anyhow::Ok(())
     })?;

@@ -25,6 +25,7 @@ mod forget_bounds;
 mod formats;
 mod hostile;
 mod ingest;
+mod inspector;
 mod interrupted;
 mod mcp;
 mod memory;

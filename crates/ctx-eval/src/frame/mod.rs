@@ -13,8 +13,11 @@ use std::io::{self, BufWriter, Write};
 use serde::Serialize;
 
 const PAGE: &str = include_str!("frame.html");
-const STYLE: &str = include_str!("frame.css");
-const SCRIPT: &str = include_str!("frame.js");
+/// The house style.
+pub const STYLE: &str = include_str!("frame.css");
+
+/// Reads the page's data, and writes words, numbers and elements.
+pub const SCRIPT: &str = include_str!("frame.js");
 
 /// What a page adds to the frame. All of it is the program's own; what comes from elsewhere is data,
 /// and goes through [`Frame::write`].

@@ -32,7 +32,7 @@ function firstScale(model) {
 
 function chartLayers(svg) {
   const layers = {};
-  const names = "grid cached sentArea raw rawOff sent limit window edits labels over";
+  const names = "grid cached sentArea compacted raw rawOff sent limit window edits labels over";
   for (const name of names.split(" ")) {
     const tag = name === "grid" || name === "labels" ? "g" : "path";
     layers[name] = svgNode(svg, tag, { class: name });
@@ -55,7 +55,7 @@ function svgNode(parent, tag, attributes, text) {
 
 function resizeChart(chart) {
   const width = Math.max(240, Math.floor(chart.box.clientWidth));
-  const height = Math.round(Math.min(400, Math.max(260, width * 0.36)));
+  const height = Math.round(Math.min(400, Math.max(260, Math.min(320, width * 0.5), width * 0.36)));
   if (width === chart.width && height === chart.height) return;
   chart.width = width;
   chart.height = height;
@@ -108,23 +108,25 @@ function drawChart(chart) {
 function bucketize(model, lo, hi, columns) {
   const span = Math.max(0, hi - lo);
   const count = Math.min(span, columns);
-  const buckets = { count, raw: [], sent: [], cached: [], edits: [], over: [] };
+  const buckets = { count, raw: [], sent: [], cached: [], edits: [], over: [], compacted: [] };
   for (let b = 0; b < count; b += 1) {
     const from = lo + Math.floor((b * span) / count);
     const to = lo + Math.floor(((b + 1) * span) / count);
-    let raw = 0, sent = 0, cached = 0, edits = 0, over = false;
+    let raw = 0, sent = 0, cached = 0, edits = 0, over = false, compacted = false;
     for (let at = from; at < to; at += 1) {
       raw = Math.max(raw, model.raw[at]);
       sent = Math.max(sent, model.sent[at]);
       cached += model.cached[at];
       edits += model.edits[at];
       over = over || !model.fits[at];
+      compacted = compacted || model.compacted[at] > 0;
     }
     buckets.raw.push(raw);
     buckets.sent.push(sent);
     buckets.cached.push(cached / (to - from));
     buckets.edits.push(edits);
     buckets.over.push(over);
+    buckets.compacted.push(compacted);
   }
   return buckets;
 }
@@ -216,6 +218,7 @@ function drawSeries(chart, buckets, step) {
   set("rawOff", stepPath(outside, plot, step, axis.y));
   set("edits", tickPath(buckets.edits, plot, step));
   set("over", overPath(buckets.over, plot, step));
+  set("compacted", compactedPath(buckets.compacted, plot, step));
   layers.edits.setAttribute("stroke-width", Math.min(4, Math.max(1.5, step * 0.7)));
 }
 
@@ -250,6 +253,13 @@ function tickPath(edits, plot, step) {
 
 function overPath(flags, plot, step) {
   const mark = (on, b) => (on ? `M${(plot.x0 + (b + 0.5) * step).toFixed(1)} ${plot.y0 - 2}l-4 -8h8z` : "");
+  return flags.map(mark).join("");
+}
+
+// A line where history was replaced, with a lozenge at its foot.
+function compactedPath(flags, plot, step) {
+  const x = (b) => (plot.x0 + (b + 0.5) * step).toFixed(1);
+  const mark = (on, b) => (on ? `M${x(b)} ${plot.y0}V${plot.y1 - 4}l4 4l-4 4l-4 -4l4 -4` : "");
   return flags.map(mark).join("");
 }
 

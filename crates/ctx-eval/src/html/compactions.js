@@ -6,6 +6,8 @@ const KINDS = {
   constraint: "constraints",
   decision: "decisions",
   question: "open questions",
+  failure: "causes of failures",
+  personal: "personal details",
   errorCode: "errors",
   path: "paths",
   url: "URLs",

@@ -9,16 +9,30 @@ use serde::Serialize;
 use crate::frame::Frame;
 use crate::{ReplayReport, RequestDetail};
 
+/// The style of chart, manifest and compactions, which comes after the [frame's](crate::frame::STYLE).
+pub const STYLE: &str = include_str!("page.css");
+
+/// What other pages show of requests as this one does: the report as columns, the chart, a request's
+/// components, receipts, totals. They come after the [frame's script](crate::frame::SCRIPT), and each speaks
+/// only of those before it.
+pub const SHARED: [&str; 5] = [
+    include_str!("model.js"),
+    include_str!("chart.js"),
+    include_str!("manifest.js"),
+    include_str!("compactions.js"),
+    include_str!("totals.js"),
+];
+
 const FRAME: Frame<'_> = Frame {
     title: "ctx replay",
-    style: include_str!("page.css"),
+    style: STYLE,
     body: include_str!("page.html"),
-    // Each file speaks only of those before it.
     scripts: &[
-        include_str!("model.js"),
-        include_str!("chart.js"),
-        include_str!("manifest.js"),
-        include_str!("compactions.js"),
+        SHARED[0],
+        SHARED[1],
+        SHARED[2],
+        SHARED[3],
+        SHARED[4],
         include_str!("rows.js"),
         include_str!("page.js"),
     ],
@@ -63,6 +77,7 @@ mod tests {
             raw_tokens: Tokens(90_000),
             sent_tokens: Tokens(20_000),
             cached_tokens: Tokens(15_000),
+            unchanged_prefix: Tokens(15_000),
             fits: true,
             cost_usd: None,
             recalled_tokens: Tokens(300),
@@ -78,7 +93,8 @@ mod tests {
             reason: text.to_owned().into(),
         };
         let component = Component { name: "history", tokens: Tokens(20_000) };
-        let detail = RequestDetail { edits: vec![edit], components: vec![component] };
+        let (edits, components) = (vec![edit], vec![component]);
+        let detail = RequestDetail { edits, components, forms: Vec::new() };
         ReplayReport {
             session: SessionReport { path: text.to_owned(), ..SessionReport::default() },
             window: Tokens(32_000),

@@ -18,6 +18,7 @@ function buildModel(report) {
     fits: new Uint8Array(count),
     edits: new Uint32Array(count),
     recalled: new Float64Array(count),
+    compacted: new Uint8Array(count),
   };
   requests.forEach((request, at) => {
     model.raw[at] = request.rawTokens || 0;
@@ -27,6 +28,7 @@ function buildModel(report) {
     model.fits[at] = request.fits === false ? 0 : 1;
     model.edits[at] = Object.values(request.actions || {}).reduce((sum, n) => sum + n, 0);
   });
+  for (const { request } of report.compactions || []) if (request < count) model.compacted[request] = 1;
   return model;
 }
 

@@ -1,0 +1,41 @@
+//! What can be asked of `ctx inspect`.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+use ctx_core::{CounterKind, Profile};
+
+/// Serves a page that shows what each request of a session would carry, what was left out of it, by
+/// which layer and why, the compactions with what they kept, and what memory finds. A session is
+/// replayed when it is opened, as `ctx replay` does; no model is asked. The page is for this machine
+/// alone, and follows a session that goes on. Ctrl-C ends it.
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// A transcript, or the key or id of a session of the store [default: all sessions of the store]
+    pub(crate) session: Option<String>,
+    /// Where to listen, on this machine; port 0 takes one that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub(crate) listen: SocketAddr,
+    /// Lets the page take compactions back, for who enters this token there; without one it only
+    /// reads [default: $CTX_SERVER_TOKEN]
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) token: Option<String>,
+    /// The model's window in tokens; 32k and 1M are understood [default: the model's]
+    #[arg(long, short, value_name = "N")]
+    pub(crate) window: Option<String>,
+    /// The engine [default: that of the agent, else of plugins.slots]
+    #[arg(long, short, value_name = "ID")]
+    pub(crate) engine: Option<String>,
+    /// Whose defaults: openclaw, ponybunny, copaw, memory-context, pi [default: from the config]
+    #[arg(long, short, value_name = "P")]
+    pub(crate) profile: Option<Profile>,
+    /// How tokens are counted: chars4, chars3, cjk, o200k [default: the profile's]
+    #[arg(long, short, value_name = "C")]
+    pub(crate) counter: Option<CounterKind>,
+    /// The model, for its window and prices [default: the one in the transcript]
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Print the address as JSON: `url`, `session`
+    #[arg(long)]
+    pub(crate) json: bool,
+}

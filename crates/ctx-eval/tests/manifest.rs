@@ -1,0 +1,123 @@
+//! The manifest of any request of a replay, against the one that the view gave at that request.
+
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use std::sync::Arc;
+
+use ctx_core::{
+    AssembleRequest, ContextEngine, ContextView, Counter, ManifestEntry, Message, NodeState, Role,
+    SequentialIds, Services, TokenLedger, Tokens, TurnContext,
+};
+use ctx_engine_registry::{BuildContext, Config, Registry};
+use ctx_eval::{SessionReport, Setup, manifest_at, replay, request_ends};
+use ctx_session::LineItem;
+use ctx_session::compactions::ReplayItem;
+use ctx_testkit::{RandomTranscript, Sample, entries};
+use serde_json::json;
+
+const WINDOW: Tokens = Tokens(16_000);
+
+fn ledger() -> TokenLedger {
+    TokenLedger::new(Counter::default(), WINDOW, Tokens(4_000))
+}
+
+fn engine() -> Arc<dyn ContextEngine> {
+    let registry = Registry::collect().unwrap();
+    let pruning =
+        json!({ "agents": { "defaults": { "contextPruning": { "mode": "cache-ttl" } } } });
+    let config = Config::default().overlaid(pruning).unwrap();
+    let services = Services::default();
+    let context = BuildContext {
+        config: &config,
+        services: &services,
+        window: WINDOW.into(),
+        registry: &registry,
+    };
+    registry.build_engine(None, &context).unwrap()
+}
+
+fn line(messages: Vec<Message>) -> Vec<ReplayItem> {
+    let marked: Vec<bool> = messages.iter().map(|m| m.role == Role::Assistant).collect();
+    let items = entries(messages).into_iter().zip(marked);
+    let items = items.map(|(entry, request)| LineItem { entry, request });
+    items.map(|item| ReplayItem { item, compactions: Vec::new() }).collect()
+}
+
+/// The manifests as the view gives them.
+async fn seen(line: &[ReplayItem]) -> Vec<Vec<ManifestEntry>> {
+    let (engine, ids) = (engine(), Arc::new(SequentialIds::default()));
+    let mut view = ContextView::new(ledger());
+    let (mut seen, mut last_request) = (Vec::new(), None);
+    for ReplayItem { item, .. } in line {
+        if item.request {
+            let now = item.entry.timestamp();
+            let turn = TurnContext {
+                now: now.or(last_request).unwrap_or_default(),
+                last_request,
+                ids: ids.clone(),
+                profile: Default::default(),
+            };
+            let request = AssembleRequest { session_id: String::new(), view, turn };
+            view = engine.assemble(request).await.unwrap().into_view();
+            view.take_compactions();
+            view.finish().unwrap();
+            seen.push(view.manifest().entries);
+            last_request = now.or(last_request);
+        }
+        view.append(item.entry.clone()).unwrap();
+    }
+    seen
+}
+
+fn sorted(mut entries: Vec<ManifestEntry>) -> Vec<ManifestEntry> {
+    entries.sort_by(|a, b| a.entry.cmp(&b.entry));
+    entries
+}
+
+fn sent(entries: &[ManifestEntry]) -> Vec<&str> {
+    entries.iter().filter(|e| e.state != NodeState::Dropped).map(|e| &*e.entry).collect()
+}
+
+/// How many requests there were, and how many entries were added in them.
+fn check(messages: Vec<Message>, in_order: bool) -> (usize, usize) {
+    let line = line(messages);
+    let setup = Setup {
+        ledger: ledger(),
+        engine: engine(),
+        profile: Default::default(),
+        model: None,
+        prices: None,
+        details: true,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let report = replay(&line, SessionReport::default(), &setup, |_| ());
+    let report = runtime.block_on(report).unwrap();
+    let seen = runtime.block_on(seen(&line));
+    let ends = request_ends(&line);
+    assert_eq!(ends.len(), seen.len());
+    let mut added = 0;
+    for (at, wanted) in seen.into_iter().enumerate() {
+        let counter = Counter::default();
+        let found = manifest_at(&line[..ends[at]], &report.details, &counter, at).unwrap();
+        added += found.iter().filter(|e| e.state == NodeState::Inserted).count();
+        if in_order {
+            assert_eq!(sent(&found), sent(&wanted), "request {at}");
+        }
+        assert_eq!(sorted(found), sorted(wanted), "request {at}");
+    }
+    (ends.len(), added)
+}
+
+#[test]
+fn the_edits_of_a_replay_give_the_manifest_of_every_request() {
+    let (requests, added) = check(Sample::default().messages(), true);
+    assert!(requests > 400 && added > 0, "{requests} requests, {added} added");
+}
+
+#[test]
+fn so_they_do_on_bad_days() {
+    for seed in 0..60 {
+        let transcript = RandomTranscript::seeded(seed).tokens(Tokens(40_000)).generate();
+        check(transcript.messages, false);
+    }
+}

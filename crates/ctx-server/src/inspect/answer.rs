@@ -1,0 +1,82 @@
+//! Answers of the API: JSON, errors too.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use ctx_core::{Error, ErrorKind};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// What a request fails with.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    status: StatusCode,
+    kind: &'static str,
+    error: Box<Error>,
+}
+
+impl Refusal {
+    /// Nobody may do that here.
+    pub(crate) fn forbidden(error: Error) -> Self {
+        Self { status: StatusCode::FORBIDDEN, kind: "forbidden", error: Box::new(error) }
+    }
+
+    /// Too much is asked at once.
+    pub(crate) fn busy(error: Error) -> Self {
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, kind: "busy", error: Box::new(error) }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let kind = error.kind();
+        let status = match kind {
+            ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            ErrorKind::InvalidInput => StatusCode::BAD_REQUEST,
+            ErrorKind::Conflict | ErrorKind::Locked => StatusCode::CONFLICT,
+            ErrorKind::WindowTooSmall
+            | ErrorKind::SystemPromptTooLarge
+            | ErrorKind::UnknownFormat
+            | ErrorKind::Corrupt
+            | ErrorKind::Config => StatusCode::UNPROCESSABLE_ENTITY,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self { status, kind: kind.name(), error: Box::new(error) }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let Self { status, kind, error } = self;
+        let body = json!({
+            "error": { "kind": kind, "message": error.to_string(), "hint": error.hint_text() }
+        });
+        (status, no_store(Json(body))).into_response()
+    }
+}
+
+/// What the API answers with.
+pub(crate) type Answer<T = Response> = std::result::Result<T, Refusal>;
+
+/// A value as JSON.
+pub(crate) fn json_of(value: &impl Serialize) -> Answer {
+    let text = serde_json::to_vec(value).map_err(|error| {
+        Error::new(ErrorKind::Io, "the answer cannot be written as JSON").source(error)
+    })?;
+    let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    Ok(no_store((kind, text)))
+}
+
+/// Not done yet: ask again.
+pub(crate) fn later(value: &Value) -> Answer {
+    Ok((StatusCode::ACCEPTED, json_of(value)?).into_response())
+}
+
+/// What was said in a session is for this page alone, and is not kept by the browser.
+fn no_store(answer: impl IntoResponse) -> Response {
+    let mut answer = answer.into_response();
+    let headers = answer.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}

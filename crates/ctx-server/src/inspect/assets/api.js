@@ -1,0 +1,71 @@
+// How the page asks its server. What comes back is data of transcripts and is not to be trusted: it
+// reaches the page as text nodes only.
+
+// What the server says when it does not do what was asked.
+export class Refused extends Error {
+  constructor(status, told) {
+    super(told.message || "the server gave no reason");
+    this.status = status;
+    this.kind = told.kind || "";
+    this.hint = told.hint || "";
+  }
+}
+
+const STEP_MS = 150;
+
+// A path of the API; what is put into it is one part of it, whatever it holds.
+export function path(texts, ...parts) {
+  return texts.reduce((all, text, at) => all + encodeURIComponent(parts[at - 1]) + text);
+}
+
+export function withQuery(base, asked) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(asked)) {
+    if (value !== undefined && value !== null && value !== "") query.set(name, value);
+  }
+  const text = query.toString();
+  return text ? `${base}?${text}` : base;
+}
+
+// Asks until there is an answer; `working` hears how far the server is meanwhile.
+export async function ask(url, { signal, working } = {}) {
+  for (;;) {
+    const answer = await send(url, { signal });
+    if (answer.status !== 202) return answer.body;
+    if (working) working(answer.body.progress);
+    await pause(STEP_MS, signal);
+  }
+}
+
+export async function tell(url, token) {
+  const headers = token ? { authorization: `Bearer ${token}` } : {};
+  return (await send(url, { method: "POST", headers })).body;
+}
+
+async function send(url, options) {
+  let answer;
+  try {
+    answer = await fetch(`api/${url}`, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(0, {
+      message: "The server does not answer.",
+      hint: "It may have been stopped. Start it again, then reload this page.",
+    });
+  }
+  const body = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Refused(answer.status, body.error || {});
+  return { status: answer.status, body };
+}
+
+function pause(ms, signal) {
+  return new Promise((done, failed) => {
+    const timer = setTimeout(done, ms);
+    if (signal) {
+      signal.addEventListener("abort", () => {
+        clearTimeout(timer);
+        failed(new DOMException("left", "AbortError"));
+      }, { once: true });
+    }
+  });
+}

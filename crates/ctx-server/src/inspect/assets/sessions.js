@@ -1,0 +1,106 @@
+// All sessions: search, order, open.
+
+import { ask } from "./api.js";
+import { makeTable, setCount, tableKeys } from "./table.js";
+import { SOURCES, ago, failed, nothing, word, working } from "./words.js";
+
+const ORDERS = {
+  recent: ["Most recent", (a, b) => (b.lastAt || 0) - (a.lastAt || 0)],
+  title: ["Name", (a, b) => a.title.localeCompare(b.title)],
+  size: ["Largest file", (a, b) => (b.bytes || 0) - (a.bytes || 0)],
+  sent: ["Largest request", (a, b) => (b.sentTokens || 0) - (a.sentTokens || 0)],
+  requests: ["Most requests", (a, b) => (b.requests || 0) - (a.requests || 0)],
+};
+
+const COLUMNS = [
+  { name: "Session", kind: "c-title" },
+  { name: "Model", kind: "c-model" },
+  { name: "Newest request", kind: "c-full", number: true },
+  { name: "Requests", kind: "c-count", number: true },
+  { name: "Size", kind: "c-size", number: true },
+  { name: "Last active", kind: "c-ago", number: true },
+];
+
+// The search outlives a look at a session.
+const kept = { query: "", order: "recent", open: "" };
+
+export function showSessions(root, { signal }) {
+  document.title = "Sessions · ctx inspector";
+  const view = { all: [], shown: [] };
+  const search = el("input", { type: "search", placeholder: "Name, path, model or agent", autocomplete: "off", spellcheck: "false" });
+  search.value = kept.query;
+  const order = el("select", {}, ...Object.entries(ORDERS).map(([name, [told]]) => el("option", { value: name }, told)));
+  order.value = kept.order;
+  const told = el("p", { class: "matches", role: "status" });
+  const table = makeTable({
+    caption: "Sessions. The button of a row opens it.",
+    kind: "sessions",
+    columns: COLUMNS,
+    cells: (at) => cellsOf(view.shown[at]),
+    opened: (at) => (location.hash = `#/s/${encodeURIComponent(view.shown[at].id)}`),
+    moved: (at) => (kept.open = view.shown[at].id),
+  });
+  const content = el("div", {}, working("Looking for sessions …"));
+  root.append(
+    el("div", { class: "bar" },
+      el("div", { class: "titled" }, el("h1", {}, "Sessions"), told),
+      el("div", { class: "tools" },
+        el("label", { class: "field" }, el("span", { class: "hidden" }, "Search sessions"), search),
+        el("label", { class: "field" }, el("span", { class: "hidden" }, "Order"), order))),
+    content);
+
+  const apply = () => {
+    [kept.query, kept.order] = [search.value, order.value];
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const text = (s) => [s.title, s.path, s.model, s.agent, s.source].join("\n").toLowerCase();
+    view.shown = view.all.filter((s) => words.every((part) => text(s).includes(part)));
+    view.shown.sort(ORDERS[order.value][1]);
+    const all = plural(view.all.length, "session");
+    told.textContent = view.shown.length === view.all.length ? all : `${whole(view.shown.length)} of ${all}`;
+    if (!view.all.length) content.replaceChildren(withoutSessions());
+    else if (!view.shown.length) content.replaceChildren(nothing("No session matches. Clear the search to see them all."));
+    else if (table.box.parentNode !== content) content.replaceChildren(table.box);
+    table.current = view.shown.findIndex((s) => s.id === kept.open);
+    setCount(table, view.shown.length);
+  };
+  const load = async () => {
+    try {
+      view.all = (await ask("sessions", { signal })).sessions;
+      apply();
+    } catch (error) {
+      if (error.name !== "AbortError") content.replaceChildren(failed(error, load));
+    }
+  };
+  search.addEventListener("input", apply);
+  order.addEventListener("change", apply);
+  load();
+  return {
+    keys: () => tableKeys(table),
+    heard: () => load(),
+  };
+}
+
+function cellsOf(session) {
+  const where = session.path || session.agent || "";
+  const full = session.window > 0 ? Math.min(100, (100 * (session.sentTokens || 0)) / session.window) : 0;
+  const tokens = typeof session.sentTokens === "number"
+    ? [whole(session.sentTokens), session.window ? el("span", { class: "quiet wide" }, ` of ${short(session.window)}`) : null]
+    : [NOTHING];
+  return [
+    el("span", { class: "two" },
+      el("b", {}, session.title), " ",
+      el("span", { class: "badge" }, word(SOURCES, session.source)),
+      el("small", { class: "path" }, where)),
+    session.model || NOTHING,
+    el("span", {}, ...tokens.filter(Boolean),
+      full ? el("span", { class: "track", "aria-hidden": "true" }, el("span", { class: "level", style: `width:${full.toFixed(1)}%` })) : null),
+    typeof session.requests === "number" ? whole(session.requests) : NOTHING,
+    bytes(session.bytes ?? undefined),
+    ago(session.lastAt),
+  ];
+}
+
+function withoutSessions() {
+  return nothing("There are no sessions yet.",
+    el("p", {}, "Name a transcript: ", el("code", {}, "ctx inspect FILE"), ". Or talk with a model: ", el("code", {}, "ctx chat"), "."));
+}

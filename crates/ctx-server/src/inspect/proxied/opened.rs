@@ -1,0 +1,284 @@
+//! One conversation, from its records.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use ctx_core::{Counter, CounterKind, Entry, Error, ErrorKind, Result, Timestamp, Tokens};
+use ctx_eval::{Diff, Removed};
+
+use super::{Conversations, head};
+use crate::inspect::rows::{Fits, page, receipt_of, state_name};
+use crate::inspect::shape::{
+    CompactionRow, DiffAsked, DiffPage, EntriesAsked, EntryPage, EntryRow, LayerEdits, Overview,
+    Part, RequestPage, RequestRow, Shown, Undone,
+};
+use crate::inspect::source::Opened;
+use crate::inspect::text::parts;
+use crate::trace::{CompactionRecord, EntryRecord, EntryState, Record, SessionTrace, Trace};
+
+/// What begins the id of a compaction in the API: the number of its request comes after it.
+const AT: &str = "at-";
+
+pub(super) struct Conversation {
+    pub(super) session: SessionTrace,
+    pub(super) trace: Arc<Trace>,
+    pub(super) live: Arc<dyn Conversations>,
+}
+
+/// States and sizes of the entries of a request.
+type Before = HashMap<ctx_core::EntryId, (EntryState, Tokens)>;
+
+impl Conversation {
+    /// A request by its number in the API, with its entries.
+    fn record(&self, number: usize) -> Result<Record> {
+        let asked = number.checked_sub(1).and_then(|number| u64::try_from(number).ok());
+        let found = asked.map(|number| self.trace.record(&self.session.info.id, number));
+        found.transpose()?.flatten().ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, "the session has no such request")
+                .with("request", number)
+                .hint("requests are numbered from 1; the records of early ones may be gone")
+        })
+    }
+
+    /// The entries of the request before, by which changes are told.
+    fn before(&self, number: usize) -> Option<Before> {
+        let record = self.record(number.checked_sub(1)?).ok()?;
+        let entries = record.entries.into_iter();
+        Some(entries.map(|entry| (entry.entry, (entry.state, entry.tokens))).collect())
+    }
+
+    fn counter(&self) -> Counter {
+        let kind = self.session.info.counter.parse::<CounterKind>();
+        kind.map(Counter::new).unwrap_or_default()
+    }
+
+    /// Those messages that the conversation has still.
+    fn texts<'a>(&self, entries: impl Iterator<Item = &'a EntryRecord>) -> Vec<Arc<Entry>> {
+        let id = &self.session.info.id;
+        let texts = entries.filter_map(|entry| {
+            let message = self.live.message(id, &entry.entry)?;
+            Some(Arc::new(Entry::held(entry.entry.clone(), message)))
+        });
+        texts.collect()
+    }
+
+    fn compaction(&self, id: &str) -> Result<(usize, &CompactionRecord)> {
+        let number = id.strip_prefix(AT).and_then(|number| number.parse::<usize>().ok());
+        let found = number.and_then(|number| {
+            let record = self.session.requests.iter().find(|one| number_of(one) == number)?;
+            Some((number, record.compaction.as_ref()?))
+        });
+        found.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, "the session has no such compaction")
+                .with("compaction", id.chars().take(80).collect::<String>())
+                .hint("those of the session are listed with it")
+        })
+    }
+
+    fn compaction_row(&self, record: &Record) -> Option<CompactionRow> {
+        let compaction = record.compaction.as_ref()?;
+        // One that another stands on is not in force any more.
+        let mut later = self.session.requests.iter().rev();
+        let newest = later.find(|one| one.compaction.is_some()).map(|one| one.number);
+        let is_newest = newest == Some(record.number);
+        let receipt = compaction.details.as_ref().and_then(receipt_of);
+        let messages = receipt.as_ref().and_then(|receipt| receipt.get("messages")?.as_u64());
+        Some(CompactionRow {
+            id: format!("{AT}{}", number_of(record)),
+            number: Some(number_of(record)),
+            stored: true,
+            applied: !compaction.undone,
+            by: "ctx".to_owned(),
+            at: Some(record.at),
+            undone: compaction.undone,
+            can_undo: is_newest && !compaction.undone && compaction.entry_id.is_some(),
+            tokens_before: Some(compaction.tokens_before),
+            tokens_after: compaction.tokens_after,
+            messages: messages.and_then(|n| usize::try_from(n).ok()),
+            receipt,
+        })
+    }
+}
+
+impl Opened for Conversation {
+    fn overview(&self, from: usize) -> Result<Overview> {
+        let requests = &self.session.requests;
+        let newest = requests.last();
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let from = from.min(requests.len());
+        Ok(Overview {
+            head: head(&self.session),
+            reserve: newest.map_or(Tokens::ZERO, |record| record.reserve),
+            limit: newest.map_or(Tokens::ZERO, |record| record.limit),
+            profile: some(&self.session.info.profile),
+            counter: some(&self.session.info.counter),
+            from,
+            rows: requests.iter().skip(from).map(|record| row(record)).collect(),
+            total: requests.len(),
+            compacted: requests.iter().filter_map(|one| self.compaction_row(one)).collect(),
+            ..Overview::default()
+        })
+    }
+
+    fn request(&self, number: usize, asked: &EntriesAsked) -> Result<RequestPage> {
+        let record = self.record(number)?;
+        let before = self.before(number);
+        let changed = |entry: &EntryRecord| is_changed(entry, before.as_ref());
+        let fits = Fits::of(asked);
+        let found: Vec<&EntryRecord> =
+            record.entries.iter().filter(|entry| fits.entry(entry, changed(entry))).collect();
+        let (from, count) = page(asked.from, asked.count, found.len());
+        let entries = found.iter().skip(from).take(count);
+        let entries = entries
+            .map(|&entry| EntryRow { changed: changed(entry), entry: entry.clone() })
+            .collect();
+        let matching = found.len();
+        let mut states: BTreeMap<&'static str, usize> = BTreeMap::new();
+        let mut layers: BTreeMap<String, usize> = BTreeMap::new();
+        for entry in &record.entries {
+            *states.entry(state_name(entry.state)).or_default() += 1;
+            *states.entry("changed").or_default() += usize::from(changed(entry));
+            if let Some(layer) = &entry.layer {
+                *layers.entry(layer.to_string()).or_default() += 1;
+            }
+        }
+        Ok(RequestPage {
+            row: row(&record),
+            title: head(&self.session).title,
+            requests: self.session.requests.last().map_or(0, |record| number_of(record)),
+            window: record.window,
+            reserve: record.reserve,
+            limit: record.limit,
+            edits: edits(record.entries.iter().filter(|entry| changed(entry))),
+            components: record.components,
+            states,
+            layers,
+            matching,
+            from,
+            entries,
+        })
+    }
+
+    fn entry(&self, id: &str, number: Option<usize>) -> Result<EntryPage> {
+        let newest = self.session.requests.last().map_or(0, |record| number_of(record));
+        let record = self.record(number.unwrap_or(newest))?;
+        let found = record.entries.into_iter().find(|entry| &*entry.entry == id);
+        let entry = found.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, "the request has no such entry")
+                .with("entry", id.chars().take(80).collect::<String>())
+                .hint("those of a request are listed with it")
+        })?;
+        let said = self.live.message(&self.session.info.id, id);
+        let (recorded, note) = match said {
+            Some(message) => (Some(parts(&message, &self.counter())), None),
+            None => {
+                let part = Part { kind: "text", text: entry.begins.clone(), ..Part::default() };
+                let tokens = entry.before.get().max(entry.tokens.get());
+                let begins = Shown { tokens, parts: vec![part], cut: 0 };
+                let note = "the proxy keeps how a message begins, and no more of it";
+                (Some(begins).filter(|_| !entry.begins.is_empty()), Some(note.to_owned()))
+            }
+        };
+        Ok(EntryPage {
+            entry: id.to_owned(),
+            role: entry.role.clone(),
+            at: None,
+            recorded,
+            sent: None,
+            note,
+            fate: number.map(|_| entry),
+        })
+    }
+
+    fn diff(&self, compaction: &str, asked: &DiffAsked) -> Result<DiffPage> {
+        let (number, made) = self.compaction(compaction)?;
+        let before = self.before(number).unwrap_or_default();
+        let went = |entry: &EntryRecord| {
+            let was = before.get(&entry.entry).is_some_and(|(was, _)| *was != EntryState::Dropped);
+            was && entry.state == EntryState::Dropped
+        };
+        let entries = self.record(number)?.entries;
+        let goes_out = |entry: &&EntryRecord| entry.state != EntryState::Dropped;
+        let covered = self.texts(entries.iter().filter(|entry| went(entry)));
+        let kept = self.texts(entries.iter().filter(goes_out));
+        let removed = entries.iter().filter(|entry| went(entry)).map(|entry| Removed {
+            entry: entry.entry.clone(),
+            role: entry.role.clone(),
+            tokens: entry.before.get(),
+            begins: entry.begins.clone(),
+        });
+        let removed: Vec<Removed> = removed.collect();
+        let is_whole = covered.len() == removed.len();
+        let (id, summary) = (compaction.into(), made.summary.clone());
+        let diff = Diff { removed, ..Diff::new(id, summary, &covered, &kept, &self.counter()) };
+        let note = "the proxy has not all of these messages any more, so not all facts are told";
+        Ok(DiffPage { note: (!is_whole).then(|| note.to_owned()), ..DiffPage::of(&diff, asked) })
+    }
+
+    fn undo(&self, compaction: &str, _now: Timestamp) -> Result<Undone> {
+        let (_, made) = self.compaction(compaction)?;
+        let Some(entry) = &made.entry_id else {
+            return Err(Error::new(ErrorKind::InvalidInput, "this compaction stays")
+                .hint("history was cut without a summary"));
+        };
+        self.live.undo(&self.session.info.id, entry)?;
+        Ok(Undone {
+            undone: true,
+            compaction_id: Some(compaction.to_owned()),
+            entry_id: Some(entry.to_string()),
+            ..Undone::default()
+        })
+    }
+}
+
+/// Its number in the API.
+fn number_of(record: &Record) -> usize {
+    usize::try_from(record.number).unwrap_or(usize::MAX - 1) + 1
+}
+
+fn row(record: &Record) -> RequestRow {
+    let outcome = serde_json::to_value(record.outcome).ok();
+    RequestRow {
+        number: number_of(record),
+        at: Some(record.at),
+        raw_tokens: record.raw_tokens.get(),
+        sent_tokens: record.sent_tokens.get(),
+        cached_tokens: record.cached_tokens,
+        unchanged_prefix: record.unchanged_prefix.get(),
+        prompt_tokens: record.prompt_tokens,
+        fits: record.fits,
+        actions: record.actions.clone(),
+        status: record.status,
+        outcome: outcome.and_then(|outcome| Some(outcome.as_str()?.to_owned())),
+        attempts: Some(record.attempts),
+        millis: Some(record.millis),
+        protocol: Some(record.protocol.to_string()),
+        ..RequestRow::default()
+    }
+}
+
+/// Whether an entry goes out otherwise than before. What is new is changed where a layer did so.
+fn is_changed(entry: &EntryRecord, before: Option<&Before>) -> bool {
+    match before.and_then(|before| before.get(&entry.entry)) {
+        Some(was) => *was != (entry.state, entry.tokens),
+        None => entry.state != EntryState::Kept,
+    }
+}
+
+/// What layers did to those entries.
+fn edits<'a>(changed: impl Iterator<Item = &'a EntryRecord>) -> Vec<LayerEdits> {
+    let mut sums: BTreeMap<(&str, &str), LayerEdits> = BTreeMap::new();
+    for entry in changed {
+        let action = match entry.state {
+            EntryState::Kept => continue,
+            EntryState::Replaced => "replace",
+            EntryState::Dropped => "drop",
+            EntryState::Inserted => "insert",
+        };
+        let layer = entry.layer.as_deref().unwrap_or_default();
+        let sum = sums.entry((layer, action)).or_default();
+        (sum.layer, sum.action) = (layer.to_owned(), action.to_owned());
+        sum.add(entry.before, entry.tokens, entry.reason.as_deref().unwrap_or_default());
+    }
+    sums.into_values().collect()
+}

@@ -1,0 +1,112 @@
+//! Which transcripts there are.
+
+use std::path::{Path, PathBuf};
+
+use ctx_core::{Result, Timestamp};
+use ctx_session::paths::Home;
+use ctx_session::store::{SessionEntry, SessionStore};
+
+use super::{agents, id_of, key_of, number_of, stamp_of};
+use crate::inspect::shape::{SessionHead, SourceKind};
+
+/// Where to look.
+pub(super) struct Listing {
+    pub(super) home: Home,
+    pub(super) files: Vec<PathBuf>,
+    pub(super) of_home: bool,
+}
+
+/// A transcript that can be opened.
+#[derive(Clone)]
+pub(super) struct Listed {
+    pub(super) head: SessionHead,
+    pub(super) path: PathBuf,
+    /// Its key and its id in the store, by which people name it.
+    names: Vec<String>,
+}
+
+impl Listed {
+    pub(super) fn is_named(&self, named: &str) -> bool {
+        self.head.id == named
+            || self.names.iter().any(|name| name == named)
+            || Path::new(named).canonicalize().is_ok_and(|path| path == self.path)
+    }
+}
+
+impl Listing {
+    pub(super) fn read(&self) -> Result<Vec<Listed>> {
+        let mut found: Vec<Listed> = self.files.iter().map(|path| of_file(path)).collect();
+        if self.of_home {
+            for agent in agents(&self.home) {
+                // One agent's damaged list hides its sessions, not those of the others.
+                let Ok(stored) = SessionStore::at(self.home.sessions_file(&agent)).load() else {
+                    continue;
+                };
+                let of_store = stored.all().filter_map(|(key, entry)| self.of_store(key, entry));
+                for listed in of_store {
+                    if found.iter().all(|other| other.path != listed.path) {
+                        found.push(listed);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// A number that changes when a session comes, goes or is used.
+    pub(super) fn stamp(&self) -> u64 {
+        let mut hasher = blake3::Hasher::new();
+        if self.of_home {
+            for agent in agents(&self.home) {
+                let stamp = stamp_of(&self.home.sessions_file(&agent)).unwrap_or(0);
+                hasher.update(&stamp.to_le_bytes());
+            }
+        }
+        for path in &self.files {
+            hasher.update(&stamp_of(path).unwrap_or(0).to_le_bytes());
+        }
+        number_of(&hasher)
+    }
+
+    fn of_store(&self, key: &str, entry: &SessionEntry) -> Option<Listed> {
+        let parsed = key_of(key)?;
+        let path = self.home.transcript(&parsed, entry).ok()?;
+        let path = path.canonicalize().ok()?;
+        let agent = parsed.agent().map_or_else(|| "main".to_owned(), ToString::to_string);
+        let named = [&entry.display_name, &entry.subject].into_iter().flatten().next();
+        let head = SessionHead {
+            id: id_of("store", &[agent.as_bytes(), key.as_bytes()]),
+            source: SourceKind::Store,
+            title: named.cloned().unwrap_or_else(|| key.to_owned()),
+            path: Some(path.display().to_string()),
+            agent: Some(agent),
+            model: entry.model_override.clone(),
+            compactions: entry.compaction_count,
+            bytes: path.metadata().ok().map(|metadata| metadata.len()),
+            last_at: Some(entry.updated_at).filter(|at| *at != Timestamp::default()),
+            sent_tokens: entry.context_tokens,
+            ..SessionHead::default()
+        };
+        Some(Listed { head, path, names: vec![key.to_owned(), entry.session_id.clone()] })
+    }
+}
+
+fn of_file(path: &Path) -> Listed {
+    // One that went away since is told of when it is opened.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let metadata = path.metadata().ok();
+    let modified = metadata.as_ref().and_then(|metadata| metadata.modified().ok());
+    let modified = modified.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+    let modified = modified.and_then(|at| i64::try_from(at.as_millis()).ok());
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    let head = SessionHead {
+        id: id_of("file", &[path.as_os_str().as_encoded_bytes()]),
+        source: SourceKind::File,
+        title: name.to_string_lossy().into_owned(),
+        path: Some(path.display().to_string()),
+        bytes: metadata.map(|metadata| metadata.len()),
+        last_at: modified.map(Timestamp),
+        ..SessionHead::default()
+    };
+    Listed { head, path, names: Vec::new() }
+}

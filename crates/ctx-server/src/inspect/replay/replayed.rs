@@ -1,0 +1,354 @@
+//! A session that was replayed.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ctx_core::{
+    Action, Edit, EntryId, Error, ErrorKind, ManifestEntry, NodeState, Result, Timestamp,
+};
+use ctx_eval::{Diff, ReplayReport, SessionReport, manifest_at, replay, request_ends};
+use ctx_session::Transcript;
+use ctx_session::compactions::{ReplayItem, StoredCompaction, undo_compaction};
+use ctx_session::paths::Home;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use super::compactions::{self, no_such};
+use super::listed::Listed;
+use super::setup::{With, fitted};
+use crate::inspect::rows::{Fits, by_layer, page, state_name};
+use crate::inspect::shape::{
+    DiffAsked, DiffPage, EntriesAsked, EntryPage, EntryRow, Overview, Progress, RequestPage,
+    RequestRow, SessionHead, Undone,
+};
+use crate::inspect::source::Opened;
+use crate::inspect::text::{begins, parts};
+use crate::trace::{ComponentRecord, EntryRecord, EntryState};
+
+pub(super) struct Replayed {
+    listed: Listed,
+    home: Home,
+    transcript: Transcript,
+    line: Vec<ReplayItem>,
+    ends: Vec<usize>,
+    places: HashMap<EntryId, usize>,
+    stored: Vec<StoredCompaction>,
+    /// The request that came after each of them.
+    numbers: Vec<Option<usize>>,
+    report: ReplayReport,
+    counter: ctx_core::Counter,
+    /// The manifest and the diff that were last asked for.
+    manifest: Mutex<Option<(usize, Arc<Vec<EntryRecord>>)>>,
+    diff: Mutex<Option<Arc<Diff>>>,
+}
+
+impl Replayed {
+    /// Reads and replays a transcript, and tells how far it is.
+    pub(super) fn read(
+        with: &With,
+        listed: &Listed,
+        handle: &Handle,
+        progress: &watch::Sender<Progress>,
+    ) -> Result<Self> {
+        let transcript = ctx_session::open(&with.home, &listed.path)?;
+        let line = transcript.line_with_compactions(None)?.items;
+        let total = line.len();
+        progress.send_modify(|progress| progress.total = total);
+        let fitted = fitted(with, listed, &transcript)?;
+        let stats = transcript.stats()?;
+        let session = SessionReport {
+            path: listed.path.display().to_string(),
+            format: transcript.format().name().to_owned(),
+            entries: stats.entries,
+            messages: stats.messages,
+            tool_results: stats.tool_results,
+            bytes: stats.bytes,
+            bad_lines: stats.bad_lines,
+        };
+        // Every hundredth part is told of, and no more.
+        let step = (total / 100).max(1);
+        let run = replay(&line, session, &fitted.setup, |done| {
+            if done % step == 0 {
+                progress.send_modify(|progress| progress.done = done);
+            }
+        });
+        let mut report = handle.block_on(run)?;
+        report.warnings = fitted.warnings;
+        report.warnings.extend(transcript.problems().iter().take(5).map(ToString::to_string));
+        let stored = transcript.compaction_list(None).unwrap_or_else(|error| {
+            report.warnings.push(format!("stored compactions are left out: {error}"));
+            Vec::new()
+        });
+        let ends = request_ends(&line);
+        let numbers = compactions::numbers(&transcript, &stored, (&line, &ends));
+        let places = line.iter().enumerate();
+        let places = places.map(|(at, item)| (item.item.entry.id().clone(), at)).collect();
+        Ok(Self {
+            listed: listed.clone(),
+            home: with.home.clone(),
+            ends,
+            numbers,
+            places,
+            transcript,
+            line,
+            stored,
+            report,
+            counter: *fitted.setup.ledger.counter(),
+            manifest: Mutex::default(),
+            diff: Mutex::default(),
+        })
+    }
+
+    /// What the list says of it.
+    pub(super) fn head(&self, head: SessionHead) -> SessionHead {
+        let newest = self.report.requests.last();
+        let said = self.line.iter().rev().find_map(|item| item.item.entry.timestamp());
+        SessionHead {
+            model: self.report.model.clone().or(head.model),
+            engine: Some(self.report.engine.clone()),
+            window: Some(self.report.window),
+            requests: Some(self.report.requests.len()),
+            messages: Some(self.report.session.messages),
+            compactions: Some(self.rows().iter().filter(|row| row.applied).count() as u64),
+            last_at: said.or(head.last_at),
+            raw_tokens: newest.map(|request| request.raw_tokens.get()),
+            sent_tokens: newest.map(|request| request.sent_tokens.get()),
+            ..head
+        }
+    }
+
+    fn rows(&self) -> Vec<crate::inspect::CompactionRow> {
+        compactions::rows(&self.stored, &self.numbers, &self.report.compactions)
+    }
+
+    fn row(&self, at: usize) -> Option<RequestRow> {
+        let request = self.report.requests.get(at)?;
+        Some(RequestRow {
+            number: at + 1,
+            entry: Some(request.entry_id.clone()),
+            at: request.timestamp,
+            raw_tokens: request.raw_tokens.get(),
+            sent_tokens: request.sent_tokens.get(),
+            cached_tokens: Some(request.cached_tokens.get()),
+            unchanged_prefix: request.unchanged_prefix.get(),
+            fits: request.fits,
+            cost_usd: request.cost_usd,
+            recalled_tokens: request.recalled_tokens.get(),
+            actions: request.actions.clone(),
+            ..RequestRow::default()
+        })
+    }
+
+    fn manifest(&self, at: usize) -> Result<Arc<Vec<EntryRecord>>> {
+        let mut kept = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, manifest)) = &*kept
+            && *of == at
+        {
+            return Ok(manifest.clone());
+        }
+        let end = self.ends.get(at).copied().unwrap_or(0);
+        let line = self.line.get(..end).unwrap_or_default();
+        let entries = manifest_at(line, &self.report.details, &self.counter, at)?;
+        // What was added for an earlier request alone is of no interest in this one.
+        let is_of_it = |entry: &ManifestEntry| {
+            entry.state != NodeState::Dropped || self.places.contains_key(&entry.entry)
+        };
+        let entries = entries.into_iter().filter(is_of_it).map(record_of);
+        let manifest = Arc::new(entries.collect::<Vec<_>>());
+        *kept = Some((at, manifest.clone()));
+        Ok(manifest)
+    }
+
+    fn components(&self, at: usize) -> Vec<ComponentRecord> {
+        let parts = self.report.details.get(at).into_iter().flat_map(|detail| &detail.components);
+        parts.map(|part| ComponentRecord { name: part.name.into(), tokens: part.tokens }).collect()
+    }
+
+    fn edits(&self, at: usize) -> &[Edit] {
+        self.report.details.get(at).map_or(&[], |detail| &detail.edits)
+    }
+
+    fn begins(&self, entry: &EntryId, at: usize) -> String {
+        let recorded = self.places.get(entry).and_then(|&place| self.line.get(place));
+        let recorded = recorded.and_then(|item| item.item.entry.message().ok());
+        recorded
+            .or_else(|| self.form(entry, at))
+            .map(|message| begins(&message))
+            .unwrap_or_default()
+    }
+
+    /// The form that an entry has in a request, where it has one that was kept.
+    fn form(&self, entry: &str, at: usize) -> Option<Arc<ctx_core::Message>> {
+        let details = self.report.details.get(..=at)?;
+        let mut forms = details.iter().rev().flat_map(|detail| &detail.forms);
+        forms.find(|form| &*form.entry == entry)?.message.clone()
+    }
+}
+
+impl Opened for Replayed {
+    fn overview(&self, from: usize) -> Result<Overview> {
+        let report = &self.report;
+        let total = report.requests.len();
+        let from = from.min(total);
+        Ok(Overview {
+            head: self.head(self.listed.head.clone()),
+            format: Some(report.session.format.clone()),
+            reserve: report.reserve,
+            limit: report.window - report.reserve,
+            profile: Some(report.profile.to_string()),
+            counter: Some(report.counter.clone()),
+            from,
+            rows: (from..total).filter_map(|at| self.row(at)).collect(),
+            total,
+            totals: Some(report.totals.clone()),
+            compacted: self.rows(),
+            layers: report.layers.clone(),
+            warnings: report.warnings.clone(),
+        })
+    }
+
+    fn request(&self, number: usize, asked: &EntriesAsked) -> Result<RequestPage> {
+        let (at, row) = number
+            .checked_sub(1)
+            .and_then(|at| Some((at, self.row(at)?)))
+            .ok_or_else(|| self.no_request(number))?;
+        let manifest = self.manifest(at)?;
+        let edits = self.edits(at);
+        let changed: std::collections::HashSet<&EntryId> = edits
+            .iter()
+            .filter(|edit| !matches!(edit.action, Action::Pin | Action::Move))
+            .map(|edit| &edit.entry)
+            .collect();
+        let fits = Fits::of(asked);
+        let found: Vec<&EntryRecord> = manifest
+            .iter()
+            .filter(|entry| fits.entry(entry, changed.contains(&entry.entry)))
+            .collect();
+        let (from, count) = page(asked.from, asked.count, found.len());
+        let entries = found.iter().skip(from).take(count).map(|&entry| EntryRow {
+            changed: changed.contains(&entry.entry),
+            entry: EntryRecord { begins: self.begins(&entry.entry, at), ..entry.clone() },
+        });
+        let mut page = RequestPage {
+            row,
+            title: self.listed.head.title.clone(),
+            requests: self.report.requests.len(),
+            window: self.report.window,
+            reserve: self.report.reserve,
+            limit: self.report.window - self.report.reserve,
+            components: self.components(at),
+            edits: by_layer(edits),
+            states: Default::default(),
+            layers: Default::default(),
+            matching: found.len(),
+            from,
+            entries: entries.collect(),
+        };
+        for entry in manifest.iter() {
+            *page.states.entry(state_name(entry.state)).or_default() += 1;
+            let is_changed = changed.contains(&entry.entry);
+            *page.states.entry("changed").or_default() += usize::from(is_changed);
+            if let Some(layer) = &entry.layer {
+                *page.layers.entry(layer.to_string()).or_default() += 1;
+            }
+        }
+        Ok(page)
+    }
+
+    fn entry(&self, id: &str, number: Option<usize>) -> Result<EntryPage> {
+        let at = number.map_or(self.report.requests.len(), |number| number).saturating_sub(1);
+        let recorded = self.places.get(id).and_then(|&place| self.line.get(place));
+        let fate = match number {
+            Some(_) => self.manifest(at)?.iter().find(|entry| &*entry.entry == id).cloned(),
+            None => None,
+        };
+        let form = self.form(id, at);
+        if recorded.is_none() && form.is_none() && fate.is_none() {
+            return Err(Error::new(ErrorKind::NotFound, "the session has no such entry")
+                .with("entry", id.chars().take(80).collect::<String>())
+                .hint("those of a request are listed with it"));
+        }
+        let message = recorded.map(|item| item.item.entry.message()).transpose()?;
+        let role = message.as_ref().or(form.as_ref()).map(|message| message.role.name().to_owned());
+        let state = fate.as_ref().map(|fate| fate.state);
+        let goes_otherwise = matches!(state, Some(EntryState::Replaced | EntryState::Inserted));
+        let lost = goes_otherwise && form.is_none();
+        let note =
+            lost.then(|| "the form in which it went out was not kept: it is large".to_owned());
+        Ok(EntryPage {
+            entry: id.to_owned(),
+            role: role.or_else(|| Some(fate.as_ref()?.role.clone())).unwrap_or_default(),
+            at: recorded.and_then(|item| item.item.entry.timestamp()),
+            recorded: message.map(|message| parts(&message, &self.counter)),
+            sent: form.filter(|_| goes_otherwise).map(|form| parts(&form, &self.counter)),
+            fate,
+            note,
+        })
+    }
+
+    fn diff(&self, compaction: &str, asked: &DiffAsked) -> Result<DiffPage> {
+        let diff = self.diff_of(compaction)?;
+        Ok(DiffPage::of(&diff, asked))
+    }
+
+    fn undo(&self, compaction: &str, now: Timestamp) -> Result<Undone> {
+        let stored = self.stored.iter().find(|stored| &*stored.id == compaction);
+        let Some(stored) = stored else {
+            if self.rows().iter().any(|row| row.id == compaction) {
+                return Err(Error::new(ErrorKind::InvalidInput, "this compaction is not stored")
+                    .hint("the replay made it: nothing was changed that could be taken back"));
+            }
+            return Err(no_such(compaction));
+        };
+        let path: &PathBuf = &self.listed.path;
+        // One that was taken back is put in force by taking back what took it back.
+        let target = stored.undone_by.as_ref().unwrap_or(&stored.id);
+        let done = undo_compaction(&self.home, path, Some(target), now)?;
+        let reason = done.is_none().then(|| "it is undone already".to_owned());
+        Ok(Undone {
+            undone: done.is_some(),
+            redone: done.as_ref().is_some_and(|done| done.redone),
+            reason,
+            compaction_id: Some(compaction.to_owned()),
+            entry_id: done.map(|done| done.id.to_string()),
+        })
+    }
+}
+
+/// What a manifest says of an entry; how it begins is read when it is shown.
+fn record_of(entry: ManifestEntry) -> EntryRecord {
+    EntryRecord {
+        entry: entry.entry,
+        role: entry.role,
+        state: entry.state.into(),
+        before: entry.before,
+        tokens: entry.tokens,
+        layer: entry.layer,
+        reason: entry.reason,
+        begins: String::new(),
+    }
+}
+
+impl Replayed {
+    fn diff_of(&self, compaction: &str) -> Result<Arc<Diff>> {
+        let mut kept = self.diff.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(diff) = kept.as_ref().filter(|diff| &*diff.compaction == compaction) {
+            return Ok(diff.clone());
+        }
+        let (line, reported) = ((&*self.line, &*self.ends), &self.report.compactions);
+        let (transcript, stored) = (&self.transcript, &self.stored);
+        let diff =
+            compactions::diff(compaction, transcript, stored, line, reported, &self.counter)?;
+        let diff = Arc::new(diff);
+        *kept = Some(diff.clone());
+        Ok(diff)
+    }
+
+    fn no_request(&self, number: usize) -> Error {
+        Error::new(ErrorKind::NotFound, "the session has no such request")
+            .with("request", number)
+            .with("requests", self.report.requests.len())
+            .hint("requests are numbered from 1")
+    }
+}

@@ -1,0 +1,93 @@
+//! What a transcript is replayed with.
+
+use std::sync::Arc;
+
+use ctx_core::{CounterKind, MemoryStore, Profile, Result, Services, Store, Tokens};
+use ctx_engine_registry::Config;
+use ctx_runtime::{Asked, MemoryAt, Wanted, memory_session};
+use ctx_session::Transcript;
+use ctx_session::blobs::MemoryBlobs;
+use ctx_session::key::FileId;
+use ctx_session::paths::Home;
+use ctx_session::values::PassingStore;
+
+use super::listed::Listed;
+
+/// Configuration, home, and what is wanted of every session.
+#[derive(Clone, Debug)]
+pub struct With {
+    /// The configuration in force.
+    pub config: Config,
+    /// Where sessions are, and what ctx keeps beside files of others.
+    pub home: Home,
+    /// What the context is fitted to.
+    pub fit: Fit,
+}
+
+/// What the context is fitted to; what is absent follows from configuration and transcript.
+#[derive(Clone, Debug, Default)]
+pub struct Fit {
+    /// The model's window.
+    pub window: Option<Tokens>,
+    /// The engine.
+    pub engine: Option<String>,
+    /// The profile.
+    pub profile: Option<Profile>,
+    /// The counter.
+    pub counter: Option<CounterKind>,
+    /// The model.
+    pub model: Option<String>,
+}
+
+/// What the replay is made with, and what is to be told of it.
+pub(super) struct Fitted {
+    pub(super) setup: ctx_eval::Setup,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Settles everything and builds the engine. Nothing that it does stays anywhere.
+pub(super) fn fitted(with: &With, listed: &Listed, transcript: &Transcript) -> Result<Fitted> {
+    let (provider, model, asked) = match &with.fit.model {
+        Some(name) => (None, Some(name.clone()), Asked::ByName),
+        None => {
+            let (provider, model) = transcript.model()?.unzip();
+            (provider, model, Asked::InPassing)
+        }
+    };
+    let wanted = Wanted {
+        profile: with.fit.profile,
+        counter: with.fit.counter,
+        engine: with.fit.engine.clone(),
+        agent: listed.head.agent.clone(),
+        provider,
+        model,
+        asked,
+        window: with.fit.window,
+        native: transcript.window().map(Tokens),
+        reserve: None,
+        system: transcript.system_prompt()?,
+        tools: transcript.tools()?,
+    };
+    let resolved = wanted.resolve(with.config.clone())?;
+    resolved.check_window(None)?;
+    let mut warnings: Vec<String> = resolved.warning().into_iter().collect();
+    let agent = listed.head.agent.clone().unwrap_or_else(|| FileId::main().to_string());
+    let name = memory_session(transcript.header().id.as_deref(), &listed.path);
+    let memory: Option<Arc<dyn MemoryStore>> =
+        resolved.memory(&MemoryAt::Nowhere, &agent, &name, None, |told| warnings.push(told))?;
+    let services = Services {
+        blobs: Some(Arc::<MemoryBlobs>::default()),
+        store: Some(Arc::<PassingStore>::default() as Arc<dyn Store>),
+        memory,
+        ..Services::default()
+    };
+    let setup = ctx_eval::Setup {
+        ledger: resolved.ledger(),
+        engine: resolved.engine(&services)?,
+        profile: resolved.profile,
+        model: resolved.model,
+        prices: resolved.prices,
+        details: true,
+    };
+    Ok(Fitted { setup, warnings })
+}

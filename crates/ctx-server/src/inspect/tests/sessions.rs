@@ -1,0 +1,109 @@
+//! What a session says of itself.
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_tells_its_requests_and_a_page_that_knows_some_gets_the_rest() {
+    let place = Place::new();
+    let file = place.transcript("one.jsonl", 60, 300);
+    let (api, id) = place.api(&[&file]);
+    let all = api.found(&format!("/api/sessions/{id}")).await;
+    assert_eq!((all["title"].as_str(), all["total"].as_u64()), (Some("one.jsonl"), Some(60)));
+    assert_eq!(all["requests"].as_array().unwrap().len(), 60);
+    assert_eq!((&all["window"], &all["source"]), (&json!(16_000), &json!("file")));
+    let newest = &all["requests"][59];
+    assert_eq!(newest["number"], 60);
+    assert!(newest["rawTokens"].as_u64() > newest["sentTokens"].as_u64(), "{newest}");
+    let rest = api.found(&format!("/api/sessions/{id}?from=58")).await;
+    assert_eq!(rest["requests"].as_array().unwrap().len(), 2);
+    assert_eq!(rest["requests"][1], *newest);
+    let none = api.found(&format!("/api/sessions/{id}?from=18446744073709551615")).await;
+    assert!(none["requests"].as_array().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_come_in_pages_and_by_what_became_of_them() {
+    let place = Place::new();
+    let file = place.transcript("one.jsonl", 60, 300);
+    let (api, id) = place.api(&[&file]);
+    let request = format!("/api/sessions/{id}/requests/60");
+    let all = api.found(&request).await;
+    let states = all["states"].as_object().unwrap();
+    let count = |state: &str| states.get(state).and_then(Value::as_u64).unwrap_or(0);
+    assert!(count("dropped") > 0, "{states:?}");
+    let total = count("kept") + count("dropped") + count("replaced") + count("inserted");
+    assert_eq!(all["matching"], total);
+    let page = api.found(&format!("{request}?from=100&count=5")).await;
+    let expected = &all["entries"].as_array().unwrap()[100..105];
+    assert_eq!(page["entries"].as_array().unwrap(), expected);
+    let dropped = api.found(&format!("{request}?state=dropped")).await;
+    assert_eq!(dropped["matching"], count("dropped"));
+    let layers: Vec<&str> =
+        dropped["entries"].as_array().unwrap().iter().filter_map(|e| e["layer"].as_str()).collect();
+    let by = layers[0];
+    let of_layer = api.found(&format!("{request}?layer={by}")).await;
+    assert_eq!(of_layer["matching"], all["layers"][by]);
+    let found = api.found(&format!("{request}?q=0000000a")).await;
+    assert_eq!(found["matching"], 1);
+    assert!(found["entries"][0]["begins"].as_str().unwrap().starts_with("message 10 word"));
+    let beyond = api.found(&format!("{request}?from=99999&count=99999")).await;
+    assert!(beyond["entries"].as_array().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_tells_its_text_and_what_a_summary_says() {
+    let place = Place::new();
+    let file = place.transcript("one.jsonl", 60, 300);
+    let (api, id) = place.api(&[&file]);
+    let entry = api.found(&format!("/api/sessions/{id}/entries/00000002?request=60")).await;
+    assert_eq!(entry["fate"]["state"], "dropped");
+    let text = entry["recorded"]["parts"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("message 2 word"));
+    let request = api.found(&format!("/api/sessions/{id}/requests/60?state=inserted")).await;
+    let summary = request["entries"][0]["entry"].as_str().unwrap();
+    let opened = api.found(&format!("/api/sessions/{id}/entries/{summary}?request=60")).await;
+    assert_eq!(opened["recorded"], Value::Null);
+    assert!(!opened["sent"]["parts"][0]["text"].as_str().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_grew_is_replayed_again_and_answers_meanwhile() {
+    let place = Place::new();
+    let file = place.transcript("one.jsonl", 5, 3);
+    let (api, id) = place.api(&[&file]);
+    let path = format!("/api/sessions/{id}");
+    assert_eq!(api.found(&path).await["total"], 5);
+    std::fs::write(&file, transcript("a-session", 6, 3)).unwrap();
+    while api.found(&path).await["total"] != 6 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_list_has_files_and_sessions_of_the_home_and_nothing_twice() {
+    let place = Place::new();
+    let folder = place.home().root().join("agents/main/sessions");
+    std::fs::create_dir_all(&folder).unwrap();
+    let stored = folder.join("s-1.jsonl");
+    std::fs::write(&stored, transcript("s-1", 2, 3)).unwrap();
+    let store = json!({
+        "agent:main:main": { "sessionId": "s-1", "updatedAt": 5, "displayName": "The <b>first" },
+        "agent:main:gone": { "sessionId": "s-2", "updatedAt": 6 },
+        "agent:main:out": { "sessionId": "s-3", "sessionFile": "../../../etc/passwd" },
+    });
+    std::fs::write(folder.join("sessions.json"), store.to_string()).unwrap();
+    let file = place.transcript("one.jsonl", 2, 3);
+    let (api, _) = place.api(&[&file, &stored]);
+    let list = api.found("/api/sessions").await;
+    let titles: Vec<&str> =
+        list["sessions"].as_array().unwrap().iter().filter_map(|s| s["title"].as_str()).collect();
+    assert_eq!(titles.len(), 2, "{titles:?}");
+    let (of_home, _) = Place::api(&place, &[&file]);
+    let list = of_home.found("/api/sessions").await;
+    let first = list["sessions"].as_array().unwrap().iter().find(|s| s["source"] == "store");
+    assert_eq!(first.unwrap()["title"], "The <b>first");
+    let replays = place.replays(&[]);
+    let by_key = replays.find("agent:main:main").unwrap();
+    assert_eq!(replays.find("s-1").unwrap(), by_key);
+    assert_eq!(replays.find("nobody").unwrap_err().kind(), ctx_core::ErrorKind::NotFound);
+}

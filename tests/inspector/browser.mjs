@@ -1,0 +1,134 @@
+// A browser, a server under test, and what is checked of every view.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { createRequire } from "node:module";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+// Packages are where `modules` says: they are no part of this folder.
+export async function openBrowser(run) {
+  const from = createRequire(join(run.modules, "node_modules", "of-the-test.js"));
+  const { chromium } = from("playwright-core");
+  run.axe = readFileSync(from.resolve("axe-core/axe.min.js"), "utf8");
+  run.profile = mkdtempSync(join(tmpdir(), "ctx-inspector-"));
+  run.browser = await chromium.launchPersistentContext(run.profile, {
+    executablePath: run.chromium,
+    args: FLAGS,
+    headless: true,
+    deviceScaleFactor: 1,
+    reducedMotion: "reduce",
+  });
+}
+
+export async function closeBrowser(run) {
+  await run.browser?.close();
+  if (run.profile) rmSync(run.profile, { recursive: true, force: true });
+}
+
+// Starts `ctx inspect` and reads where it is. It ends by the signal that Ctrl-C sends.
+export async function serve(run, ...args) {
+  const child = spawn(run.bin, ["inspect", ...args, "--json"], { env: run.env, stdio: ["ignore", "pipe", "pipe"] });
+  let said = "", complained = "";
+  child.stderr.on("data", (text) => (complained += text));
+  const ended = new Promise((done) => child.on("exit", (code, signal) => done({ code, signal })));
+  const address = await new Promise((found, failed) => {
+    child.stdout.on("data", (text) => {
+      said += text;
+      try {
+        found(JSON.parse(said));
+      } catch {
+        // There is more to come.
+      }
+    });
+    ended.then(() => failed(new Error(`ctx inspect ended: ${complained}`)));
+  });
+  const url = new URL(address.url);
+  const stop = async () => {
+    child.kill("SIGINT");
+    return ended;
+  };
+  const server = { base: `${url.origin}/`, port: url.port, session: address.session, stop };
+  run.servers.push(server);
+  return server;
+}
+
+// A page whose console is watched: any error there fails the test, but for those that `expects`
+// names.
+export async function openPage(run, { theme, width }) {
+  const page = await run.browser.newPage();
+  await page.setViewportSize({ width, height: width < 500 ? 780 : 860 });
+  await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
+  page.troubles = [];
+  page.expects = null;
+  const trouble = (text) => {
+    if (!page.expects || !page.expects.test(text)) page.troubles.push(text);
+  };
+  page.on("console", (said) => said.type() === "error" && trouble(`console: ${said.text()}`));
+  page.on("pageerror", (error) => trouble(`error: ${error.stack}`));
+  page.on("dialog", (dialog) => {
+    trouble(`dialog: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  page.shot = `${theme}-${width}`;
+  // Who works on the page sees it without building the program again.
+  const assets = process.env.CTX_INSPECTOR_ASSETS;
+  if (assets) {
+    await page.route(/\/assets\//, async (route) => {
+      const file = join(assets, new URL(route.request().url()).pathname.split("/").at(-1));
+      if (!existsSync(file)) return route.continue();
+      const response = await route.fetch();
+      return route.fulfill({ response, body: readFileSync(file) });
+    });
+  }
+  return page;
+}
+
+// Goes somewhere within the page, and waits until what is told is there.
+export async function go(page, server, hash, selector) {
+  const url = `${server.base}${hash}`;
+  if (page.url().startsWith(server.base)) await page.evaluate((to) => (location.hash = to), hash.replace(/^#?/, "#"));
+  else await page.goto(url);
+  await page.waitForSelector(selector);
+}
+
+// What must hold of every view: nothing ran, nothing complained, axe finds nothing serious, and the
+// page is no wider than its window.
+export async function check(run, page, name) {
+  await page.screenshot({ path: join(run.out, `${name}-${page.shot}.png`), fullPage: name !== "large" });
+  assert.equal(await page.evaluate(() => window.hit), undefined, `${name}: something was executed`);
+  assert.deepEqual(page.troubles, [], `${name} (${page.shot})`);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  assert.ok(wide <= 0, `${name} (${page.shot}): the page is ${wide} pixels too wide`);
+  if (!(await page.evaluate(() => typeof window.axe))?.startsWith("object")) await page.evaluate(run.axe);
+  const found = await page.evaluate(async () => {
+    const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
+    return violations.filter((one) => ["serious", "critical"].includes(one.impact)).map((one) => ({
+      id: one.id, nodes: one.nodes.slice(0, 3).map((node) => `${node.html.slice(0, 200)}: ${node.failureSummary}`),
+    }));
+  });
+  for (const one of found) run.faults.push(`${name} (${page.shot}): ${one.id}: ${one.nodes.join(" | ")}`);
+  run.seen += 1;
+}
+
+export async function text(page, selector) {
+  return (await page.textContent(selector)).trim();
+}
+
+// Waits until something holds, which the page brings about by itself.
+export async function until(page, what, probe, argument) {
+  await page.waitForFunction(probe, argument, { timeout: 60_000 }).catch((error) => {
+    throw new Error(`${what}: ${error.message.split("\n")[0]}`);
+  });
+}

@@ -1,0 +1,105 @@
+// A home with sessions, a transcript that is hostile, and one of 100,000 entries.
+
+import { execFileSync } from "node:child_process";
+import { appendFileSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+// Anything that ran would leave a mark in the page.
+export const HOSTILE = "<script>window.hit=1</script><img src=x onerror=\"window.hit=1\">'\"><svg onload=window.hit=1> \u202e</textarea></script>${window.hit=1}";
+
+const START = Date.parse("2026-03-11T18:04:00Z");
+
+export function ctx(run, ...args) {
+  return execFileSync(run.bin, args, { env: run.env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+}
+
+// A home whose main agent has a session that was compacted, and a memory.
+export function makeHome(run) {
+  const sessions = join(run.home, "agents", "main", "sessions");
+  mkdirSync(sessions, { recursive: true, mode: 0o700 });
+  const ids = ["11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"];
+  const keys = ["agent:main:main", "agent:main:review"];
+  const sources = ["fix-flaky-test.jsonl", "claude-code.jsonl"];
+  const store = {};
+  ids.forEach((id, at) => {
+    const file = join(sessions, `${id}.jsonl`);
+    ctx(run, "convert", join(run.examples, sources[at]), "--to", "ctx", "-o", file);
+    store[keys[at]] = { sessionId: id, updatedAt: Date.now() - at * 3600e3, displayName: at ? "Review of the pauses" : "The flaky test" };
+  });
+  writeFileSync(join(sessions, "sessions.json"), JSON.stringify(store), { mode: 0o600 });
+  const first = join(sessions, `${ids[0]}.jsonl`);
+  ctx(run, "compact", first, "--window", "64k", "--force");
+  // It goes on after the compaction.
+  let leaf = JSON.parse(readFileSync(first, "utf8").trim().split("\n").at(-1)).id;
+  for (let n = 100; n < 104; n += 1) {
+    const more = exchange(leaf, n);
+    appendFileSync(first, more.text);
+    leaf = more.leaf;
+  }
+  ctx(run, "memory", "ingest", first);
+  const growing = join(run.dir, "growing.jsonl");
+  copyFileSync(join(run.examples, "fix-flaky-test.jsonl"), growing);
+  return { first, growing };
+}
+
+function line(value) {
+  return JSON.stringify(value) + "\n";
+}
+
+function message(n, parentId, role, content, more = {}) {
+  const at = START + (n % 0x10000000) * 1000;
+  return { type: "message", id: `${n.toString(16).padStart(8, "0")}`, parentId, timestamp: new Date(at).toISOString(), message: { role, content, timestamp: at, ...more } };
+}
+
+// An exchange for the end of a transcript in pi's format.
+export function exchange(parentId, n) {
+  const question = message(0xf0000000 + 2 * n, parentId, "user", [{ type: "text", text: `One more question, number ${n}` }]);
+  const answer = message(0xf0000001 + 2 * n, question.id, "assistant", [{ type: "text", text: `And its answer, number ${n}` }], usage());
+  return { text: line(question) + line(answer), leaf: answer.id };
+}
+
+function usage() {
+  return { api: "anthropic-messages", provider: "anthropic", model: "claude-sonnet-4-5", stopReason: "stop", usage: { input: 10, output: 10, cacheRead: 0, cacheWrite: 0, totalTokens: 20, cost: { total: 0 } } };
+}
+
+// Markup wherever a transcript may hold text: ids, names of tools, arguments, models, the file's name.
+export function writeHostile(dir) {
+  const folder = join(dir, "hostile");
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, "<img src=x onerror=window.hit=1>.jsonl");
+  let text = line({ type: "session", version: 3, id: HOSTILE, timestamp: new Date(START).toISOString(), cwd: HOSTILE });
+  text += line({ type: "model_change", id: "m", parentId: null, timestamp: new Date(START).toISOString(), provider: HOSTILE, modelId: HOSTILE });
+  text += line({ type: "session_info", id: "i", parentId: "m", timestamp: new Date(START).toISOString(), name: HOSTILE });
+  let parent = "i";
+  for (let n = 0; n < 120; n += 1) {
+    const id = `${HOSTILE}${n}`;
+    const call = { type: "toolCall", id: `call${HOSTILE}${n}`, name: HOSTILE, arguments: { [HOSTILE]: HOSTILE } };
+    const entries = [
+      ["user", [{ type: "text", text: `${HOSTILE} please look at ${"a long text ".repeat(40)}` }], {}],
+      ["assistant", [{ type: "thinking", thinking: HOSTILE }, { type: "text", text: HOSTILE }, call], { ...usage(), model: HOSTILE, provider: HOSTILE }],
+      ["toolResult", [{ type: "text", text: `${HOSTILE}\n${"output of it ".repeat(120)}` }], { toolCallId: call.id, toolName: HOSTILE, isError: n % 3 === 0 }],
+    ];
+    for (const [role, content, more] of entries) {
+      const entry = { ...message(n, parent, role, content, more), id: `${id}-${role}` };
+      text += line(entry);
+      parent = entry.id;
+    }
+  }
+  writeFileSync(file, text);
+  return file;
+}
+
+// Many short messages: what is slow is then the number.
+export function writeLarge(dir, entries) {
+  const file = join(dir, "large.jsonl");
+  const parts = [line({ type: "session", version: 3, id: "large", timestamp: new Date(START).toISOString(), cwd: "/" })];
+  let parent = null;
+  for (let n = 0; n < entries; n += 1) {
+    const isAnswer = n % 2 === 1;
+    const entry = message(n, parent, isAnswer ? "assistant" : "user", [{ type: "text", text: `Entry number ${n} of many` }], isAnswer ? usage() : {});
+    parts.push(line(entry));
+    parent = entry.id;
+  }
+  writeFileSync(file, parts.join(""));
+  return file;
+}
