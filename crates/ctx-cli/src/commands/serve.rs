@@ -105,7 +105,8 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
                 out.note(format!("the inspector is at {}/", bound.url()));
             }
         }
-        let routes = status_routes(proxy.metrics()).merge(mcp::routes(tools)).merge(proxy.router());
+        let tools = mcp::routes(tools);
+        let routes = status_routes(proxy.metrics()).merge(tools).merge(proxy.router());
         let routes = routes.merge(inspector.router());
         bound.serve(routes, shutdown).await;
         anyhow::Ok(())

@@ -16,8 +16,8 @@ fn compacted(place: &Place) -> (PathBuf, String) {
         tokens_before: Tokens(1_000),
         tokens_after: Some(Tokens(100)),
         details: None,
-        staying: Vec::new(),
         projections: Vec::new(),
+        staying: Vec::new(),
     };
     let leaf: ctx_core::EntryId = "0000000f".into();
     let id = store_compaction(&place.home(), &file, Some(&leaf), &made, Timestamp(5)).unwrap();
