@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cpu_time::ProcessTime;
 use ctx_core::Tokens;
 use ctx_engine_registry::Config;
 use ctx_model::header::{HeaderMap, HeaderValue};
@@ -152,9 +153,10 @@ async fn pass() {
             ask(&clients[number], url, &bodies[number]).await;
         }
     }
-    let mut times = [Vec::new(), Vec::new()];
+    let (mut times, mut busy) = ([Vec::new(), Vec::new()], [Duration::ZERO; 2]);
     for _ in 0..SLICES {
-        for (url, times) in ways.iter().zip(&mut times) {
+        for (at, (url, times)) in ways.iter().zip(&mut times).enumerate() {
+            let cpu = ProcessTime::now();
             let running: Vec<_> = (0..CLIENTS)
                 .map(|who| {
                     let (clients, bodies, url) = (clients.clone(), bodies.clone(), url.clone());
@@ -174,8 +176,10 @@ async fn pass() {
             for one in running {
                 times.extend(one.await.expect("no client fails"));
             }
+            busy[at] += cpu.elapsed();
         }
     }
+    let counts = [times[0].len(), times[1].len()];
     let [mut direct, mut through] = times;
     println!(
         "pass: {PER_SECOND} requests/s, {CLIENTS} clients, 100 KB bodies, in turns of {SLICE:?}"
@@ -190,7 +194,9 @@ async fn pass() {
     let direct = row("without ctx", &mut direct);
     let through = row("with ctx", &mut through);
     println!("| added | {:.2} | {:.2} | |", through.0 - direct.0, through.1 - direct.1);
-    println!("conversations: {}", proxied.proxy.trace().sessions().len());
+    let of_one = |at: usize, count: usize| busy[at].as_secs_f64() * 1_000.0 / count as f64;
+    let (without, with) = (of_one(0, counts[0]), of_one(1, counts[1]));
+    println!("CPU ms a request, clients and provider included: {without:.2}, {with:.2}");
 }
 
 /// A history of 200,000 tokens that has to be cut: first, and again as it grows.
@@ -219,13 +225,18 @@ async fn cut() {
     println!("cut: a history of {} KB, about {} tokens", whole.len() / 1_024, whole.len() / 4);
     let plain = ask(&client, &direct, &whole).await;
     let first = ask(&client, &through, &whole).await;
-    let (mut without, mut with) = (Vec::new(), Vec::new());
+    let (mut without, mut with, mut busy) = (Vec::new(), Vec::new(), [Duration::ZERO; 2]);
     for n in 0..TURNS {
         all.push(json!({ "role": "assistant", "content": format!("Step {n} is done.") }));
         all.push(json!({ "role": "user", "content": format!("And then, {n}?") }));
         let whole = body(&all);
-        without.push(ask(&client, &direct, &whole).await);
-        with.push(ask(&client, &through, &whole).await);
+        for (at, (url, times)) in
+            [(&direct, &mut without), (&through, &mut with)].into_iter().enumerate()
+        {
+            let cpu = ProcessTime::now();
+            times.push(ask(&client, url, &whole).await);
+            busy[at] += cpu.elapsed();
+        }
     }
     let session = proxied.proxy.trace().sessions().remove(0);
     let last = session.requests.last().expect("it was recorded");
@@ -241,6 +252,8 @@ async fn cut() {
     }
     let mut own: Vec<f64> = session.requests.iter().skip(1).map(|record| record.millis).collect();
     own.sort_unstable_by(f64::total_cmp);
+    let [without, with] = busy.map(|busy| ms(busy) / TURNS as f64);
+    println!("CPU ms of a later one, client and provider included: {without:.2}, {with:.2}");
     println!("prepared in (p50): {:.2} ms", own.get(own.len() / 2).copied().unwrap_or_default());
 }
 
