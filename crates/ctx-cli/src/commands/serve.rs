@@ -4,7 +4,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ctx_core::{Error, ErrorKind};
+use ctx_core::{Error, ErrorKind, Tokens};
+use ctx_runtime::Wanted;
 use ctx_server::Host;
 use ctx_server::http::{Metrics, Server, Shutdown, Token, status_routes};
 use ctx_server::inspect::replay::{Fit, Replays, With};
@@ -46,8 +47,17 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         token.filter(|token| !token.is_empty()).map(Token::new).transpose().map_err(misuse)?;
     server.hosts.clone_from(&config.hosts);
     server.grace = Duration::from_secs(config.grace_seconds.into());
-    if host.config.path().is_some() || args.engine.is_some() {
-        setup::check_engine(&host.config)?;
+    let wanted = Wanted {
+        engine: args.engine.clone(),
+        agent: args.agent.clone(),
+        window,
+        ..Wanted::default()
+    };
+    let resolved = wanted.resolve(host.config.clone())?;
+    resolved.check_engine().map_err(misuse)?;
+    if window.is_some() {
+        let by_flag: fn(Tokens) -> String = |minimum| format!("give --window {minimum} or more");
+        resolved.check_window(Some(by_flag)).map_err(misuse)?;
     }
     let trace = host.home.root().join("proxy").join("traces");
     let trace = Arc::new(Trace::at(trace, Limits::default())?);

@@ -188,6 +188,8 @@ fn what_makes_no_sense_is_said_before_it_listens() {
         (&["--upstream", "ftp://x"], "http://"),
         (&["--upstream", "http://127.0.0.1:8799", "--listen", "127.0.0.1:8799"], "server itself"),
         (&["--window", "many"], "no number of tokens"),
+        (&["--window", "2000"], "too small"),
+        (&["--engine", "nope"], "nope"),
         (&["--max-body", "lots"], "no size"),
         (&["--token", "short"], "no token"),
     ] {

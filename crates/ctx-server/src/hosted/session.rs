@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctx_core::{
     CompactResult, ContentHash, ContextEngine, ContextView, EntryId, Error, ErrorKind, IdSource,
-    IngestRequest, NodeState, Projection, ProjectionKey, RESERVE_MAX_SHARE, Result, Timestamp,
+    IngestRequest, NodeState, Projection, ProjectionKey, Result, Timestamp,
     TokenLedger, Tokens, TurnContext,
 };
 use ctx_runtime::{EngineWatch, Resolved};
@@ -173,14 +173,12 @@ impl Session {
         }
     }
 
-    /// Sets what a request brings beside its history, and the most that its answer may hold.
+    /// Sets what a request brings beside its history, and how much is kept free for its answer.
     pub(crate) fn fit(&mut self, window: Tokens, answer: Tokens, system: Tokens, tools: Tokens) {
-        let mut ledger = TokenLedger::new(
-            *self.ledger.counter(),
-            room(window, answer),
-            self.resolved.reserve.max(answer),
-        );
-        ledger = ledger.with_system(system).with_tools(tools);
+        let reserve = self.resolved.reserve.max(answer);
+        let mut ledger = TokenLedger::new(*self.ledger.counter(), window, reserve)
+            .with_system(system)
+            .with_tools(tools);
         let parts = |ledger: &TokenLedger| {
             (ledger.window(), ledger.reserve(), ledger.system(), ledger.tools())
         };
@@ -259,17 +257,6 @@ impl Session {
             serde_json::json!({ "id": id, "carrier": "builtin", "version": version, "state": "ok" })
         })
     }
-}
-
-/// The window that a request is fitted to whose answer may hold more than the quarter that is its
-/// reserve at most: smaller by the difference. Who asks for more than half of it, asks for more than
-/// any answer.
-fn room(window: Tokens, answer: Tokens) -> Tokens {
-    if answer <= window.scale(RESERVE_MAX_SHARE) {
-        return window;
-    }
-    let prompt = (window - answer).max(window.scale(0.5 * (1.0 - RESERVE_MAX_SHARE)));
-    prompt.scale(1.0 / (1.0 - RESERVE_MAX_SHARE)).min(window)
 }
 
 /// The last request, as it stands in a finished view.

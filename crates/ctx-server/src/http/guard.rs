@@ -105,7 +105,9 @@ impl Guard {
             return Err(Box::new(refusal(StatusCode::UNAUTHORIZED, &error)));
         }
         let host = host_of(&request);
-        if !has_token && !host.as_deref().is_none_or(|host| self.knows(host)) {
+        let is_many = request.headers().get_all(HOST).iter().count() > 1;
+        let is_unknown = is_many || host.as_deref().is_some_and(|host| !self.knows(host));
+        if !has_token && is_unknown {
             let error = Error::new(ErrorKind::InvalidInput, "this server does not go by that name")
                 .with("host", shortened(host.as_deref().unwrap_or_default()))
                 .hint("use the address it listens on; server.hosts lists further names");
@@ -124,7 +126,13 @@ impl Guard {
 
     /// Whether a `Host` names this server.
     fn knows(&self, host: &str) -> bool {
-        let name = name_of(host).to_ascii_lowercase();
+        let name = name_of(host);
+        let port = &host[name.len()..];
+        let is_port = port.strip_prefix(':').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
+        if !port.is_empty() && !is_port {
+            return false;
+        }
+        let name = name.to_ascii_lowercase();
         let name = name.trim_end_matches('.');
         if name == "localhost" || name.ends_with(".localhost") {
             return true;

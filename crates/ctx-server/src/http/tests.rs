@@ -39,7 +39,15 @@ fn a_name_that_is_pointed_here_is_refused() {
     for host in ["127.0.0.1:8787", "localhost:8787", "LOCALHOST", "[::1]:8787", "box.example"] {
         assert_eq!(judged(&guard, "/", &[("host", host)]), Ok(false), "{host}");
     }
-    for host in ["evil.example", "evil.example:8787", "localhost.evil.example", "192.168.1.4", ""] {
+    for host in [
+        "evil.example",
+        "evil.example:8787",
+        "localhost.evil.example",
+        "192.168.1.4",
+        "",
+        "127.0.0.1:1@evil.example",
+        "127.0.0.1:1/x",
+    ] {
         assert_eq!(judged(&guard, "/", &[("host", host)]), Err(403), "{host}");
     }
 }

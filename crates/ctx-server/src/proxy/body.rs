@@ -18,7 +18,7 @@ use tower_http::decompression::RequestDecompressionLayer;
 use super::{IN_FLIGHT_KIB, Proxy};
 
 /// So long a client may take to send a body.
-const SLOWEST: Duration = Duration::from_secs(300);
+const SLOWEST: Duration = Duration::from_secs(120);
 
 /// A body, and the room that it takes as long as this is there.
 #[derive(Debug)]

@@ -87,7 +87,7 @@ impl Ending {
             if let Some((conversation, estimated)) = &self.conversation
                 && outcome == Outcome::Ok
                 && *estimated >= TELLING
-                && usage.prompt() > 0
+                && is_plausible(usage.prompt(), *estimated)
             {
                 conversation.report(usage.prompt(), *estimated);
             }
@@ -103,6 +103,11 @@ impl Drop for Ending {
     fn drop(&mut self) {
         self.ends(Outcome::Abandoned, None);
     }
+}
+
+/// Whether a provider may have counted so: some count only what was not in their cache.
+fn is_plausible(counted: u64, estimated: u64) -> bool {
+    counted >= estimated / 4 && counted <= estimated.saturating_mul(4)
 }
 
 fn word(outcome: Outcome) -> &'static str {

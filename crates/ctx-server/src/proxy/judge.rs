@@ -1,14 +1,20 @@
 //! Whether an answer may pass: held back until it shows that the prompt was not too long.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use bytes::Bytes;
 use ctx_core::Result;
 use ctx_dialect::wire::{Protocol, Seen, Watch};
 use ctx_model::{Body, Overflow, Response, overflow, silent_overflow};
+use tokio::time::{Instant, timeout_at};
 
 /// The most that is held back. What is larger and has said nothing yet is no refusal.
 const MOST_HELD: usize = 1 << 20;
+
+/// So long an answer is held back that has begun and says nothing: a refusal comes at once, and a
+/// client that hears nothing may give up.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An answer of a provider, as far as it has come.
 pub(super) struct Answer {
@@ -35,9 +41,17 @@ pub(super) async fn judge(protocol: Protocol, response: Response, window: u64) -
         is_whole: false,
         overflow: None,
     };
-    let mut bytes = 0;
+    let (mut bytes, until) = (0, Instant::now() + PATIENCE);
     loop {
-        let Some(piece) = next(&mut answer.response.body).await? else {
+        let next = next(&mut answer.response.body);
+        let next = match is_refusal {
+            true => next.await?,
+            false => match timeout_at(until, next).await {
+                Ok(next) => next?,
+                Err(_) => return Ok(answer),
+            },
+        };
+        let Some(piece) = next else {
             answer.is_whole = true;
             break;
         };

@@ -23,6 +23,7 @@ mod keep;
 mod pass;
 mod prepare;
 mod relay;
+mod room;
 mod sitting;
 mod summaries;
 mod told;
@@ -38,9 +39,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use ctx_core::{EntryId, Message, Result, Tokens};
+use ctx_core::{EntryId, Error, ErrorKind, Message, Result, Tokens};
 use ctx_dialect::wire::route;
-use ctx_model::{Client, Timeouts};
+use ctx_model::{Client, Method, Timeouts};
 use ctx_runtime::Memories;
 use tokio::sync::Semaphore;
 
@@ -193,6 +194,10 @@ impl Proxy {
 }
 
 async fn answer(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
+    if request.method() == Method::CONNECT {
+        let error = Error::new(ErrorKind::InvalidInput, "this is no proxy to tunnel through");
+        return failure::answer(None, 405, &error.hint("set it as the base URL of a client"));
+    }
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     match route(request.method().as_str(), path) {
         Some(route) => relay::relay(proxy, route, request).await,

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::wire::{Out, Request};
 use ctx_model::Overflow;
+use serde::de::IgnoredAny;
 
 use super::Proxy;
 use super::asked::Asked;
@@ -78,7 +79,14 @@ pub(super) async fn prepare(
             .with("at", error.valid_up_to())
             .hint("send JSON in UTF-8")
     })?;
-    let request = Request::take(&asked.route, text)?;
+    let request = match Request::take(&asked.route, text) {
+        Ok(request) => request,
+        // What it lacks, or says twice, the provider says in its own words.
+        Err(_) if serde_json::from_str::<IgnoredAny>(text).is_ok() => {
+            return Ok(Prepared::untouched(body));
+        }
+        Err(error) => return Err(error),
+    };
     if request.is_continued {
         proxy.warn(
             "a request goes on from a history that the provider holds (previous_response_id, \

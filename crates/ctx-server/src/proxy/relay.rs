@@ -1,10 +1,11 @@
 //! One request, from the client to the provider and back.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::Request;
 use axum::response::Response;
-use ctx_core::{Error, Result};
+use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::wire::Route;
 use ctx_model::Method;
 use tokio::time::Instant;
@@ -24,22 +25,22 @@ const LARGE: usize = 256 << 10;
 
 pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> Response {
     let protocol = route.protocol;
+    let (parts, content) = request.into_parts();
+    let is_packed = body::is_packed(&parts.headers);
+    let content = match body::read(&proxy, &parts.headers, content, is_packed).await {
+        Ok(content) => content,
+        Err(unread) => {
+            proxy.metrics.request(protocol.name(), "rejected");
+            return failure::answer(Some(protocol), unread.status, &unread.error);
+        }
+    };
+    // A client that is slow takes no seat.
     let Ok(seat) = proxy.seats.clone().try_acquire_owned() else {
         proxy.metrics.request(protocol.name(), "rejected");
         let busy = failure::busy(proxy.settings.config.max_requests);
         return failure::answer(Some(protocol), 503, &busy);
     };
     let ending = Ending::new(proxy.clone(), protocol.name(), seat);
-    let (parts, content) = request.into_parts();
-    let is_packed = body::is_packed(&parts.headers);
-    let content = body::read(&proxy, &parts.headers, content, is_packed).await;
-    let content = match content {
-        Ok(content) => content,
-        Err(unread) => {
-            ending.rejected();
-            return failure::answer(Some(protocol), unread.status, &unread.error);
-        }
-    };
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let asked = Arc::new(Asked {
         url: proxy.settings.upstreams.url(Family::of_protocol(protocol), path),
@@ -134,7 +135,12 @@ impl Relay {
             headers: self.asked.headers.clone(),
             body: prepared.body.clone(),
         };
-        let response = self.proxy.client.send(request).await?;
+        let began = Instant::now();
+        let response = match self.proxy.client.send(request.clone()).await {
+            // A connection that was kept may be closed by the provider just when it is used again.
+            Err(error) if is_stale(&error, began) => self.proxy.client.send(request).await?,
+            other => other?,
+        };
         judge(self.asked.protocol(), response, prepared.window()).await
     }
 
@@ -161,4 +167,11 @@ impl Relay {
         self.ending.fails();
         failure::answer(Some(self.asked.protocol()), failure::status(error), error)
     }
+}
+
+/// Whether a connection broke off before an answer, and so soon that nobody can have worked on one.
+fn is_stale(error: &Error, began: Instant) -> bool {
+    const SOON: Duration = Duration::from_millis(500);
+    let broke = error.kind() == ErrorKind::Upstream && error.may_be_billed();
+    broke && began.elapsed() < SOON
 }

@@ -3,10 +3,11 @@
 use std::panic::AssertUnwindSafe;
 
 use ctx_core::{
-    CompactionTrigger, EntryId, Error, ErrorKind, Message, Result, Role, SummaryInstructions,
-    Timestamp, Tokens,
+    Compacted, CompactionTrigger, EntryId, Error, ErrorKind, Message, Result, Role,
+    SummaryInstructions, Timestamp, Tokens,
 };
 use ctx_dialect::wire::Request;
+use ctx_layers::window_guard;
 use ctx_memory::Redactor;
 use ctx_runtime::{Asked as Named, Wanted};
 use futures_util::FutureExt;
@@ -17,6 +18,7 @@ use super::config::SummariesBy;
 use super::conversation::{Conversation, Work};
 use super::keep::Saved;
 use super::prepare::Smaller;
+use super::room::Room;
 use super::summaries::Asking;
 use super::told::{Told, first_of_user};
 use crate::hosted::{
@@ -67,13 +69,14 @@ impl Sitting<'_> {
         if is_new && !session.in_force.as_ref().is_some_and(covers) {
             session.in_force = None;
         }
-        self.fit(&mut work, smaller)?;
+        let room = self.fit(&mut work, smaller)?;
         let Some(session) = &mut work.session else { return Err(lost()) };
         let mut compaction = None;
         if let Some(smaller) = smaller {
-            compaction = self.compact(session, smaller).await;
+            compaction = self.compact(session, smaller, room).await;
         }
-        let made = match guarded(session.assemble(Tokens::ZERO, None)).await {
+        let empty = room.withheld(&session.ledger);
+        let mut made = match guarded(session.assemble(empty, None)).await {
             Ok(made) => made,
             Err(error) => {
                 self.trouble(&error);
@@ -83,6 +86,10 @@ impl Sitting<'_> {
         for warning in session.warnings() {
             self.proxy.warn(&warning);
         }
+        // What is left empty is no part of the request.
+        session.sent.estimated = session.sent.estimated.saturating_sub(empty.get());
+        made.tokens -= session.ledger.corrected(empty);
+        made.limit -= session.ledger.corrected(empty);
         let estimated = session.sent.estimated;
         let record = self.record(conversation, &mut work, &made, compaction);
         conversation.keep(&mut work, &made, self.proxy.conversations.keep.as_ref());
@@ -99,21 +106,35 @@ impl Sitting<'_> {
     }
 
     /// Gives the session its budget for this request.
-    fn fit(&self, work: &mut Work, smaller: Option<Smaller>) -> Result<()> {
+    fn fit(&self, work: &mut Work, smaller: Option<Smaller>) -> Result<Room> {
         let Some(session) = &work.session else { return Err(lost()) };
-        let (counter, native) = (*session.ledger.counter(), session.resolved.window.tokens);
+        let (counter, resolved) = (*session.ledger.counter(), &session.resolved);
+        let least = window_guard::Config::resolve(&resolved.config)?.hard_min_tokens;
+        let (window, native) = (resolved.window.tokens, resolved.native);
+        if let Some(smaller) = smaller {
+            // Without a number of the provider's it is less than what it refused: ever less.
+            let share = [0.9, 0.6, 0.4].get(smaller.attempt as usize - 1).copied().unwrap_or(0.4);
+            let sent = session.ledger.corrected(Tokens::saturating_from(session.sent.estimated));
+            let learned = match smaller.overflow.limit.filter(|_| smaller.attempt == 1) {
+                Some(limit) => Tokens::saturating_from(limit),
+                None => sent.scale(share),
+            };
+            work.learned = Some(work.learned.map_or(learned, |known| known.min(learned)));
+        }
         let tools = self.request.tools.map(|tools| tools.get());
         let system = self.request.system.as_deref();
         let system = work.size_of("system", system, |text| counter.text(text));
         let tools = work.size_of("tools", tools, |text| counter.text(text));
-        if let Some(limit) = smaller.and_then(|smaller| smaller.overflow.limit) {
-            work.learned = Some(Tokens::saturating_from(limit));
-        }
-        let window = work.learned.map_or(native, |learned| learned.min(native));
         let answer = Tokens::saturating_from(self.request.max_tokens.unwrap_or_default());
+        let room = Room { window, native, learned: work.learned, least, answer };
         let Some(session) = &mut work.session else { return Err(lost()) };
-        session.fit(window, answer, system, tools);
-        session.ledger.check()
+        // An answer that asks for more than there is leaves no more than a quarter free.
+        session.fit(room.told(), answer, system, tools);
+        session.ledger.check().map_err(|error| match self.request.max_tokens {
+            Some(most) => error.with("maxTokens", most),
+            None => error,
+        })?;
+        Ok(room)
     }
 
     /// Opens the session, where it is not open for this model.
@@ -195,7 +216,12 @@ impl Sitting<'_> {
     }
 
     /// Makes the session smaller after the provider refused it.
-    async fn compact(&self, session: &mut Session, smaller: Smaller) -> Option<CompactionRecord> {
+    async fn compact(
+        &self,
+        session: &mut Session,
+        smaller: Smaller,
+        room: Room,
+    ) -> Option<CompactionRecord> {
         // What the provider counted says how far the counter is off.
         if let Some(used) = smaller.overflow.used.filter(|_| session.sent.estimated > 0) {
             session.correct(used, session.sent.estimated);
@@ -203,7 +229,7 @@ impl Sitting<'_> {
         let wanted = Compacting {
             trigger: CompactionTrigger::Overflow,
             force: true,
-            token_budget: None,
+            token_budget: Some(session.ledger.limit() - room.withheld(&session.ledger)),
             custom_instructions: None,
             summary_instructions: SummaryInstructions::default(),
             models: None,
@@ -217,7 +243,7 @@ impl Sitting<'_> {
                 self.proxy.metrics.compactions.inc();
                 let entry = session.in_force.as_ref().and_then(|kept| kept.summary_id()).cloned();
                 // The number of the request is filled in with the rest.
-                Some(CompactionRecord::of(0, entry, &compacted))
+                Some(recorded(0, entry, &compacted))
             }
             Err(error) => {
                 self.trouble(&error);
@@ -279,13 +305,14 @@ impl Sitting<'_> {
         if let Some(last) = made.compactions.last() {
             self.proxy.metrics.compactions.inc_by(made.compactions.len() as u64);
             let entry = session.in_force.as_ref().and_then(|kept| kept.summary_id()).cloned();
-            record.compaction = Some(CompactionRecord::of(number, entry, last));
+            record.compaction = Some(recorded(number, entry, last));
         }
         if let Some(compaction) = &mut record.compaction {
             compaction.request = number;
         }
         let Some(view) = &session.view else { return record };
         (record.components, record.entries) = of_manifest(view.manifest());
+        record.components.retain(|part| part.name != "pending");
         for entry in &mut record.entries {
             if let Some(known) = begins.get(&entry.entry) {
                 entry.begins.clone_from(known);
@@ -368,6 +395,16 @@ fn beginning(message: &Message) -> String {
     let head: String = text.trim_start().chars().take(LOOKED_AT).collect();
     let redacted = Redactor::builtin().redact(&head).text;
     redacted.chars().take(BEGINS_CHARS).collect::<String>().trim_end().to_owned()
+}
+
+/// A compaction as it is recorded: a summary may repeat a secret.
+fn recorded(number: u64, entry: Option<EntryId>, compacted: &Compacted) -> CompactionRecord {
+    let mut record = CompactionRecord::of(number, entry, compacted);
+    record.summary = Redactor::builtin().redact(&record.summary).text.into_owned();
+    let details = record.details.take().map(|details| details.to_string());
+    let details = details.map(|text| Redactor::builtin().redact(&text).text.into_owned());
+    record.details = details.and_then(|text| serde_json::from_str(&text).ok());
+    record
 }
 
 /// Runs what an engine does. A panic of it is a failure of one request's engine.

@@ -152,3 +152,55 @@ async fn summaries_are_made_by_the_same_provider_with_the_same_key() {
     assert!(rig.records().await[0].compaction.is_some());
     assert!(rig.last().prompt.tokens() < 12_500);
 }
+
+#[tokio::test]
+async fn a_refusal_without_numbers_of_what_is_no_more_than_the_newest_is_recovered() {
+    // As many characters as would stay verbatim in the window that the proxy believes in.
+    let provider = FakeProvider::builder()
+        .limit_chars(80_000)
+        .respond(|_| Step::text("done"))
+        .start()
+        .unwrap();
+    let rig = Rig::new(provider, Set { window: Some(200_000), ..Set::default() }).await;
+    let got = rig.chat(&session(11, 2_000)).await;
+    assert_eq!(got.status, 200, "{got:?}");
+    let got = rig.chat(&talk(40, 600)).await;
+    assert_eq!(got.status, 200, "{got:?}");
+}
+
+#[tokio::test]
+async fn a_window_under_what_engines_work_in_is_kept() {
+    let rig = Rig::new(strict(8_000), Set { window: Some(64_000), ..Set::default() }).await;
+    let mut all = talk(30, 600);
+    for n in 0..6 {
+        assert_eq!(rig.chat(&all).await.status, 200);
+        all.push(json!({ "role": "assistant", "content": "It was the third." }));
+        all.push(user(format!("And number {n}?")));
+    }
+    let warnings = rig.warnings.lock().unwrap().clone();
+    assert!(!warnings.iter().any(|text| text.contains("engine failed")), "{warnings:?}");
+    let records = rig.records().await;
+    let attempts: u32 = records.iter().skip(1).map(|record| record.attempts).sum();
+    assert!(attempts <= 7, "{records:?}");
+}
+
+#[tokio::test]
+async fn counts_that_cannot_be_are_ignored() {
+    let answer = |n: u64| {
+        let body = json!({ "id": "x", "object": "chat.completion", "choices": [{ "index": 0,
+            "message": { "role": "assistant", "content": "done" }, "finish_reason": "stop" }],
+            "usage": { "prompt_tokens": n, "completion_tokens": 1 } });
+        Step::raw(200, "application/json", body.to_string())
+    };
+    let provider = FakeProvider::builder()
+        .script([answer(10), answer(1_000_000_000_000)])
+        .respond(|_| Step::text("done"))
+        .start()
+        .unwrap();
+    let rig = Rig::new(provider, Set::default()).await;
+    for _ in 0..3 {
+        rig.chat(&session(30, 1_500)).await;
+    }
+    let sizes: Vec<usize> = rig.provider.requests().iter().map(|asked| asked.body.len()).collect();
+    assert!(sizes.windows(2).all(|two| two[0] == two[1]), "{sizes:?}");
+}

@@ -1,0 +1,91 @@
+//! How large a request may be.
+
+use ctx_core::{RESERVE_MAX_SHARE, TokenLedger, Tokens};
+
+/// What is known of a model's window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    /// As it was given, or as the model has it.
+    pub(super) window: Tokens,
+    /// As the model has it, where that is known.
+    pub(super) native: Option<Tokens>,
+    /// As the provider's refusals say.
+    pub(super) learned: Option<Tokens>,
+    /// The smallest window that an engine works in.
+    pub(super) least: Tokens,
+    /// The most that the answer may hold.
+    pub(super) answer: Tokens,
+}
+
+impl Room {
+    /// The window that holds.
+    pub(super) fn known(&self) -> Tokens {
+        self.learned.map_or(self.window, |learned| learned.min(self.window))
+    }
+
+    /// The window that an engine is told.
+    pub(super) fn told(&self) -> Tokens {
+        self.known().max(self.least).min(self.window.max(self.least))
+    }
+
+    /// What all of a request may measure: three quarters of the window, or less where the answer may
+    /// take more than the rest of it. Who asks for more than half of a window asks for more than any
+    /// answer.
+    fn prompt(&self) -> Tokens {
+        let known = self.known();
+        let most = known.scale(1.0 - RESERVE_MAX_SHARE);
+        let whole = match self.learned {
+            Some(_) => known,
+            None => self.native.unwrap_or(known).max(known),
+        };
+        most.min((whole - self.answer).max(known.scale(0.5)))
+    }
+
+    /// What of the engine's budget has to stay empty, in counted tokens.
+    pub(super) fn withheld(&self, ledger: &TokenLedger) -> Tokens {
+        let over = (ledger.limit() - self.prompt()).0;
+        Tokens((f64::from(over) / ledger.calibration().factor()) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ctx_core::Counter;
+
+    use super::*;
+
+    fn limit(room: Room) -> u32 {
+        let ledger = TokenLedger::new(Counter::default(), room.told(), Tokens(4_000));
+        (ledger.limit() - room.withheld(&ledger)).0
+    }
+
+    #[test]
+    fn prompt_and_answer_fit_into_the_window_together() {
+        let room = Room {
+            window: Tokens(32_000),
+            native: None,
+            learned: None,
+            least: Tokens(16_000),
+            answer: Tokens(0),
+        };
+        assert_eq!(limit(room), 24_000);
+        assert_eq!(limit(Room { answer: Tokens(8_000), ..room }), 24_000);
+        assert_eq!(limit(Room { answer: Tokens(14_000), ..room }), 18_000);
+        assert_eq!(limit(Room { answer: Tokens(64_000), ..room }), 16_000);
+        // A window that was given for the prompt leaves the rest of the model's to the answer.
+        let large = Room { native: Some(Tokens(200_000)), ..room };
+        assert_eq!(limit(Room { answer: Tokens(64_000), ..large }), 24_000);
+    }
+
+    #[test]
+    fn a_window_under_the_least_is_kept_by_leaving_the_rest_empty() {
+        let room = Room {
+            window: Tokens(200_000),
+            native: Some(Tokens(200_000)),
+            learned: Some(Tokens(8_000)),
+            least: Tokens(16_000),
+            answer: Tokens(1_000),
+        };
+        assert_eq!((room.told(), limit(room)), (Tokens(16_000), 6_000));
+    }
+}
