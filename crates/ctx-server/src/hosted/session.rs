@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ctx_core::{
     CompactResult, ContentHash, ContextEngine, ContextView, EntryId, Error, ErrorKind, IdSource,
-    IngestRequest, NodeState, Projection, ProjectionKey, Result, Timestamp,
-    TokenLedger, Tokens, TurnContext,
+    IngestRequest, NodeState, Projection, ProjectionKey, Result, Timestamp, TokenLedger, Tokens,
+    TurnContext,
 };
 use ctx_runtime::{EngineWatch, Resolved};
 
