@@ -99,7 +99,9 @@ export async function hostile(run) {
   await page.waitForSelector("dialog[open] .part pre");
   await check(run, page, "hostile-entry");
   await page.keyboard.press("Escape");
-  await go(page, server, `#/s/${server.session}`, "#compaction-list a");
+  // That profile trims instead of compacting.
+  const compacted = await serve(run, file, "--window", "16k");
+  await go(page, compacted, `#/s/${compacted.session}`, "#compaction-list a");
   await page.locator("#compaction-list a").first().click();
   await page.waitForSelector("#diff-list table, #diff-list .empty");
   await check(run, page, "hostile-compaction");
