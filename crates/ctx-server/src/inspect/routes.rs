@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State as Shared};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use ctx_core::{Error, ErrorKind, Timestamp};
 use serde::Deserialize;
@@ -38,7 +38,8 @@ pub(super) fn routes(inspector: Arc<Inspector>) -> Router {
         .route("/events", get(listen))
         .fallback(nothing)
         .method_not_allowed_fallback(nothing);
-    Router::new().nest("/api", api).with_state(inspector)
+    // What is nested does not have the path that ends in a slash.
+    Router::new().nest("/api", api).route("/api/", any(nothing)).with_state(inspector)
 }
 
 type With = Shared<Arc<Inspector>>;
