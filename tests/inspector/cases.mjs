@@ -125,7 +125,9 @@ export async function large(run) {
   assert.ok((await nodes()) < 3_000, `${await nodes()} elements`);
   await check(run, page, "large");
   await go(page, server, `#/s/${server.session}/r/${requests}`, ".entries tr[data-at]");
-  assert.equal(Number(await page.getAttribute(".entries", "aria-rowcount")), ENTRIES);
+  // The heading, each message before the last answer, and what was added to them.
+  const rows = Number(await page.getAttribute(".entries", "aria-rowcount"));
+  assert.ok(rows >= ENTRIES && rows < ENTRIES + 10, `${rows} rows`);
   await page.locator(".entries .opener").first().focus();
   await page.keyboard.press("End");
   await until(page, "the last entry is there", (last) => document.querySelector(".entries tr.here td.c-begins")?.textContent.includes(`Entry number ${last} `), ENTRIES - 2);

@@ -55,7 +55,8 @@ async function main() {
     large: () => large(run),
   };
   for (const [name, step] of Object.entries(steps)) {
-    if (only && only !== name) continue;
+    // The long session is opened where it is asked for by name: it takes minutes.
+    if (only ? only !== name : name === "large") continue;
     await step();
     assert.deepEqual(run.faults, [], `${name}: axe`);
     console.log(`${name}: ok`);
