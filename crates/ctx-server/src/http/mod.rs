@@ -2,7 +2,7 @@
 //!
 //! [`Server::bind`] takes an address, [`Bound::serve`] answers on it until it is told to stop.
 //! Between the two a host learns the address ([`Bound::address`]), which is new where port 0 was
-//! asked for. Whatever the router of a host answers, a request passes the [`guard`] first: `Host`,
+//! asked for. Whatever the router of a host answers, a request passes the `guard` first: `Host`,
 //! `Origin` and the token.
 
 mod guard;

@@ -112,7 +112,7 @@ impl Proxy {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) where the home cannot be written to.
+    /// [`ErrorKind::Io`] where the home cannot be written to.
     pub fn new(settings: Settings, trace: Arc<Trace>, metrics: Metrics) -> Result<Arc<Self>> {
         let folder = settings.host.home.root().join("proxy");
         let keep = Keep::at(&folder)?;
@@ -172,7 +172,7 @@ impl Proxy {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`](ctx_core::ErrorKind::NotFound) where no such compaction is in force.
+    /// [`ErrorKind::NotFound`] where no such compaction is in force.
     pub async fn undo(&self, session: &str, entry: &str) -> Result<()> {
         sitting::undo(self, session, entry).await
     }
