@@ -9,15 +9,17 @@ mod history;
 mod memory;
 mod open;
 mod session;
+mod told;
 mod turn;
 mod view;
 
 use ctx_engine_registry::Config;
 use ctx_session::paths::Home;
 
-pub(crate) use history::{History, Item, Keeps, Mark, Synced, Told, Unit, mark};
+pub(crate) use history::{History, Item, Synced};
 pub(crate) use open::{Opening, Recorded, Summaries, open};
 pub(crate) use session::Session;
+pub(crate) use told::{Keeps, Mark, Told, Unit, mark};
 pub(crate) use turn::{Compacting, Made};
 pub(crate) use view::InForce;
 

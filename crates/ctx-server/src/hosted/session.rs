@@ -10,8 +10,9 @@ use ctx_core::{
 };
 use ctx_runtime::{EngineWatch, Resolved};
 
-use super::history::{History, Synced, Unit};
+use super::history::{History, Synced};
 use super::memory::Remembering;
+use super::told::Unit;
 use super::view::{InForce, rebuilt};
 
 /// The name under which compactions that the host asked for stand in the manifest.

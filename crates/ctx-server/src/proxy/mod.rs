@@ -22,6 +22,7 @@ mod judge;
 mod keep;
 mod pass;
 mod prepare;
+mod recorded;
 mod relay;
 mod room;
 mod sitting;

@@ -2,13 +2,9 @@
 
 use std::panic::AssertUnwindSafe;
 
-use ctx_core::{
-    Compacted, CompactionTrigger, EntryId, Error, ErrorKind, Message, Result, Role,
-    SummaryInstructions, Timestamp, Tokens,
-};
+use ctx_core::{CompactionTrigger, EntryId, Error, ErrorKind, Result, SummaryInstructions, Tokens};
 use ctx_dialect::wire::Request;
 use ctx_layers::window_guard;
-use ctx_memory::Redactor;
 use ctx_runtime::{Asked as Named, Wanted};
 use futures_util::FutureExt;
 
@@ -18,13 +14,14 @@ use super::config::SummariesBy;
 use super::conversation::{Conversation, Work};
 use super::keep::Saved;
 use super::prepare::Smaller;
+use super::recorded::{beginning, now, recorded};
 use super::room::Room;
 use super::summaries::Asking;
 use super::told::{Told, first_of_user};
 use crate::hosted::{
     self, Compacting, History, Keeps, Made, Opening, Recorded, Session, Summaries,
 };
-use crate::trace::{BEGINS_CHARS, CompactionRecord, Outcome, Record, SessionInfo, of_manifest};
+use crate::trace::{CompactionRecord, Outcome, Record, SessionInfo, of_manifest};
 
 /// One request and its conversation.
 pub(super) struct Sitting<'a> {
@@ -373,40 +370,6 @@ pub(super) async fn undo(proxy: &Proxy, id: &str, entry: &str) -> Result<()> {
     Ok(())
 }
 
-/// What begins a message: its text, or what it calls. Redacted before it is cut: of half a key
-/// nobody can tell that it is one.
-fn beginning(message: &Message) -> String {
-    const LOOKED_AT: usize = 512;
-    let calls = || {
-        let calls = message.tool_calls().map(|call| format!("{}(...)", call.name));
-        calls.collect::<Vec<_>>().join(", ")
-    };
-    let result = || {
-        let result = message.tool_results().next()?;
-        Some(Message::new(Role::ToolResult, result.content.to_vec()).plain_text())
-    };
-    let mut text = message.plain_text();
-    if text.trim().is_empty() {
-        text = calls();
-    }
-    if text.is_empty() {
-        text = result().unwrap_or_default();
-    }
-    let head: String = text.trim_start().chars().take(LOOKED_AT).collect();
-    let redacted = Redactor::builtin().redact(&head).text;
-    redacted.chars().take(BEGINS_CHARS).collect::<String>().trim_end().to_owned()
-}
-
-/// A compaction as it is recorded: a summary may repeat a secret.
-fn recorded(number: u64, entry: Option<EntryId>, compacted: &Compacted) -> CompactionRecord {
-    let mut record = CompactionRecord::of(number, entry, compacted);
-    record.summary = Redactor::builtin().redact(&record.summary).text.into_owned();
-    let details = record.details.take().map(|details| details.to_string());
-    let details = details.map(|text| Redactor::builtin().redact(&text).text.into_owned());
-    record.details = details.and_then(|text| serde_json::from_str(&text).ok());
-    record
-}
-
 /// Runs what an engine does. A panic of it is a failure of one request's engine.
 async fn guarded<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     AssertUnwindSafe(work)
@@ -418,11 +381,4 @@ async fn guarded<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
 fn lost() -> Error {
     Error::new(ErrorKind::Contract, "the session of a conversation is not there")
         .hint("please report this")
-}
-
-/// Milliseconds since 1970.
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let millis = since.map(|since| since.as_millis()).unwrap_or_default();
-    Timestamp(i64::try_from(millis).unwrap_or(i64::MAX))
 }
