@@ -1,7 +1,8 @@
 //! What was said, searched by hand.
 
 use ctx_core::{Result, Role, Timestamp};
-use ctx_memory::{Hit, Parts, Query, Segment, SegmentId};
+use ctx_memory::{Hit, Memory, Parts, Query, Segment, SegmentId};
+use ctx_session::key::FileId;
 use serde::Serialize;
 
 use super::Lookup;
@@ -70,38 +71,47 @@ impl Lookup {
     ///
     /// Where the archive cannot be read.
     pub async fn search(&self, asked: &SearchAsked<'_>) -> Result<Searched> {
-        let mut warnings = Vec::new();
-        let vector = self.memory.vector_of(asked.query).await.unwrap_or_else(|error| {
-            warnings.push(format!("words alone decide: {error}"));
-            None
-        });
-        let SearchAsked { query: text, session, limit, now, .. } = *asked;
-        let hits = self.memory.search(&Query { text, session, limit, now }, vector.as_deref())?;
-        let ids: Vec<SegmentId> = hits.iter().map(|hit| hit.id).collect();
-        let segments = self.memory.get(&ids)?;
-        let found = hits.into_iter().zip(segments).filter_map(|(hit, segment)| {
-            let Hit { id, score, parts } = hit;
-            let Segment { session_id, timestamp, role, content, tokens, entry_id, .. } = segment?;
-            Some(SearchHit {
-                segment: id,
-                session: session_id,
-                entry: entry_id,
-                role,
-                timestamp,
-                tokens,
-                score,
-                parts: asked.explain.then_some(parts),
-                text: content,
-            })
-        });
-        let hits = found.collect();
-        warnings.extend(self.memory.take_warnings());
-        Ok(Searched {
-            agent: self.agent.to_string(),
-            query: text.to_owned(),
-            session: session.map(str::to_owned),
-            hits,
-            warnings,
-        })
+        search(&self.memory, &self.agent, asked).await
     }
+}
+
+/// The segments of an agent's memory that fit best.
+///
+/// # Errors
+///
+/// Where the archive cannot be read.
+pub async fn search(memory: &Memory, agent: &FileId, asked: &SearchAsked<'_>) -> Result<Searched> {
+    let mut warnings = Vec::new();
+    let vector = memory.vector_of(asked.query).await.unwrap_or_else(|error| {
+        warnings.push(format!("words alone decide: {error}"));
+        None
+    });
+    let SearchAsked { query: text, session, limit, now, .. } = *asked;
+    let hits = memory.search(&Query { text, session, limit, now }, vector.as_deref())?;
+    let ids: Vec<SegmentId> = hits.iter().map(|hit| hit.id).collect();
+    let segments = memory.get(&ids)?;
+    let found = hits.into_iter().zip(segments).filter_map(|(hit, segment)| {
+        let Hit { id, score, parts } = hit;
+        let Segment { session_id, timestamp, role, content, tokens, entry_id, .. } = segment?;
+        Some(SearchHit {
+            segment: id,
+            session: session_id,
+            entry: entry_id,
+            role,
+            timestamp,
+            tokens,
+            score,
+            parts: asked.explain.then_some(parts),
+            text: content,
+        })
+    });
+    let hits = found.collect();
+    warnings.extend(memory.take_warnings());
+    Ok(Searched {
+        agent: agent.to_string(),
+        query: text.to_owned(),
+        session: session.map(str::to_owned),
+        hits,
+        warnings,
+    })
 }

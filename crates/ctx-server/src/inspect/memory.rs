@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ctx_core::{Error, ErrorKind, Result, Role, Timestamp};
+use ctx_core::{Error, ErrorKind, Result, Timestamp};
 use ctx_engine_registry::{Config, SelectFor, selected_engine};
-use ctx_memory::{Hit, Parts, Query, Segment, SegmentId};
 use ctx_runtime::AgentMemory;
+use ctx_runtime::lookup::{self, SearchAsked, Searched};
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 use serde::{Deserialize, Serialize};
@@ -29,27 +29,10 @@ pub(crate) struct MemoryAsked {
 
 /// What was found.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) struct MemoryFound {
-    agent: String,
-    query: String,
-    session: Option<String>,
-    hits: Vec<Found>,
+    #[serde(flatten)]
+    searched: Searched,
     warnings: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Found {
-    segment: SegmentId,
-    session: String,
-    entry: Option<String>,
-    role: Role,
-    timestamp: Timestamp,
-    tokens: u32,
-    score: f32,
-    parts: Parts,
-    text: String,
 }
 
 /// Searches what the agents of a home archived. Nothing is written.
@@ -95,29 +78,17 @@ impl MemorySearch {
         };
         let memory = self.memory(&agent)?;
         let mut warnings = memory.warnings.clone();
-        let vector = memory.memory.vector_of(&asked.q).await.unwrap_or_else(|error| {
-            warnings.push(format!("words alone decide: {error}"));
-            None
-        });
-        let query = Query {
-            text: &asked.q,
+        let search = SearchAsked {
+            query: &asked.q,
             session: asked.session.as_deref().filter(|session| !session.is_empty()),
             limit: asked.limit.unwrap_or(HITS).min(MOST_HITS),
+            explain: true,
             now: Timestamp(jiff::Timestamp::now().as_millisecond()),
         };
-        let hits = memory.memory.search(&query, vector.as_deref())?;
-        let ids: Vec<SegmentId> = hits.iter().map(|hit| hit.id).collect();
-        let segments = memory.memory.get(&ids)?;
-        warnings.extend(memory.memory.take_warnings());
-        let found = hits.into_iter().zip(segments).filter_map(|(hit, segment)| {
-            let Hit { id, score, parts } = hit;
-            let Segment { session_id, timestamp, role, content, tokens, entry_id, .. } = segment?;
-            let (session, entry, text) = (session_id, entry_id, content);
-            Some(Found { segment: id, session, entry, role, timestamp, tokens, score, parts, text })
-        });
-        let hits = found.collect();
-        let (query, session) = (asked.q.clone(), asked.session.clone());
-        Ok(MemoryFound { agent: agent.to_string(), query, session, hits, warnings })
+        let mut searched = lookup::search(&memory.memory, &agent, &search).await?;
+        searched.session.clone_from(&asked.session);
+        warnings.append(&mut searched.warnings);
+        Ok(MemoryFound { searched, warnings })
     }
 
     /// The memory of an agent, opened anew where others wrote to it.
