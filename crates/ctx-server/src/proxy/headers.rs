@@ -53,6 +53,12 @@ fn drop_hop_by_hop(headers: &mut HeaderMap) {
     headers.remove("proxy-connection");
 }
 
+/// Whether a request asks to go on as a WebSocket.
+pub(super) fn is_websocket(headers: &HeaderMap) -> bool {
+    let asks = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
+    headers.get(UPGRADE).is_some_and(asks)
+}
+
 /// Headers that say who asks.
 pub(super) fn is_secret(name: &HeaderName) -> bool {
     ["authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"].contains(&name.as_str())

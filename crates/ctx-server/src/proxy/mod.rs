@@ -199,6 +199,11 @@ async fn answer(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
         let error = Error::new(ErrorKind::InvalidInput, "this is no proxy to tunnel through");
         return failure::answer(None, 405, &error.hint("set it as the base URL of a client"));
     }
+    if headers::is_websocket(request.headers()) {
+        // Codex asks this way first, and goes over to HTTP at once if told so.
+        let error = Error::new(ErrorKind::InvalidInput, "WebSockets do not pass through here");
+        return failure::answer(None, 426, &error.hint("send the request over HTTP"));
+    }
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     match route(request.method().as_str(), path) {
         Some(route) => relay::relay(proxy, route, request).await,

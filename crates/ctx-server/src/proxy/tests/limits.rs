@@ -42,6 +42,14 @@ async fn what_the_provider_can_judge_itself_passes() {
 }
 
 #[tokio::test]
+async fn a_client_that_asks_for_a_websocket_is_told_to_use_http() {
+    let rig = Rig::new(provider(), Set::default()).await;
+    let asks = [("connection", "Upgrade"), ("upgrade", "WebSocket")];
+    let got = rig.send(Method::GET, "/v1/responses", &asks, "").await;
+    assert_eq!((got.status, rig.provider.count()), (426, 0), "{got:?}");
+}
+
+#[tokio::test]
 async fn a_body_over_the_limit_is_refused_however_it_comes() {
     let config = "{ server: { summaries: 'extractive', maxBodyBytes: 10000 } }";
     let rig = Rig::new(provider(), Set { config, ..Set::default() }).await;
