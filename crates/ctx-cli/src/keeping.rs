@@ -43,8 +43,7 @@ impl Keeping {
     pub(crate) fn values(fit: &Fit, session: &Path, transcript: &Transcript, lasts: bool) -> Self {
         let home = Home::from_env();
         let (Ok(home), Some(_)) = (home, &transcript.header().id) else { return Self::nothing() };
-        let agent = selection::agent(fit, session).and_then(|agent| FileId::new(agent).ok());
-        let agent = agent.unwrap_or_else(FileId::main);
+        let agent = agent_of(fit, session);
         let store: Arc<dyn Store> = Arc::new(FileStore::at(home.store_dir(&agent)));
         let memory = home.memory_dir(&agent);
         match lasts {
@@ -60,15 +59,20 @@ impl Keeping {
     /// The same, with the files of the agent's workspace. Only for requests that are made now: what
     /// is in the workspace today was not there for those of the past.
     pub(crate) fn with_workspace(self, home: &Home, fit: &Fit, session: &Path) -> Self {
-        let agent = selection::agent(fit, session).and_then(|agent| FileId::new(agent).ok());
-        let agent = agent.unwrap_or_else(FileId::main);
-        Self { workspaces: Some(home.workspaces_dir(&agent)), ..self }
+        Self { workspaces: Some(home.workspaces_dir(&agent_of(fit, session))), ..self }
     }
 
     /// The same, with large texts in files.
-    pub(crate) fn with_files(self, home: &Home) -> Self {
-        Self { blobs: Arc::new(FileBlobs::at(home.tool_results_dir(&FileId::main()))), ..self }
+    pub(crate) fn with_files(self, home: &Home, fit: &Fit, session: &Path) -> Self {
+        let folder = home.tool_results_dir(&agent_of(fit, session));
+        Self { blobs: Arc::new(FileBlobs::at(folder)), ..self }
     }
+}
+
+/// The agent whose session it is.
+fn agent_of(fit: &Fit, session: &Path) -> FileId {
+    let agent = selection::agent(fit, session).and_then(|agent| FileId::new(agent).ok());
+    agent.unwrap_or_else(FileId::main)
 }
 
 /// So long a command waits for vectors that are missing. What is left is made by the next one.

@@ -234,7 +234,8 @@ pub(crate) fn block_on<T>(future: impl Future<Output = ctx_core::Result<T>>) -> 
     Ok(runtime.map_err(no_waiting)?.block_on(future)?)
 }
 
-fn no_waiting(error: std::io::Error) -> Error {
+/// Why there is nothing to wait with.
+pub(crate) fn no_waiting(error: std::io::Error) -> Error {
     Error::new(ErrorKind::Io, "the program cannot be set up to wait for answers")
         .hint("see whether the limit of open files is reached: `ulimit -n`")
         .source(error)

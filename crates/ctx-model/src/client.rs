@@ -150,7 +150,8 @@ impl Client {
             Ok(Err(error)) => return Err(unreached(error, self.timeouts.connect, &server)),
             Ok(Ok(response)) => response,
         };
-        if response.status().is_redirection() {
+        // Another status of the family, such as 304, sends nobody anywhere.
+        if response.status().is_redirection() && response.headers().contains_key(LOCATION) {
             return Err(redirected(&response, &server));
         }
         Ok(Response {

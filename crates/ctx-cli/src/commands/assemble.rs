@@ -107,7 +107,7 @@ fn keeping(args: &Assemble, transcript: &Transcript, home: &Home) -> (Keeping, A
     let keeping = Keeping::values(&args.fit, &args.session, transcript, args.record)
         .with_workspace(home, &args.fit, &args.session);
     if args.record {
-        (keeping.with_files(home), Arc::new(RandomIds))
+        (keeping.with_files(home, &args.fit, &args.session), Arc::new(RandomIds))
     } else {
         (keeping, Arc::new(SequentialIds::default()))
     }

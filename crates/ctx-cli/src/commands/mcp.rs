@@ -48,8 +48,7 @@ pub(crate) fn run(global: &Global, args: &Mcp, out: &Out) -> anyhow::Result<Exit
 }
 
 fn over_http(listening: http::Server, server: Server, out: &Out) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Runtime::new()?;
-    runtime.block_on(async {
+    setup::block_on_threads(async {
         let bound = listening.bind().await?;
         out.line(format!("{}{PATH}", bound.url()))?;
         let shutdown = http::Shutdown::default();

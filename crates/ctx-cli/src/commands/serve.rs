@@ -47,9 +47,11 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         token.filter(|token| !token.is_empty()).map(Token::new).transpose().map_err(misuse)?;
     server.hosts.clone_from(&config.hosts);
     server.grace = Duration::from_secs(config.grace_seconds.into());
+    let agent = args.agent.as_deref().map(str::parse).transpose().map_err(misuse)?;
+    let agent: FileId = agent.unwrap_or_else(FileId::main);
     let wanted = Wanted {
         engine: args.engine.clone(),
-        agent: args.agent.clone(),
+        agent: Some(agent.to_string()),
         window,
         ..Wanted::default()
     };
@@ -61,10 +63,9 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     }
     let trace = host.home.root().join("proxy").join("traces");
     let trace = Arc::new(Trace::at(trace, Limits::default())?);
-    let agent = args.agent.as_deref().map(str::parse).transpose().map_err(misuse)?;
     let tools = mcp::Server::new(mcp::Setup {
         host: host.clone(),
-        agent: agent.unwrap_or_else(FileId::main),
+        agent: agent.clone(),
         session: None,
         writes: mcp::Writes::WithToken,
     });
@@ -75,12 +76,13 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         upstreams: upstreams.clone(),
         window,
         engine: args.engine.clone(),
-        agent: args.agent.clone(),
+        agent: Some(agent.to_string()),
         warn: Box::new(move |warning| said.warn(warning)),
     };
     let (config, home) = (settings.host.config.clone(), settings.host.home.clone());
     let proxy = Proxy::new(settings, trace, Metrics::default())?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(setup::no_waiting)?;
     let shutdown = Shutdown::default();
     let memory = MemorySearch::new(config.clone(), home.clone());
     let stored = Replays::new(

@@ -302,3 +302,17 @@ fn status_refuses_a_window_that_replay_would_refuse() {
     let status = room.json(&["status", text(&path)]);
     assert_eq!((&status["shouldBlock"], &status["window"]), (&true.into(), &8_000.into()));
 }
+
+#[test]
+fn results_that_are_offloaded_are_in_the_folder_of_the_agent() {
+    let room = Room::new();
+    room.write(
+        "ctx.json5",
+        "{ agents: { defaults: { toolGuard: { offload: { enabled: true } } } } }",
+    );
+    let path = room.write("session.jsonl", join(&crate::forget::planted(40)));
+    room.json(&["assemble", text(&path), "--window", "32k", "--record", "--agent", "ops"]);
+    let results = |agent: &str| room.path(&format!("agents/{agent}/tool-results"));
+    assert!(std::fs::read_dir(results("ops")).expect("a folder").count() > 0);
+    assert!(!results("main").exists());
+}

@@ -163,17 +163,4 @@ pub(crate) fn join(lines: &[String]) -> String {
     lines.iter().flat_map(|l| [l.as_str(), "\n"]).collect()
 }
 
-/// Where recorded transcripts of others are, if they are anywhere.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-pub(crate) fn data(name: &str) -> Option<PathBuf> {
-    let folder = std::env::var_os("CTX_DATA").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")),
-        PathBuf::from,
-    );
-    let path = folder.join(name);
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!("skipped: no {name} under $CTX_DATA or ../shared/data");
-    None
-}
+pub(crate) use ctx_testkit::recorded as data;

@@ -13,14 +13,12 @@ pub(super) struct Asked {
     pub(super) headers: HeaderMap,
     pub(super) query: Option<String>,
     pub(super) url: Url,
+    /// Whose API it is for.
+    pub(super) family: Family,
 }
 
 impl Asked {
     pub(super) fn protocol(&self) -> Protocol {
         self.route.protocol
-    }
-
-    pub(super) fn family(&self) -> Family {
-        Family::of_protocol(self.protocol())
     }
 }

@@ -24,7 +24,14 @@ const SLOWEST: Duration = Duration::from_secs(120);
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) bytes: Bytes,
-    _room: OwnedSemaphorePermit,
+    room: Arc<OwnedSemaphorePermit>,
+}
+
+impl Held {
+    /// Its room, for work that goes on when the client hung up.
+    pub(super) fn room(&self) -> Arc<OwnedSemaphorePermit> {
+        self.room.clone()
+    }
 }
 
 /// Why a body cannot be had.
@@ -56,7 +63,8 @@ pub(super) async fn read(
         return Err(too_large(most));
     }
     // How large what is packed or comes in pieces will be is known when it is there.
-    let announced = length.filter(|_| !unpacks).unwrap_or(most);
+    let announced = http_body::Body::size_hint(&body).exact().filter(|_| !unpacks);
+    let announced = announced.map_or(most, |bytes| usize::try_from(bytes).unwrap_or(most));
     let mut room = room(&proxy.room, announced).await?;
     let bytes = match unpacks {
         true => collected(unpacked(headers, body).await?, most).await?,
@@ -64,7 +72,7 @@ pub(super) async fn read(
     };
     let spare = room.num_permits().saturating_sub(kib(bytes.len()));
     drop(room.split(spare));
-    Ok(Held { bytes, _room: room })
+    Ok(Held { bytes, room: Arc::new(room) })
 }
 
 fn kib(bytes: usize) -> usize {

@@ -45,6 +45,8 @@ pub(super) struct Work {
     pub(super) learned: Option<Tokens>,
     kept_compaction: Option<EntryId>,
     kept_report: Option<(u64, u64)>,
+    /// What of the messages the file does not have yet: those from there on, where it had so many.
+    unkept: Option<(usize, usize)>,
 }
 
 impl std::fmt::Debug for Work {
@@ -111,22 +113,29 @@ impl Conversation {
         OF_ONE + 2 * self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Keeps what a request changed: what the conversation holds now, and on disk what was cut.
-    pub(super) fn keep(&self, work: &mut Work, made: &Made, keep: Option<&Keep>) {
+    /// Takes over which messages the conversation holds now, so that others find it by them.
+    pub(super) fn know(&self, work: &mut Work) {
         let Some(session) = &work.session else { return };
         let now: Vec<Known> = session.history.items().iter().filter_map(known).collect();
         let mut before = self.known();
         let same = before.iter().zip(&now);
         let from = same.take_while(|(a, b)| (&a.id, a.hash) == (&b.id, b.hash)).count();
-        if let Some(keep) = keep {
-            let is_kept = self.is_kept();
-            let lines = work.lines(is_kept, &now, from, before.len(), made);
-            self.is_kept.store(is_kept || !lines.is_empty(), Ordering::Relaxed);
-            if !lines.is_empty() {
-                keep.append(&self.id, lines);
-            }
-        }
+        let (earlier, had) = work.unkept.unwrap_or((from, before.len()));
+        work.unkept = Some((from.min(earlier), had));
         *before = now;
+    }
+
+    /// Keeps on disk what a request changed, if anything was cut.
+    pub(super) fn keep(&self, work: &mut Work, made: &Made, keep: Option<&Keep>) {
+        self.know(work);
+        let (from, had) = work.unkept.take().unwrap_or_default();
+        let Some(keep) = keep else { return };
+        let is_kept = self.is_kept();
+        let lines = work.lines(is_kept, &self.known(), from, had, made);
+        self.is_kept.store(is_kept || !lines.is_empty(), Ordering::Relaxed);
+        if !lines.is_empty() {
+            keep.append(&self.id, lines);
+        }
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Ending {
     record: Option<Box<Record>>,
     /// The conversation, and what its request was estimated at.
     conversation: Option<(Arc<Conversation>, u64)>,
-    _seat: OwnedSemaphorePermit,
+    seat: Arc<OwnedSemaphorePermit>,
 }
 
 impl Ending {
@@ -35,7 +35,12 @@ impl Ending {
         protocol: &'static str,
         seat: OwnedSemaphorePermit,
     ) -> Self {
-        Self { proxy, protocol, record: None, conversation: None, _seat: seat }
+        Self { proxy, protocol, record: None, conversation: None, seat: Arc::new(seat) }
+    }
+
+    /// Its seat, for work that goes on when the client hung up.
+    pub(super) fn seat(&self) -> Arc<OwnedSemaphorePermit> {
+        self.seat.clone()
     }
 
     /// Takes over what is known of the request by now.

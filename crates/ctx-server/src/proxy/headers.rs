@@ -10,8 +10,8 @@ use axum::http::{HeaderMap, HeaderValue};
 const HOP_BY_HOP: [HeaderName; 7] =
     [CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
 
-/// Headers of a request that are made anew. An answer is asked for as it is, because it is read as
-/// it passes.
+/// Headers of a request that are made anew. An answer is asked for unpacked, because it is read as it
+/// passes.
 const MADE_ANEW: [HeaderName; 4] = [HOST, CONTENT_LENGTH, ACCEPT_ENCODING, EXPECT];
 
 /// The headers of a request as they go to the provider. Where the body was unpacked on the way, how
@@ -21,6 +21,7 @@ pub(super) fn to_upstream(mut headers: HeaderMap, was_unpacked: bool) -> HeaderM
     for name in MADE_ANEW {
         headers.remove(name);
     }
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     if was_unpacked {
         headers.remove(CONTENT_ENCODING);
     }
@@ -112,7 +113,8 @@ mod tests {
         );
         let mut names: Vec<&str> = passed.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
-        assert_eq!(names, ["anthropic-beta", "authorization", "x-anything"]);
+        assert_eq!(names, ["accept-encoding", "anthropic-beta", "authorization", "x-anything"]);
+        assert_eq!(passed["accept-encoding"], "identity");
         assert!(passed["authorization"].is_sensitive());
         assert!(!format!("{passed:?}").contains("Bearer k"));
     }

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use bytes::Bytes;
 use ctx_core::Result;
 use ctx_dialect::wire::{Protocol, Seen, Watch};
@@ -41,11 +43,22 @@ pub(super) async fn judge(protocol: Protocol, response: Response, window: u64) -
         is_whole: false,
         overflow: None,
     };
+    if is_packed(&answer.response.headers) {
+        return Ok(answer);
+    }
     let (mut bytes, until) = (0, Instant::now() + PATIENCE);
     loop {
         let next = next(&mut answer.response.body);
         let next = match is_refusal {
-            true => next.await?,
+            // One that breaks off or stalls is a refusal all the same: its status says so.
+            true => match timeout_at(until, next).await {
+                Ok(Ok(next)) => next,
+                Ok(Err(_)) => {
+                    answer.response.headers.remove(CONTENT_LENGTH);
+                    None
+                }
+                Err(_) => break,
+            },
             false => match timeout_at(until, next).await {
                 Ok(next) => next?,
                 Err(_) => return Ok(answer),
@@ -93,6 +106,12 @@ impl Answer {
             Seen::Nothing | Seen::Content => None,
         }
     }
+}
+
+/// Whether an answer is packed, though nobody asked for that: it cannot be read as it passes.
+fn is_packed(headers: &HeaderMap) -> bool {
+    let how = headers.get(CONTENT_ENCODING);
+    how.is_some_and(|how| !how.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 async fn next(body: &mut Body) -> Result<Option<Bytes>> {

@@ -63,6 +63,10 @@ const MOST_BYTES: usize = 128 << 20;
 /// KiB of bodies that may be in memory at once; who comes with more waits until there is room.
 const IN_FLIGHT_KIB: usize = 512 << 10;
 
+/// So many large bodies are worked on at once, each on a thread of its own: fewer than there may be, as
+/// some of that work waits for other such threads.
+const LARGE_AT_ONCE: usize = 64;
+
 /// So many warnings are remembered, to say each once.
 const WARNINGS: usize = 1_000;
 
@@ -105,6 +109,8 @@ pub struct Proxy {
     seats: Arc<Semaphore>,
     /// Room for bodies in memory, in KiB.
     room: Arc<Semaphore>,
+    /// How many large bodies may be worked on at once.
+    large: Arc<Semaphore>,
     warned: Mutex<HashSet<String>>,
 }
 
@@ -137,6 +143,7 @@ impl Proxy {
             metrics,
             seats: Arc::new(Semaphore::new(config.max_requests as usize)),
             room: Arc::new(Semaphore::new(IN_FLIGHT_KIB)),
+            large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
             warned: Mutex::default(),
             settings,
         }))

@@ -13,11 +13,6 @@ use super::{Family, Proxy, body, failure, headers};
 
 pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
     const OTHER: &str = "other";
-    let Ok(seat) = proxy.seats.clone().try_acquire_owned() else {
-        proxy.metrics.request(OTHER, "rejected");
-        let most = proxy.settings.config.max_requests;
-        return failure::answer(None, 503, &failure::busy(most));
-    };
     let (parts, content) = request.into_parts();
     let content = match body::read(&proxy, &parts.headers, content, false).await {
         Ok(content) => content,
@@ -25,6 +20,12 @@ pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
             proxy.metrics.request(OTHER, "rejected");
             return failure::answer(None, unread.status, &unread.error);
         }
+    };
+    // A client that is slow takes no seat.
+    let Ok(seat) = proxy.seats.clone().try_acquire_owned() else {
+        proxy.metrics.request(OTHER, "rejected");
+        let most = proxy.settings.config.max_requests;
+        return failure::answer(None, 503, &failure::busy(most));
     };
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
     let family = Family::of_request(path, &parts.headers);

@@ -42,8 +42,10 @@ pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> 
     };
     let ending = Ending::new(proxy.clone(), protocol.name(), seat);
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let family = Family::of_conversation(protocol, path);
     let asked = Arc::new(Asked {
-        url: proxy.settings.upstreams.url(Family::of_protocol(protocol), path),
+        url: proxy.settings.upstreams.url(family, path),
+        family,
         query: parts.uri.query().map(str::to_owned),
         headers: headers::to_upstream(parts.headers, is_packed),
         route,
@@ -98,19 +100,30 @@ impl Relay {
         let began = Instant::now();
         let (proxy, asked, content) =
             (self.proxy.clone(), self.asked.clone(), self.content.bytes.clone());
-        let work = async move { prepare(&proxy, &asked, content, smaller).await };
-        let prepared = if self.content.bytes.len() > LARGE {
+        // A client that hangs up does not end the work: what was summarised by then is paid for, and
+        // its next try finds it. It keeps its seat and its room until then.
+        let (seat, room) = (self.ending.seat(), self.content.room());
+        let large = self.proxy.large.clone();
+        let work = async move {
+            let _held = (seat, room);
+            prepare(&proxy, &asked, content, smaller).await
+        };
+        let working = if self.content.bytes.len() > LARGE {
+            let turn = large.acquire_owned().await;
             let runtime = tokio::runtime::Handle::current();
-            let joined = tokio::task::spawn_blocking(move || runtime.block_on(work)).await;
-            joined.unwrap_or_else(|_| {
-                let what = "ctx itself failed at this request";
-                Err(Error::new(ctx_core::ErrorKind::Contract, what).hint("please report this"))
+            tokio::task::spawn_blocking(move || {
+                let _turn = turn;
+                runtime.block_on(work)
             })
         } else {
-            work.await
+            tokio::spawn(work)
         };
+        let prepared = working.await;
         self.spent += began.elapsed().as_secs_f64() * 1_000.0;
-        prepared
+        prepared.unwrap_or_else(|_| {
+            let what = "ctx itself failed at this request";
+            Err(Error::new(ErrorKind::Contract, what).hint("please report this"))
+        })
     }
 
     fn note(&mut self, prepared: &Prepared, attempt: u32) {

@@ -62,6 +62,9 @@ impl Sitting<'_> {
             work.session = None;
             return Ok(None);
         }
+        // Who asks the same meanwhile is to wait for this, not to begin another conversation.
+        conversation.know(&mut work);
+        let Some(session) = &mut work.session else { return Err(lost()) };
         let covers = |kept: &hosted::InForce| kept.covers(&session.history);
         if is_new && !session.in_force.as_ref().is_some_and(covers) {
             session.in_force = None;
@@ -205,7 +208,7 @@ impl Sitting<'_> {
             protocol: self.asked.protocol(),
             model: self.request.model.as_deref()?,
             window,
-            base: self.proxy.settings.upstreams.base(self.asked.family()),
+            base: self.proxy.settings.upstreams.base(self.asked.family),
             headers: &self.asked.headers,
             query: self.asked.query.as_deref(),
         };

@@ -48,8 +48,10 @@ impl Family {
         }
     }
 
-    pub(super) fn of_protocol(protocol: Protocol) -> Self {
+    /// Whose API a conversation is for. Google has an endpoint for OpenAI's clients.
+    pub(super) fn of_conversation(protocol: Protocol, path: &str) -> Self {
         match protocol {
+            Protocol::Chat | Protocol::Responses if is_google(path) => Self::Gemini,
             Protocol::Chat | Protocol::Responses => Self::OpenAi,
             Protocol::Messages => Self::Anthropic,
             Protocol::Gemini => Self::Gemini,
@@ -60,8 +62,7 @@ impl Family {
     /// Google's clients say who they are by their headers.
     pub(super) fn of_request(path_and_query: &str, headers: &HeaderMap) -> Self {
         let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
-        let is_gemini = path.starts_with("/v1beta")
-            || path.starts_with("/v1alpha")
+        let is_gemini = is_google(path)
             || headers.contains_key("x-goog-api-key")
             || query.split('&').any(|pair| pair.starts_with("key="));
         if is_gemini {
@@ -69,7 +70,7 @@ impl Family {
         }
         let is_anthropic = headers.contains_key("anthropic-version")
             || headers.contains_key("x-api-key")
-            || path.contains("/messages");
+            || is_messages(path);
         if is_anthropic { Self::Anthropic } else { Self::OpenAi }
     }
 }
@@ -195,6 +196,17 @@ fn joined(base: &str, path: &str, version: &str) -> String {
     }
 }
 
+/// Whether a path begins as those of Google's API do.
+fn is_google(path: &str) -> bool {
+    path.starts_with("/v1beta") || path.starts_with("/v1alpha")
+}
+
+/// Whether a path is below Anthropic's messages: OpenAI has messages in threads and in what it stored.
+fn is_messages(path: &str) -> bool {
+    let ends = path.ends_with("/messages") || path.contains("/messages/");
+    ends && !path.contains("/threads/") && !path.contains("/chat/completions/")
+}
+
 /// `v1`, `v1beta`, `v2alpha1`.
 fn is_version(segment: &str) -> bool {
     let rest = segment.strip_prefix('v').unwrap_or_default();
@@ -315,8 +327,17 @@ mod tests {
             ("/v1/models?key=k", &none, Family::Gemini),
             ("/v1beta/models/m:countTokens", &none, Family::Gemini),
             ("/v1/embeddings", &none, Family::OpenAi),
+            ("/v1/threads/t/messages", &none, Family::OpenAi),
+            ("/v1/chat/completions/c/messages", &none, Family::OpenAi),
         ] {
             assert_eq!(Family::of_request(path, headers), family, "{path}");
         }
+        let of = |path| Family::of_conversation(Protocol::Chat, path);
+        assert_eq!(of("/v1/chat/completions"), Family::OpenAi);
+        assert_eq!(
+            of("/v1beta/openai/chat/completions"),
+            Family::Gemini,
+            "Google's key stays there"
+        );
     }
 }

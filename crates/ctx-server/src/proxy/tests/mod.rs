@@ -1,5 +1,6 @@
 //! Clients that talk to a fake provider through the proxy.
 
+mod breaking;
 mod cutting;
 mod limits;
 mod passing;
