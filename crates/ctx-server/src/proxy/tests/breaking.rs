@@ -65,7 +65,7 @@ async fn an_answer_that_is_packed_unasked_is_not_held_back() {
 #[tokio::test]
 async fn what_did_not_change_is_no_redirect() {
     let rig = Rig::new(provider([Step::raw(304, "text/plain", "")]), Set::default()).await;
-    let got = rig.send(Method::POST, "/v1/embeddings", &[("if-none-match", "x")], "{}").await;
+    let got = rig.chat(&[user("hi")]).await;
     assert_eq!(got.status, 304);
 }
 
