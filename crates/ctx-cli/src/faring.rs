@@ -1,7 +1,8 @@
 //! How an engine fared in a command, and what is remembered of earlier ones.
 
-use ctx_core::{ContextEngine, Timestamp};
+use ctx_core::ContextEngine;
 use ctx_runtime::EngineWatch;
+use ctx_session::clock;
 use ctx_session::engine_health::{EngineHealthFile, EngineTrouble, EngineTroubles};
 use ctx_session::paths::Home;
 use serde::Serialize;
@@ -45,7 +46,7 @@ impl Fared {
 pub(crate) fn tell(engine: &dyn ContextEngine, out: &Out) -> Vec<String> {
     let warnings = engine.take_warnings();
     warnings.iter().for_each(|warning| out.warn(warning));
-    let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+    let now = clock::now();
     let noted = Home::from_env().and_then(|home| EngineWatch::new(&home).note(engine, now));
     if let Err(error) = noted {
         out.note(format!("how the engine fared is not remembered: {error}"));

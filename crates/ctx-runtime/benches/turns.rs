@@ -215,7 +215,7 @@ fn nth(n: usize) -> SessionKey {
 
 /// Sessions of yesterday begin anew; these are of today.
 fn now() -> Timestamp {
-    ctx_session::projections::system_clock()
+    ctx_session::clock::now()
 }
 
 /// Sessions as they stand on disk.

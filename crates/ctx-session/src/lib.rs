@@ -6,6 +6,7 @@ mod annex;
 pub mod blobs;
 mod branch;
 mod builder;
+pub mod clock;
 pub mod compactions;
 mod context;
 mod convert;

@@ -16,12 +16,11 @@ use ctx_core::{
 use serde::{Deserialize, Serialize};
 
 use crate::Transcript;
+use crate::clock::{self, Clock};
 use crate::disk;
 use crate::log::{Body, LogFile, NewEntry, RandomIds, one_line};
 use crate::paths::{Home, of_home};
-use crate::projections::{
-    Clock, PROJECTIONS_TYPE, in_force, projections_entry, read_kept, system_clock,
-};
+use crate::projections::{PROJECTIONS_TYPE, in_force, projections_entry, read_kept};
 
 /// How much of the first line tells transcripts apart. Formats that are one line as a whole grow
 /// at its end; their beginning stays.
@@ -98,7 +97,7 @@ impl Overlay {
         Ok(Self {
             path,
             source: full,
-            clock: system_clock,
+            clock: clock::now,
             writer: Mutex::new(None),
             deciding: Mutex::new(()),
         })

@@ -4,14 +4,12 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
-use ctx_core::{
-    EntryId, Error, ErrorKind, Projection, ProjectionStore, RawJson, Result, Timestamp,
-};
+use ctx_core::{EntryId, Error, ErrorKind, Projection, ProjectionStore, RawJson, Result};
 use serde::Deserialize;
 
 use crate::Transcript;
+use crate::clock::{self, Clock};
 use crate::disk;
 use crate::log::{NewEntry, SessionLog};
 
@@ -20,16 +18,6 @@ pub const PROJECTIONS_TYPE: &str = "ctx.projections";
 
 /// What a compaction's entry holds if forms came with it. Inside of a text the quotes are escaped.
 const OF_COMPACTION: &str = "\"projections\":[";
-
-/// Where the time comes from.
-pub type Clock = fn() -> Timestamp;
-
-/// The system's time.
-#[must_use]
-pub fn system_clock() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
 
 /// The projections of a session of ours, kept in the session itself.
 ///
@@ -45,7 +33,7 @@ impl SessionProjections {
     /// Projections in `log`, which is shared with whoever appends messages.
     #[must_use]
     pub fn new(log: Arc<Mutex<SessionLog>>) -> Self {
-        Self { log, clock: system_clock }
+        Self { log, clock: clock::now }
     }
 
     /// Takes the entries' times from `clock`.
@@ -158,7 +146,7 @@ pub(crate) fn read_kept(path: &Path) -> Result<Vec<Kept>> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use ctx_core::{ContentHash, Message, Projected, ProjectionKey, Role};
+    use ctx_core::{ContentHash, Message, Projected, ProjectionKey, Role, Timestamp};
 
     use super::*;
     use crate::log::{LogOptions, tests::new_session};

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use ctx_compaction::Details;
 use ctx_core::{
     AssembleRequest, Error, ErrorKind, IdSource, Manifest, NodeState, RawJson, SequentialIds,
-    Timestamp, Tokens, TurnContext,
+    Tokens, TurnContext,
 };
 use ctx_session::Transcript;
+use ctx_session::clock;
 use ctx_session::compactions::store_compaction;
 use ctx_session::log::RandomIds;
 use ctx_session::paths::Home;
@@ -58,7 +59,7 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     for entry in &entries {
         view.append(entry.clone())?;
     }
-    let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+    let now = clock::now();
     let turn = TurnContext { now, last_request: last, ids, profile: fitted.profile };
     let session_id = transcript.header().id.clone().unwrap_or_default();
     let request = AssembleRequest { session_id, view, turn };

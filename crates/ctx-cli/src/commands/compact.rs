@@ -13,6 +13,7 @@ use ctx_core::{
     Tokens, TurnContext,
 };
 use ctx_session::Transcript;
+use ctx_session::clock;
 use ctx_session::compactions::{rewrite_compacted, store_compaction};
 use ctx_session::paths::Home;
 use serde::Serialize;
@@ -140,7 +141,7 @@ impl Planned {
         for entry in &context.entries {
             view.append(entry.clone())?;
         }
-        let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+        let now = clock::now();
         let turn = TurnContext {
             now,
             last_request: context.entries.iter().rev().find_map(|e| e.timestamp()),

@@ -114,11 +114,6 @@ pub(crate) fn name_of(transcript: &Transcript, path: &Path) -> String {
     memory_session(transcript.header().id.as_deref(), path)
 }
 
-/// What time it is.
-pub(crate) fn now() -> Timestamp {
-    Timestamp(jiff::Timestamp::now().as_millisecond())
-}
-
 /// A time for people, in UTC.
 fn minute(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.0).ok();

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use ctx_runtime::lookup::{Nothing, RecallAsked, Recalled};
+use ctx_session::clock;
 
 use crate::args::{Global, RecallArgs};
-use crate::commands::memory::{OfAgent, now};
+use crate::commands::memory::OfAgent;
 use crate::failure::misuse;
 use crate::out::Out;
 use crate::setup;
@@ -21,7 +22,7 @@ pub(crate) fn run(global: &Global, args: &RecallArgs, out: &Out) -> anyhow::Resu
         session: session.as_deref(),
         everywhere: args.all_sessions,
         budget,
-        now: now(),
+        now: clock::now(),
     };
     let report = setup::block_on(of.recall(&asked))?;
     report.warnings.iter().for_each(|warning| out.warn(warning));

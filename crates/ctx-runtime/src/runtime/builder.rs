@@ -9,10 +9,10 @@ use ctx_core::{
 use ctx_engine_registry::Config;
 use ctx_layers::memory::workspace::Access as WorkspaceAccess;
 use ctx_model::TokioTimer;
+use ctx_session::clock;
 use ctx_session::group_commit::GroupCommit;
 use ctx_session::log::RandomIds;
 use ctx_session::paths::Home;
-use ctx_session::projections::system_clock;
 
 use super::idle::{most_at_once, most_open};
 use super::{Inner, Lifecycle, Runtime};
@@ -62,7 +62,7 @@ impl Builder {
             system: None,
             window: None,
             engine: None,
-            clock: Arc::new(system_clock),
+            clock: Arc::new(clock::now),
             timer: Arc::new(TokioTimer::default()),
             ids: Arc::new(RandomIds),
             access: WorkspaceAccess::default(),

@@ -9,6 +9,7 @@ use ctx_core::{
     TurnContext,
 };
 use ctx_runtime::{EngineWatch, Resolved};
+use ctx_session::clock;
 
 use super::history::{History, Synced};
 use super::memory::Remembering;
@@ -148,7 +149,7 @@ impl Session {
     /// The turn that a call belongs to.
     pub(crate) fn turn(&self, now: Option<i64>) -> TurnContext {
         TurnContext {
-            now: now.map_or_else(clock, Timestamp),
+            now: now.map_or_else(clock::now, Timestamp),
             last_request: self.last_request,
             ids: self.ids.clone(),
             profile: self.resolved.profile,
@@ -236,7 +237,7 @@ impl Session {
     /// Remembers for other programs how the engine fared, which was just asked for something. That
     /// this cannot be remembered is no more than worth a word.
     pub(crate) fn watch(&mut self) {
-        if let Err(error) = self.watch.note(&*self.engine, clock()) {
+        if let Err(error) = self.watch.note(&*self.engine, clock::now()) {
             self.untold = Some(format!("how the engine fared is not remembered: {error}"));
         }
     }
@@ -273,11 +274,4 @@ pub(crate) fn sent(view: &ContextView, addition: Option<String>) -> Result<Sent>
     }
     let estimated = (view.total() + ledger.fixed()).get();
     Ok(Sent { fixed: (ledger.system(), ledger.tools()), addition, messages, estimated })
-}
-
-/// Milliseconds since 1970.
-fn clock() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let millis = since.map(|since| since.as_millis()).unwrap_or_default();
-    Timestamp(i64::try_from(millis).unwrap_or(i64::MAX))
 }

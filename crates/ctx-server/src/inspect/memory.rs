@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ctx_core::{Error, ErrorKind, Result, Timestamp};
+use ctx_core::{Error, ErrorKind, Result};
 use ctx_engine_registry::{Config, SelectFor, selected_engine};
 use ctx_runtime::AgentMemory;
 use ctx_runtime::lookup::{self, SearchAsked, Searched};
+use ctx_session::clock;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 use serde::{Deserialize, Serialize};
@@ -83,7 +84,7 @@ impl MemorySearch {
             session: asked.session.as_deref().filter(|session| !session.is_empty()),
             limit: asked.limit.unwrap_or(HITS).min(MOST_HITS),
             explain: true,
-            now: Timestamp(jiff::Timestamp::now().as_millisecond()),
+            now: clock::now(),
         };
         let mut searched = lookup::search(&memory.memory, &agent, &search).await?;
         searched.session.clone_from(&asked.session);

@@ -8,7 +8,8 @@ use axum::extract::{Path, Query, State as Shared};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
-use ctx_core::{Error, ErrorKind, Timestamp};
+use ctx_core::{Error, ErrorKind};
+use ctx_session::clock;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -130,7 +131,7 @@ async fn undo(
 ) -> Answer {
     may_write(&inspector, access.is_some_and(|Extension(access)| access.writes))?;
     let (id, compaction) = named(path)?;
-    let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+    let now = clock::now();
     let (sources, named) = (inspector.clone(), id.clone());
     of_session(inspector, id, move |session| {
         let undone = session.undo(&compaction, now)?;

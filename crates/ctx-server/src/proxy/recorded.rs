@@ -1,6 +1,6 @@
 //! What of a request is recorded, without its secrets.
 
-use ctx_core::{Compacted, EntryId, Message, Role, Timestamp};
+use ctx_core::{Compacted, EntryId, Message, Role};
 use ctx_memory::Redactor;
 
 use crate::trace::{BEGINS_CHARS, CompactionRecord};
@@ -41,11 +41,4 @@ pub(super) fn recorded(
     let details = details.map(|text| Redactor::builtin().redact(&text).text.into_owned());
     record.details = details.and_then(|text| serde_json::from_str(&text).ok());
     record
-}
-
-/// Milliseconds since 1970.
-pub(super) fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let millis = since.map(|since| since.as_millis()).unwrap_or_default();
-    Timestamp(i64::try_from(millis).unwrap_or(i64::MAX))
 }

@@ -6,6 +6,7 @@ use ctx_core::{CompactionTrigger, EntryId, Error, ErrorKind, Result, SummaryInst
 use ctx_dialect::wire::Request;
 use ctx_layers::window_guard;
 use ctx_runtime::{Asked as Named, Wanted};
+use ctx_session::clock;
 use futures_util::FutureExt;
 
 use super::Proxy;
@@ -14,7 +15,7 @@ use super::config::SummariesBy;
 use super::conversation::{Conversation, Work};
 use super::keep::Saved;
 use super::prepare::Smaller;
-use super::recorded::{beginning, now, recorded};
+use super::recorded::{beginning, recorded};
 use super::room::Room;
 use super::summaries::Asking;
 use super::told::{Told, first_of_user};
@@ -269,7 +270,7 @@ impl Sitting<'_> {
         let mut record = Record {
             session: conversation.id.clone(),
             number,
-            at: now(),
+            at: clock::now(),
             protocol: self.asked.protocol().name().into(),
             model: self.request.model.as_deref().map(str::to_owned),
             window: Tokens::ZERO,

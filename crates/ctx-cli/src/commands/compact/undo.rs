@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use ctx_core::{EntryId, Error, ErrorKind, Timestamp};
+use ctx_core::{EntryId, Error, ErrorKind};
 use ctx_session::Transcript;
+use ctx_session::clock;
 use ctx_session::compactions::{CompactedBy, undo_compaction};
 use ctx_session::paths::Home;
 use serde::Serialize;
@@ -36,7 +37,7 @@ pub(super) fn run(args: &Compact, out: &Out) -> anyhow::Result<ExitCode> {
         Some(id) => Some(find_compaction(&transcript, &args.session, id)?),
         None => None,
     };
-    let now = Timestamp(jiff::Timestamp::now().as_millisecond());
+    let now = clock::now();
     let undone =
         undo_compaction(&home, &args.session, which.as_ref(), now).map_err(|error| match error
             .kind()

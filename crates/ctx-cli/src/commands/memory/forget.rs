@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use ctx_runtime::forget::{Forget, Forgetting, Forgotten, Remembered};
 use ctx_runtime::lookup::Lookup;
 use ctx_session::Transcript;
+use ctx_session::clock;
 use ctx_session::erase::Erased;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
-use super::{OfAgent, now};
+use super::OfAgent;
 use crate::args::{ForgetArgs, Global};
 use crate::commands::sessions::agents;
 use crate::failure::misuse;
@@ -51,7 +52,7 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
         }
     }
     let waiting = out.waiting("erasing");
-    let gone = planned.carry_out(now());
+    let gone = planned.carry_out(clock::now());
     waiting.finish_and_clear();
     let gone = gone?;
     gone.warnings.iter().for_each(|warning| out.warn(warning));

@@ -10,9 +10,10 @@ use ctx_memory::archive::{SegmentMaker, Taken};
 use ctx_memory::facts::{Learned, Rules, Said};
 use ctx_memory::{Segment, SegmentId};
 use ctx_session::LineItem;
+use ctx_session::clock;
 use serde::Serialize;
 
-use super::{OfAgent, name_of, now};
+use super::{OfAgent, name_of};
 use crate::args::{Global, Ingest};
 use crate::failure::misuse;
 use crate::out::{BOLD, Out};
@@ -138,7 +139,7 @@ pub(super) fn run(global: &Global, args: &Ingest, out: &Out) -> anyhow::Result<E
 fn one(of: &OfAgent, path: &Path, facts: &mut Figures, out: &Out) -> anyhow::Result<Ingested> {
     let transcript = setup::open(path, out)?;
     let session = name_of(&transcript, path);
-    let (maker, now) = (of.maker(&session), now());
+    let (maker, now) = (of.maker(&session), clock::now());
     let line = transcript.main_line()?;
     let bar = out.progress("archiving", line.len());
     let mut done = Ingested { path: path.to_owned(), session, ..Ingested::default() };

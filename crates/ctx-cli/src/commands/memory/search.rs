@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use ctx_memory::Parts;
 use ctx_runtime::lookup::{SearchAsked, SearchHit, Searched};
+use ctx_session::clock;
 
-use super::{OfAgent, minute, now};
+use super::{OfAgent, minute};
 use crate::args::{Global, SearchMemory};
 use crate::named::ID_CHARS;
 use crate::out::{BOLD, Cell, DIM, Out, table};
@@ -24,7 +25,7 @@ pub(super) fn run(global: &Global, args: &SearchMemory, out: &Out) -> anyhow::Re
         session: session.as_deref(),
         limit: args.limit,
         explain: args.explain,
-        now: now(),
+        now: clock::now(),
     };
     let report = setup::block_on(of.search(&asked))?;
     report.warnings.iter().for_each(|warning| out.warn(warning));

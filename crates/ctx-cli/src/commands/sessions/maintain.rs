@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use ctx_runtime::lifecycle::{Act, Kept, Maintained, MaintenanceReport, maintain};
+use ctx_session::clock;
 use ctx_session::group_commit::recover;
 use ctx_session::paths::Home;
 
 use super::agents;
 use crate::args::{Global, Maintain};
-use crate::commands::memory::now;
 use crate::failure::misuse;
 use crate::out::{BOLD, Cell, Out, table};
 use crate::setup;
@@ -32,7 +32,7 @@ pub(super) fn run(global: &Global, args: &Maintain, out: &Out) -> anyhow::Result
             bar.set_length(of as u64);
             bar.set_position(done as u64);
         };
-        let report = maintain(&home, &config, agent, now(), args.dry_run, &mut progress);
+        let report = maintain(&home, &config, agent, clock::now(), args.dry_run, &mut progress);
         bar.finish_and_clear();
         let report = report?;
         for warning in &report.warnings {

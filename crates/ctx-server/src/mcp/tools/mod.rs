@@ -74,11 +74,6 @@ fn reading(title: &str) -> ToolAnnotations {
     ToolAnnotations::with_title(title).read_only(true).open_world(open_world)
 }
 
-/// What time it is.
-fn now() -> Timestamp {
-    Timestamp(jiff::Timestamp::now().as_millisecond())
-}
-
 /// A time for people, in UTC.
 fn minute(at: Timestamp) -> String {
     let at = jiff::Timestamp::from_millisecond(at.0).ok();

@@ -2,13 +2,14 @@
 
 use ctx_core::{Result, Tokens};
 use ctx_runtime::lookup::{Nothing, RecallAsked, Recalled};
+use ctx_session::clock;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use super::{Entry, MOST_BYTES, described, now, of_memory, reading, reads, with_notes};
+use super::{Entry, MOST_BYTES, described, of_memory, reading, reads, with_notes};
 use crate::mcp::Setup;
 use crate::mcp::answer::{Answer, arguments, at_most};
 
@@ -69,7 +70,7 @@ fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
         session: Some(&session.name),
         everywhere: false,
         budget: budget.map(Tokens),
-        now: now(),
+        now: clock::now(),
     };
     let mut recalled = Handle::current().block_on(lookup.recall(&asked))?;
     recalled.warnings.splice(0..0, lookup.warnings.iter().cloned());

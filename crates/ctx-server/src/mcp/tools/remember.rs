@@ -2,12 +2,13 @@
 
 use ctx_core::{Chars, Error, ErrorKind, Result};
 use ctx_memory::facts::CONTENT_MAX;
+use ctx_session::clock;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Entry, MOST_BYTES, described, now};
+use super::{Entry, MOST_BYTES, described};
 use crate::mcp::Setup;
 use crate::mcp::answer::{Answer, arguments, at_most};
 
@@ -68,7 +69,7 @@ fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
     }
     let lookup = setup.lookup()?;
     let session = setup.remembered(&lookup, session.as_deref())?.name;
-    let (kept, learned) = lookup.remember(&session, &text, now())?;
+    let (kept, learned) = lookup.remember(&session, &text, clock::now())?;
     if learned.empty > 0 {
         return Err(Error::new(
             ErrorKind::InvalidInput,

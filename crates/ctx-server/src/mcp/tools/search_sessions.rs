@@ -2,13 +2,14 @@
 
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_runtime::lookup::{SearchAsked, Searched};
+use ctx_session::clock;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use super::{Entry, MOST_BYTES, described, minute, now, of_memory, reading, reads, with_notes};
+use super::{Entry, MOST_BYTES, described, minute, of_memory, reading, reads, with_notes};
 use crate::mcp::Setup;
 use crate::mcp::answer::{Answer, arguments, at_most, cut};
 
@@ -89,7 +90,7 @@ fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
         session: searched,
         limit: limit.unwrap_or(LIMIT).clamp(1, MOST),
         explain: false,
-        now: now(),
+        now: clock::now(),
     };
     let mut searched = Handle::current().block_on(lookup.search(&asked))?;
     for hit in &mut searched.hits {
