@@ -58,8 +58,7 @@ pub(crate) fn tell(engine: &dyn ContextEngine, out: &Out) -> Vec<String> {
 pub(crate) fn troubles(out: &Out) -> EngineTroubles {
     let read = Home::from_env().and_then(|home| EngineHealthFile::of(&home).read());
     read.unwrap_or_else(|error| {
-        let hint = error.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
-        out.warn(format!("{error}{hint}"));
+        out.warn(error.told());
         EngineTroubles::new()
     })
 }

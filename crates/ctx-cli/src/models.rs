@@ -45,8 +45,8 @@ pub(crate) fn problems(config: &Config) -> anyhow::Result<Vec<String>> {
         Ok(facts) if facts.window_is_assumed => vec![window_is_assumed(&facts)],
         Ok(_) => Vec::new(),
         Err(error) => {
-            let hint = error.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
-            vec![format!("agents.defaults.compaction.model '{name}' cannot be used: {error}{hint}")]
+            let told = error.told();
+            vec![format!("agents.defaults.compaction.model '{name}' cannot be used: {told}")]
         }
     })
 }

@@ -166,6 +166,15 @@ impl Error {
         self.hint.as_deref()
     }
 
+    /// The error and what to do next, for a line that holds both.
+    #[must_use]
+    pub fn told(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{self}; {hint}"),
+            None => self.to_string(),
+        }
+    }
+
     /// Whether trying again may help.
     #[must_use]
     pub fn is_retryable(&self) -> bool {

@@ -106,9 +106,7 @@ impl<'de> Deserialize<'de> for Ttl {
         match written {
             Written::Minutes(minutes) => Self::from_minutes(minutes)
                 .ok_or_else(|| de::Error::custom(format!("{minutes} minutes is no duration"))),
-            Written::Text(text) => text.parse().map_err(|e: Error| {
-                de::Error::custom(format!("{e}; {}", e.hint_text().unwrap_or_default()))
-            }),
+            Written::Text(text) => text.parse().map_err(|e: Error| de::Error::custom(e.told())),
         }
     }
 }

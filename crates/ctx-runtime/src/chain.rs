@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use ctx_core::{ChatModel, Error, Result};
 use ctx_engine_registry::{Config, ConversationModels, Models};
-use ctx_model::{Client, ModelFacts, Provider, Timeouts, connect_models};
+use ctx_model::{Client, ModelFacts, Timeouts, connect_models};
 
-use crate::writers::provider;
+use crate::writers::providers;
 
 /// Models that a conversation may be held with.
 pub struct Chain {
@@ -35,8 +35,7 @@ impl Chain {
             return Ok(None);
         }
         let models: Models = config.section()?;
-        let providers: Vec<Provider> =
-            models.providers.iter().map(provider).collect::<Result<_>>()?;
+        let providers = providers(&models)?;
         let client = Arc::new(Client::new(Timeouts::conversation()));
         let (chain, mut missing) = connect_models(&names, &providers, &client);
         if chain.is_empty() && !missing.is_empty() {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use ctx_core::{Embedder, Error, ErrorKind, Result};
 use ctx_engine_registry::{Config, Models};
 use ctx_memory::{EmbeddingModel, VectorModel};
-use ctx_model::{Client, Provider, TokioTimer, connect_embedder};
+use ctx_model::{Client, TokioTimer, connect_embedder};
 
-use crate::writers::provider;
+use crate::writers::providers;
 
 /// The model that `agents.defaults.memoryContext.embeddingModel` names, with the clock that bounds
 /// it; `None` for `hash`, which needs none. A server is not asked yet: that it is down is found when
@@ -55,7 +55,7 @@ pub fn http_embedder(
     dimensions: Option<usize>,
 ) -> Result<Arc<dyn Embedder>> {
     let models: Models = config.section()?;
-    let providers: Vec<Provider> = models.providers.iter().map(provider).collect::<Result<_>>()?;
+    let providers = providers(&models)?;
     let client = Arc::new(Client::default());
     let connected = connect_embedder(name, dimensions, &providers, &client);
     let embedder = connected.map_err(|error| match error.kind() {

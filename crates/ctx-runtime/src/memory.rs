@@ -106,9 +106,8 @@ impl AgentMemory {
         let (model, told) = match vector_model(config, section) {
             Ok(model) => (model, None),
             Err(error) => {
-                let hint = error.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
                 let told = "the embedding model is left out and hash serves for it";
-                (None, Some(format!("{told}: {error}{hint}")))
+                (None, Some(format!("{told}: {}", error.told())))
             }
         };
         let mut memory = Self::open(section, Some(folder), agent, model);

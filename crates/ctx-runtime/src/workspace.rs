@@ -51,8 +51,7 @@ pub fn workspace_model(
     }
     let memory: ctx_memory::Config = config.section()?;
     let model = vector_model(config, &memory).unwrap_or_else(|error| {
-        let hint = error.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
-        warn(format!("words alone decide what of the workspace is found: {error}{hint}"));
+        warn(format!("words alone decide what of the workspace is found: {}", error.told()));
         None
     });
     Ok(model)

@@ -10,6 +10,8 @@ use ctx_model::{
     connect_models,
 };
 
+use crate::words::shortened;
+
 /// What stands for "no model": the extractive summariser.
 const NONE: &str = "none";
 
@@ -57,8 +59,7 @@ pub fn summary_models(
             None => return Ok(None),
         },
     };
-    let providers: Vec<Provider> =
-        models.providers.iter().map(provider).collect::<Result<_, _>>()?;
+    let providers = providers(&models)?;
     let client = Arc::new(Client::default());
     let names = compaction.model_chain(first);
     check_is_listed(first, &models)?;
@@ -82,23 +83,12 @@ pub fn configured_writer(config: &Config) -> Result<Option<(String, Result<Model
     let compaction = compaction::Config::resolve(config)?;
     let models: Models = config.section()?;
     let Some(first) = compaction.model.filter(|name| name != NONE) else { return Ok(None) };
-    let providers: Vec<Provider> =
-        models.providers.iter().map(provider).collect::<Result<_, _>>()?;
+    let providers = providers(&models)?;
     let connected = check_is_listed(&first, &models).and_then(|()| {
         let client = Arc::new(Client::default());
         ctx_model::connect(&first, &providers, &client).map_err(|error| near(error, &models))
     });
     Ok(Some((first, connected.map(|model| model.facts().clone()))))
-}
-
-/// A name that somebody else gave, short enough for a message.
-fn shortened(name: &str, most: usize) -> String {
-    let length = name.chars().count();
-    if length <= most {
-        return name.to_owned();
-    }
-    let head = name.chars().take(most / 2);
-    head.chain(['…']).chain(name.chars().skip(length - most / 2)).collect()
 }
 
 /// Refuses a model that its provider's own list does not have, unless the catalogue does. Without
@@ -140,8 +130,12 @@ fn near(error: Error, models: &Models) -> Error {
     }
 }
 
-/// A provider of the configuration, as ctx-model takes it.
-pub(crate) fn provider((id, provider): (&String, &ProviderConfig)) -> Result<Provider> {
+/// The providers of the configuration, as ctx-model takes them.
+pub(crate) fn providers(models: &Models) -> Result<Vec<Provider>> {
+    models.providers.iter().map(provider).collect()
+}
+
+fn provider((id, provider): (&String, &ProviderConfig)) -> Result<Provider> {
     let headers = provider.headers.iter();
     let headers = headers.map(|(name, value)| Ok((name.clone(), KeyRef::parse(value.expose())?)));
     Ok(Provider {
@@ -167,5 +161,23 @@ fn model(model: &ModelConfig) -> ProviderModel {
             cache_write: cost.cache_write,
         }),
         reasoning: model.reasoning,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_configuration_reach_nobody_with_what_terminals_obey() {
+        let config = r#"{ models: { providers: { p: {
+            baseUrl: "http://127.0.0.1:9/v1",
+            api: "openai-completions",
+            models: [{ id: "a\u001b[2J", contextWindow: 32000 }],
+        } } } }"#;
+        let config = Config::parse(config).unwrap();
+        let error = summary_models(&config, Some("p/none"), None).unwrap_err();
+        let hint = error.hint_text().unwrap();
+        assert!(hint.contains(r"p/a\u{1b}[2J") && !hint.contains('\u{1b}'), "{hint}");
     }
 }

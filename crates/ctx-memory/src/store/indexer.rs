@@ -136,8 +136,7 @@ impl Indexer {
     pub(super) fn has_place(&self, inner: &Inner) -> bool {
         let Some(folder) = &self.folder else { return false };
         let Err(error) = place::check(folder) else { return true };
-        let hint = error.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
-        inner.warn(format!("the lexical index is kept in memory: {error}{hint}"));
+        inner.warn(format!("the lexical index is kept in memory: {}", error.told()));
         false
     }
 

@@ -144,9 +144,7 @@ fn read<'de, D: Deserializer<'de>, T: FromStr<Err = Error>>(
         Ok(Written::Number(number)) => number.to_string(),
         Err(_) => return Err(de::Error::custom(format!("{what} is text or a number"))),
     };
-    text.parse().map_err(|error: Error| {
-        de::Error::custom(format!("{error}; {}", error.hint_text().unwrap_or_default()))
-    })
+    text.parse().map_err(|error: Error| de::Error::custom(error.told()))
 }
 
 impl<'de> Deserialize<'de> for Age {
