@@ -9,6 +9,7 @@ use ctx_core::{
 use ctx_engine_registry::{BuildContext, Config, Registry};
 use ctx_model::Prices;
 use ctx_runtime::{Asked, Resolved, Wanted, memory_session};
+use ctx_server::http::Token;
 use ctx_session::Transcript;
 use ctx_session::key::FileId;
 use ctx_session::paths::{Home, of_home};
@@ -47,6 +48,12 @@ pub(crate) fn config(global: &Global) -> anyhow::Result<Config> {
         Ok(false) => Ok(Config::default()),
         _ => Ok(Config::read(&path).map_err(of_home)?),
     }
+}
+
+/// The token that clients show: the one given, else `$CTX_SERVER_TOKEN`.
+pub(crate) fn token(given: Option<&str>) -> anyhow::Result<Option<Token>> {
+    let token = given.map(str::to_owned).or_else(|| std::env::var("CTX_SERVER_TOKEN").ok());
+    token.filter(|token| !token.is_empty()).map(Token::new).transpose().map_err(misuse)
 }
 
 /// Opens a transcript together with what ctx keeps beside it, and says on stderr what was wrong.

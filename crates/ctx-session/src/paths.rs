@@ -53,6 +53,32 @@ impl Home {
         self.root.join("agents").join(agent.as_str())
     }
 
+    /// The agents that have a folder, by name. A folder whose name is no agent id is none of ours;
+    /// a home without any has no agents.
+    ///
+    /// # Errors
+    ///
+    /// A folder that cannot be listed.
+    pub fn agents(&self) -> Result<Vec<FileId>> {
+        let folder = self.root.join("agents");
+        let failed = |error: io::Error| {
+            let failed = Error::new(ErrorKind::Io, "the agents' folder cannot be listed");
+            of_home(failed.with("path", folder.display()).source(error))
+        };
+        let listing = match std::fs::read_dir(&folder) {
+            Ok(listing) => listing,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut agents = Vec::new();
+        for item in listing {
+            let name = item.map_err(failed)?.file_name();
+            agents.extend(name.to_str().and_then(|name| name.parse::<FileId>().ok()));
+        }
+        agents.sort();
+        Ok(agents)
+    }
+
     /// `agents/<agent>/sessions`.
     #[must_use]
     pub fn sessions_dir(&self, agent: &FileId) -> PathBuf {
@@ -191,6 +217,21 @@ mod tests {
             path(&global, &entry("s")).unwrap(),
             Path::new("/h/agents/main/sessions/s.jsonl")
         );
+    }
+
+    #[test]
+    fn agents_are_the_folders_that_bear_an_id() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::at(dir.path());
+        assert!(home.agents().unwrap().is_empty());
+        for name in ["b", "a", ".trash"] {
+            std::fs::create_dir_all(dir.path().join("agents").join(name)).unwrap();
+        }
+        let names: Vec<_> = home.agents().unwrap().iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["a", "b"]);
+        std::fs::remove_dir_all(dir.path().join("agents")).unwrap();
+        std::fs::write(dir.path().join("agents"), "").unwrap();
+        assert_eq!(home.agents().unwrap_err().kind(), ErrorKind::Io);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ctx_server::http::{Server, Shutdown, Token};
+use ctx_server::http::{Server, Shutdown};
 use ctx_server::inspect::replay::{Fit, Replays, With};
 use ctx_server::inspect::{Inspector, MemorySearch, Source};
 use ctx_session::paths::Home;
@@ -45,9 +45,7 @@ pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<
     let memory = MemorySearch::new(config.clone(), home.clone());
     let replays = Arc::new(Replays::new(With { config, home, fit }, files, true));
     let session = args.session.as_deref().map(|named| replays.find(named)).transpose()?;
-    let token = args.token.clone().or_else(|| std::env::var("CTX_SERVER_TOKEN").ok());
-    let token =
-        token.filter(|token| !token.is_empty()).map(Token::new).transpose().map_err(misuse)?;
+    let token = setup::token(args.token.as_deref())?;
     let shutdown = Shutdown::default();
     let inspector = Inspector::new(vec![replays as Arc<dyn Source>])
         .with_memory(memory)

@@ -18,9 +18,6 @@ use crate::out::Out;
 use crate::setup;
 use crate::words::harmless;
 
-/// Where a token is looked for that is not given.
-const TOKEN_VARIABLE: &str = "CTX_SERVER_TOKEN";
-
 pub(crate) fn run(global: &Global, args: &Mcp, out: &Out) -> anyhow::Result<ExitCode> {
     let agent: FileId = args.agent.parse().map_err(misuse)?;
     let host = Host { config: setup::config(global)?, home: Home::from_env()? };
@@ -31,7 +28,11 @@ pub(crate) fn run(global: &Global, args: &Mcp, out: &Out) -> anyhow::Result<Exit
         // It may begin later.
         out.warn(format!("there is no session '{}' of agent {agent} yet", harmless(named)));
     }
-    let token = token(args)?;
+    // Only clients over HTTP show one.
+    let token = match args.http {
+        Some(_) => setup::token(args.token.as_deref())?,
+        None => None,
+    };
     let writes = match (args.read_only, &token) {
         (true, _) => Writes::Nobody,
         (false, Some(_)) => Writes::WithToken,
@@ -58,16 +59,6 @@ fn over_http(listening: http::Server, server: Server, out: &Out) -> anyhow::Resu
         bound.serve(routes(server), shutdown).await;
         anyhow::Ok(())
     })
-}
-
-/// The token that clients show.
-fn token(args: &Mcp) -> anyhow::Result<Option<http::Token>> {
-    let given = match &args.token {
-        Some(given) => Some(given.clone()),
-        None if args.http.is_some() => std::env::var(TOKEN_VARIABLE).ok(),
-        None => None,
-    };
-    given.filter(|token| !token.is_empty()).map(http::Token::new).transpose().map_err(misuse)
 }
 
 fn meant(named: &str) -> Meant {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ctx_core::{Error, ErrorKind, Tokens};
 use ctx_runtime::Wanted;
 use ctx_server::Host;
-use ctx_server::http::{Metrics, Server, Shutdown, Token, status_routes};
+use ctx_server::http::{Metrics, Server, Shutdown, status_routes};
 use ctx_server::inspect::replay::{Fit, Replays, With};
 use ctx_server::inspect::{Inspector, MemorySearch, Proxied};
 use ctx_server::mcp;
@@ -42,9 +42,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     let upstreams = Upstreams::new(&args.upstreams, &config.upstreams).map_err(misuse)?;
     let window = args.window.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
     let mut server = Server::new(listen);
-    let token = args.token.clone().or_else(|| std::env::var("CTX_SERVER_TOKEN").ok());
-    server.token =
-        token.filter(|token| !token.is_empty()).map(Token::new).transpose().map_err(misuse)?;
+    server.token = setup::token(args.token.as_deref())?;
     server.hosts.clone_from(&config.hosts);
     server.grace = Duration::from_secs(config.grace_seconds.into());
     let agent = args.agent.as_deref().map(str::parse).transpose().map_err(misuse)?;

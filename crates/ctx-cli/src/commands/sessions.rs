@@ -4,9 +4,7 @@ mod maintain;
 
 use std::process::ExitCode;
 
-use ctx_core::{Error, ErrorKind};
-use ctx_session::key::FileId;
-use ctx_session::paths::{Home, of_home};
+use ctx_session::paths::Home;
 use ctx_session::store::{SessionEntry, SessionStore};
 use serde::Serialize;
 
@@ -37,7 +35,7 @@ pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result
     let home = Home::from_env()?;
     let agents = match &args.agent {
         Some(agent) => vec![agent.parse().map_err(misuse)?],
-        None => agents(&home)?,
+        None => home.agents()?,
     };
     let mut sessions = Vec::new();
     for agent in agents {
@@ -73,27 +71,6 @@ pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result
     let header = ["session key", "context", "compactions", "last active", last];
     out.line(table(&header, rows, 3))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The agents that have a folder. A folder whose name is no agent id is none of ours.
-pub(crate) fn agents(home: &Home) -> anyhow::Result<Vec<FileId>> {
-    let folder = home.root().join("agents");
-    let failed = |error: std::io::Error| {
-        let failed = Error::new(ErrorKind::Io, "the agents' folder cannot be listed");
-        of_home(failed.with("path", folder.display()).source(error))
-    };
-    let listing = match std::fs::read_dir(&folder) {
-        Ok(listing) => listing,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(error).into()),
-    };
-    let mut agents = Vec::new();
-    for item in listing {
-        let name = item.map_err(failed)?.file_name();
-        agents.extend(name.to_str().and_then(|name| name.parse::<FileId>().ok()));
-    }
-    agents.sort();
-    Ok(agents)
 }
 
 fn transcript(home: &Home, key: &str, entry: &SessionEntry) -> Option<String> {

@@ -59,17 +59,10 @@ impl MemorySearch {
 
     /// The agents that archived something.
     pub(crate) fn agents(&self) -> Vec<String> {
-        let Ok(listing) = std::fs::read_dir(self.home.root().join("agents")) else {
-            return Vec::new();
-        };
-        let names = listing.flatten().filter_map(|item| {
-            let agent: FileId = item.file_name().to_str()?.parse().ok()?;
-            let archived = self.home.memory_dir(&agent).join("segments.jsonl");
-            archived.is_file().then(|| agent.to_string())
-        });
-        let mut names: Vec<String> = names.collect();
-        names.sort();
-        names
+        let agents = self.home.agents().unwrap_or_default().into_iter();
+        let archived =
+            agents.filter(|agent| self.home.memory_dir(agent).join("segments.jsonl").is_file());
+        archived.map(|agent| agent.to_string()).collect()
     }
 
     pub(crate) async fn search(&self, asked: &MemoryAsked) -> Result<MemoryFound> {

@@ -13,7 +13,6 @@ use ctx_session::paths::Home;
 
 use super::OfAgent;
 use crate::args::{ForgetArgs, Global};
-use crate::commands::sessions::agents;
 use crate::failure::misuse;
 use crate::named::ID_CHARS;
 use crate::out::{BOLD, Cell, Out, table};
@@ -26,7 +25,7 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
     let home = Home::from_env()?;
     let agents = match &args.agent {
         Some(agent) => vec![agent.parse::<FileId>().map_err(misuse)?],
-        None => agents(&home)?,
+        None => home.agents()?,
     };
     let memories = agents.iter().map(|agent| {
         let of = OfAgent::open(global, agent.as_str(), out)?;

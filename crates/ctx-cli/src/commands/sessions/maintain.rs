@@ -7,7 +7,6 @@ use ctx_session::clock;
 use ctx_session::group_commit::recover;
 use ctx_session::paths::Home;
 
-use super::agents;
 use crate::args::{Global, Maintain};
 use crate::failure::misuse;
 use crate::out::{BOLD, Cell, Out, table};
@@ -19,7 +18,7 @@ pub(super) fn run(global: &Global, args: &Maintain, out: &Out) -> anyhow::Result
     let config = setup::config(global)?;
     let agents = match &args.agent {
         Some(agent) => vec![agent.parse().map_err(misuse)?],
-        None => agents(&home)?,
+        None => home.agents()?,
     };
     if !args.dry_run && !agents.is_empty() {
         // What a crashed host left in the journals is put in place first.

@@ -6,7 +6,7 @@ use ctx_core::{Result, Timestamp};
 use ctx_session::paths::Home;
 use ctx_session::store::{SessionEntry, SessionStore};
 
-use super::{agents, id_of, key_of, number_of, stamp_of};
+use super::{id_of, key_of, number_of, stamp_of};
 use crate::inspect::shape::{SessionHead, SourceKind};
 
 /// Where to look.
@@ -37,7 +37,7 @@ impl Listing {
     pub(super) fn read(&self) -> Result<Vec<Listed>> {
         let mut found: Vec<Listed> = self.files.iter().map(|path| of_file(path)).collect();
         if self.of_home {
-            for agent in agents(&self.home) {
+            for agent in self.home.agents().unwrap_or_default() {
                 // One agent's damaged list hides its sessions, not those of the others.
                 let Ok(stored) = SessionStore::at(self.home.sessions_file(&agent)).load() else {
                     continue;
@@ -57,7 +57,7 @@ impl Listing {
     pub(super) fn stamp(&self) -> u64 {
         let mut hasher = blake3::Hasher::new();
         if self.of_home {
-            for agent in agents(&self.home) {
+            for agent in self.home.agents().unwrap_or_default() {
                 let stamp = stamp_of(&self.home.sessions_file(&agent)).unwrap_or(0);
                 hasher.update(&stamp.to_le_bytes());
             }

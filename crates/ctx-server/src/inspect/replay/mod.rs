@@ -14,8 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_session::key::{FileId, SessionKey};
-use ctx_session::paths::Home;
+use ctx_session::key::SessionKey;
 
 use self::jobs::Jobs;
 use self::listed::{Listed, Listing};
@@ -128,13 +127,6 @@ fn id_of(kind: &str, parts: &[&[u8]]) -> String {
         hasher.update(part);
     }
     format!("{kind}-{}", &hasher.finalize().to_hex()[..16])
-}
-
-/// The agents that have a folder in a home.
-fn agents(home: &Home) -> Vec<FileId> {
-    let Ok(listing) = std::fs::read_dir(home.root().join("agents")) else { return Vec::new() };
-    let names = listing.flatten();
-    names.filter_map(|item| item.file_name().to_str()?.parse::<FileId>().ok()).collect()
 }
 
 /// A key, where it is one that this version reads.
