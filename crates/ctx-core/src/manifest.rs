@@ -23,6 +23,20 @@ pub enum Action {
     Move,
 }
 
+impl Action {
+    /// The name, as it is written in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Drop => "drop",
+            Self::Replace => "replace",
+            Self::Insert => "insert",
+            Self::Pin => "pin",
+            Self::Move => "move",
+        }
+    }
+}
+
 /// One edit of the view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

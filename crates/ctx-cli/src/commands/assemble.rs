@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ctx_compaction::Details;
 use ctx_core::{
-    AssembleRequest, Error, ErrorKind, IdSource, Manifest, NodeState, RawJson, SequentialIds,
-    Tokens, TurnContext,
+    AssembleRequest, Error, ErrorKind, IdSource, Manifest, RawJson, SequentialIds, Tokens,
+    TurnContext,
 };
 use ctx_session::Transcript;
 use ctx_session::clock;
@@ -146,12 +146,7 @@ fn print(manifest: &Manifest, ids: &ShortIds<'_>, out: &Out) -> anyhow::Result<(
         .collect();
     out.line(format!("{DIM}{}{DIM:#}\n", parts.join(", ")))?;
     let rows = manifest.entries.iter().map(|entry| {
-        let state = match entry.state {
-            NodeState::Kept => "kept",
-            NodeState::Replaced => "shortened",
-            NodeState::Dropped => "left out",
-            NodeState::Inserted => "added",
-        };
+        let state = entry.state.in_words();
         let why = match (&entry.layer, &entry.reason) {
             (Some(layer), Some(reason)) => format!("{layer}: {reason}"),
             _ => String::new(),

@@ -24,6 +24,19 @@ pub enum NodeState {
     Inserted,
 }
 
+impl NodeState {
+    /// What became of the node, for people.
+    #[must_use]
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Replaced => "shortened",
+            Self::Dropped => "left out",
+            Self::Inserted => "added",
+        }
+    }
+}
+
 /// Who changed a message, and for what reason.
 #[derive(Clone, Debug)]
 pub(super) struct Why {

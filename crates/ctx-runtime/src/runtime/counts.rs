@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use ctx_core::{Action, Edit};
+use ctx_core::Edit;
 
 /// The names under which the runtime's own doings are counted, beside the edits of layers.
 pub(crate) mod layer {
@@ -36,7 +36,7 @@ impl Counts {
     pub(crate) fn edits(&self, edits: &[Edit]) {
         let mut by_layer: BTreeMap<(&str, &'static str), u64> = BTreeMap::new();
         for edit in edits {
-            *by_layer.entry((&edit.layer, name(edit.action))).or_default() += 1;
+            *by_layer.entry((&edit.layer, edit.action.name())).or_default() += 1;
         }
         for ((layer, action), count) in by_layer {
             self.add(layer, action, count);
@@ -68,15 +68,5 @@ impl Counts {
             count: *count,
         });
         actions.collect()
-    }
-}
-
-fn name(action: Action) -> &'static str {
-    match action {
-        Action::Drop => "drop",
-        Action::Replace => "replace",
-        Action::Insert => "insert",
-        Action::Pin => "pin",
-        Action::Move => "move",
     }
 }

@@ -103,12 +103,7 @@ fn listed(manifest: &Manifest, sent: Option<&Sent>) -> String {
     out.push_str(&parts.join(", "));
     let mut at = 0;
     for entry in &manifest.entries {
-        let state = match entry.state {
-            NodeState::Kept => "kept",
-            NodeState::Replaced => "shortened",
-            NodeState::Dropped => "left out",
-            NodeState::Inserted => "added",
-        };
+        let state = entry.state.in_words();
         let cache = match same {
             _ if entry.state == NodeState::Dropped => "-",
             Some(same) if at < same => "cached",

@@ -6,7 +6,7 @@ use ctx_core::{Action, Edit, Tokens};
 use serde_json::Value;
 
 use super::shape::{EntriesAsked, LayerEdits};
-use crate::trace::{EntryRecord, EntryState};
+use crate::trace::EntryRecord;
 
 /// So many rows are given unless said otherwise, and at most.
 const ROWS: usize = 200;
@@ -42,7 +42,7 @@ impl<'a> Fits<'a> {
         let state = match self.state {
             None => true,
             Some("changed") => changed,
-            Some(state) => state_name(entry.state) == state,
+            Some(state) => entry.state.name() == state,
         };
         state
             && self.layer.is_none_or(|layer| entry.layer.as_deref() == Some(layer))
@@ -58,29 +58,10 @@ fn holds(text: &str, words: &str) -> bool {
     text.to_lowercase().contains(words)
 }
 
-pub(super) fn state_name(state: EntryState) -> &'static str {
-    match state {
-        EntryState::Kept => "kept",
-        EntryState::Replaced => "replaced",
-        EntryState::Dropped => "dropped",
-        EntryState::Inserted => "inserted",
-    }
-}
-
 /// The receipt, where the details hold one that this version reads: the page relies on its shape.
 pub(super) fn receipt_of(details: &Value) -> Option<Value> {
     let read = ctx_layers::compaction::Details::from_json(details)?;
     serde_json::to_value(read.receipt).ok()
-}
-
-fn action_name(action: Action) -> &'static str {
-    match action {
-        Action::Drop => "drop",
-        Action::Replace => "replace",
-        Action::Insert => "insert",
-        Action::Pin => "pin",
-        Action::Move => "move",
-    }
 }
 
 /// What was done, by layer and action.
@@ -89,7 +70,7 @@ pub(super) fn by_layer(edits: &[Edit]) -> Vec<LayerEdits> {
     for edit in edits {
         let sum = sums.entry((&edit.layer, edit.action)).or_insert_with(|| LayerEdits {
             layer: edit.layer.to_string(),
-            action: action_name(edit.action).to_owned(),
+            action: edit.action.name().to_owned(),
             ..LayerEdits::default()
         });
         sum.add(edit.before, edit.after, &edit.reason);

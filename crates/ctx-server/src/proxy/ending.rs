@@ -79,7 +79,7 @@ impl Ending {
         }
         let protocol = std::mem::take(&mut self.protocol);
         let metrics = &self.proxy.metrics;
-        metrics.request(protocol, word(outcome));
+        metrics.request(protocol, outcome.name());
         let usage = watch.and_then(Watch::usage);
         if let Some(usage) = usage {
             metrics.output_tokens.inc_by(usage.output);
@@ -113,15 +113,6 @@ impl Drop for Ending {
 /// Whether a provider may have counted so: some count only what was not in their cache.
 fn is_plausible(counted: u64, estimated: u64) -> bool {
     counted >= estimated / 4 && counted <= estimated.saturating_mul(4)
-}
-
-fn word(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Ok => "ok",
-        Outcome::Refused => "refused",
-        Outcome::Failed => "failed",
-        Outcome::Abandoned => "abandoned",
-    }
 }
 
 /// An answer on its way to the client.

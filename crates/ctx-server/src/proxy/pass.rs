@@ -10,6 +10,7 @@ use futures_util::stream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Family, Proxy, body, failure, headers};
+use crate::trace::Outcome;
 
 pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
     const OTHER: &str = "other";
@@ -37,8 +38,8 @@ pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
     };
     match proxy.client.send(asked).await {
         Ok(answer) => {
-            let outcome = if answer.status.is_success() { "ok" } else { "refused" };
-            proxy.metrics.request(OTHER, outcome);
+            let outcome = if answer.status.is_success() { Outcome::Ok } else { Outcome::Refused };
+            proxy.metrics.request(OTHER, outcome.name());
             let mut response = Response::new(streamed(answer.body, seat));
             *response.status_mut() = answer.status;
             *response.headers_mut() = headers::to_client(answer.headers);

@@ -41,6 +41,19 @@ pub enum Outcome {
     Abandoned,
 }
 
+impl Outcome {
+    /// The name, as it is written in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}
+
 /// One request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -182,6 +195,19 @@ pub enum EntryState {
     Dropped,
     /// A layer added it.
     Inserted,
+}
+
+impl EntryState {
+    /// The name, as it is written in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Replaced => "replaced",
+            Self::Dropped => "dropped",
+            Self::Inserted => "inserted",
+        }
+    }
 }
 
 impl From<NodeState> for EntryState {

@@ -25,6 +25,18 @@ pub enum CompactedBy {
     Ctx,
 }
 
+impl CompactedBy {
+    /// The name, as it is written in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Extension => "extension",
+            Self::Ctx => "ctx",
+        }
+    }
+}
+
 /// What a summary stands for: the messages that the compaction took out of the context, without
 /// those that earlier compactions in force had taken out already.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

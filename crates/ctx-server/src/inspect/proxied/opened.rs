@@ -7,7 +7,7 @@ use ctx_core::{Counter, CounterKind, Entry, Error, ErrorKind, Result, Timestamp,
 use ctx_eval::{Diff, Removed};
 
 use super::{Conversations, head};
-use crate::inspect::rows::{Fits, page, receipt_of, state_name};
+use crate::inspect::rows::{Fits, page, receipt_of};
 use crate::inspect::shape::{
     CompactionRow, DiffAsked, DiffPage, EntriesAsked, EntryPage, EntryRow, LayerEdits, Overview,
     Part, RequestPage, RequestRow, Shown, Undone,
@@ -136,7 +136,7 @@ impl Opened for Conversation {
         let mut states: BTreeMap<&'static str, usize> = BTreeMap::new();
         let mut layers: BTreeMap<String, usize> = BTreeMap::new();
         for entry in &record.entries {
-            *states.entry(state_name(entry.state)).or_default() += 1;
+            *states.entry(entry.state.name()).or_default() += 1;
             *states.entry("changed").or_default() += usize::from(changed(entry));
             if let Some(layer) = &entry.layer {
                 *layers.entry(layer.to_string()).or_default() += 1;
@@ -237,7 +237,6 @@ fn number_of(record: &Record) -> usize {
 }
 
 fn row(record: &Record) -> RequestRow {
-    let outcome = serde_json::to_value(record.outcome).ok();
     RequestRow {
         number: number_of(record),
         at: Some(record.at),
@@ -249,7 +248,7 @@ fn row(record: &Record) -> RequestRow {
         fits: record.fits,
         actions: record.actions.clone(),
         status: record.status,
-        outcome: outcome.and_then(|outcome| Some(outcome.as_str()?.to_owned())),
+        outcome: Some(record.outcome.name().to_owned()),
         attempts: Some(record.attempts),
         millis: Some(record.millis),
         protocol: Some(record.protocol.to_string()),

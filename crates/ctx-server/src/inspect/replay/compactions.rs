@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ctx_core::{Counter, Entry, EntryId, Error, ErrorKind, Result};
 use ctx_eval::{CompactionReport, Diff};
 use ctx_session::Transcript;
-use ctx_session::compactions::{CompactedBy, ReplayItem, StoredCompaction};
+use ctx_session::compactions::{ReplayItem, StoredCompaction};
 
 use crate::inspect::rows::receipt_of;
 use crate::inspect::shape::CompactionRow;
@@ -29,7 +29,7 @@ pub(super) fn rows(
             number: report.map(|report| report.request + 1).or(*number),
             stored: true,
             applied: report.is_some(),
-            by: by(stored.by).to_owned(),
+            by: stored.by.name().to_owned(),
             at: stored.timestamp,
             undone: stored.undone,
             can_undo: stored.archived.is_none(),
@@ -78,14 +78,6 @@ pub(super) fn numbers(
         (before < requests.len()).then_some(before + 1)
     };
     stored.iter().map(number).collect()
-}
-
-fn by(by: CompactedBy) -> &'static str {
-    match by {
-        CompactedBy::Agent => "agent",
-        CompactedBy::Extension => "extension",
-        CompactedBy::Ctx => "ctx",
-    }
 }
 
 /// The diff of a compaction by its id in the API.

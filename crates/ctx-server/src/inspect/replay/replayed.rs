@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::compactions::{self, no_such};
 use super::listed::Listed;
 use super::setup::{With, fitted};
-use crate::inspect::rows::{Fits, by_layer, page, state_name};
+use crate::inspect::rows::{Fits, by_layer, page};
 use crate::inspect::shape::{
     DiffAsked, DiffPage, EntriesAsked, EntryPage, EntryRow, Overview, Progress, RequestPage,
     RequestRow, SessionHead, Undone,
@@ -246,7 +246,7 @@ impl Opened for Replayed {
             entries: entries.collect(),
         };
         for entry in manifest.iter() {
-            *page.states.entry(state_name(entry.state)).or_default() += 1;
+            *page.states.entry(entry.state.name()).or_default() += 1;
             let is_changed = changed.contains(&entry.entry);
             *page.states.entry("changed").or_default() += usize::from(is_changed);
             if let Some(layer) = &entry.layer {
