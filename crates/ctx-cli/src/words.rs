@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-pub(crate) use ctx_runtime::words::{harmless, harmless_lines, is_harmful, shortened};
+pub(crate) use ctx_runtime::words::{
+    harmless, harmless_lines, harmless_piece, is_harmful, shortened,
+};
 
 /// `1234567` as `1,234,567`.
 pub(crate) fn thousands(n: u64) -> String {

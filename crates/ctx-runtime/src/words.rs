@@ -18,7 +18,18 @@ pub fn harmless(text: &str) -> String {
 /// A text of several lines, each of them [`harmless`].
 #[must_use]
 pub fn harmless_lines(text: &str) -> String {
-    text.lines().map(|line| harmless(&line.replace('\t', "    "))).collect::<Vec<_>>().join("\n")
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A piece of a longer text, in which nothing moves the cursor but ends of lines: all of them stay.
+#[must_use]
+pub fn harmless_piece(text: &str) -> String {
+    let lines = text.split('\n').map(|text| line(text.trim_end_matches('\r')));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn line(text: &str) -> String {
+    harmless(&text.replace('\t', "    "))
 }
 
 /// [`harmless`], and its middle left out where it is longer than `most` characters.
@@ -50,5 +61,11 @@ mod tests {
     fn long_texts_lose_their_middle() {
         assert_eq!(shortened("abcdefgh", 8), "abcdefgh");
         assert_eq!(shortened("abcdefghi", 4), "ab…hi");
+    }
+
+    #[test]
+    fn pieces_keep_their_lines_and_nothing_else_that_terminals_obey() {
+        assert_eq!(harmless_piece("a\n\tb \r\n\u{1b}[2J"), "a\n    b \n\\u{1b}[2J");
+        assert_eq!(harmless_piece("\n"), "\n");
     }
 }

@@ -10,12 +10,12 @@ use ctx_session::paths::Home;
 use super::bar::bar;
 use super::edit::{Line, Lines};
 use super::said::{HERE, Place, Said};
-use super::show::{Show, Shown, harmless_text};
+use super::show::{Show, Shown};
 use super::{Interrupt, Talk};
 use crate::ending;
 use crate::failure;
 use crate::out::{BOLD, DIM, Out};
-use crate::words::harmless;
+use crate::words::{harmless, harmless_piece};
 
 /// What came of a message.
 enum Turned {
@@ -113,7 +113,7 @@ async fn turn(
     let Some(outcome) = outcome else { return Ok(Turned::Stopped) };
     let outcome = outcome.map_err(|error| talk.told(error))?;
     if let Some(answer) = outcome.answer.as_deref().filter(|_| !was_shown) {
-        out.line(harmless_text(answer.trim_end()))?;
+        out.line(harmless_piece(answer.trim_end()))?;
     }
     Ok(Turned::Answered(Box::new(outcome)))
 }

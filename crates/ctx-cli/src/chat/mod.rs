@@ -18,6 +18,7 @@ use ctx_runtime::Runtime;
 use ctx_session::key::SessionKey;
 
 use crate::failure::misuse;
+use crate::setup;
 
 pub(crate) use demo::Demo;
 pub(crate) use interactive::run as interactive;
@@ -90,12 +91,7 @@ impl Drop for Threads {
 
 fn waiting_runtime() -> anyhow::Result<Threads> {
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    built.map(|runtime| Threads(Some(runtime))).map_err(|error| {
-        let said = Error::new(ErrorKind::Io, "the program cannot be set up to wait for answers");
-        said.hint("see whether the limit of open files is reached: `ulimit -n`")
-            .source(error)
-            .into()
-    })
+    Ok(Threads(Some(built.map_err(setup::no_waiting)?)))
 }
 
 #[cfg(test)]

@@ -10,10 +10,11 @@ use serde::Serialize;
 
 use super::Talk;
 use super::said::{Place, Said};
-use super::show::{Show, Shown, harmless_text};
+use super::show::{Show, Shown};
 use crate::args::Chat;
 use crate::failure::misuse;
 use crate::out::Out;
+use crate::words::harmless_piece;
 
 /// A longer message is none that a model reads.
 const LONGEST: u64 = 64 << 20;
@@ -118,7 +119,7 @@ fn print(answer: Option<&str>) -> io::Result<()> {
     let Some(answer) = answer else { return Ok(()) };
     let mut out = io::stdout().lock();
     match out.is_terminal() {
-        true => writeln!(out, "{}", harmless_text(answer.trim_end()))?,
+        true => writeln!(out, "{}", harmless_piece(answer.trim_end()))?,
         false => writeln!(out, "{}", answer.trim_end())?,
     }
     out.flush()

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Sign;
 use crate::out::Out;
-use crate::words::{counted, harmless, shortened, thousands};
+use crate::words::{counted, harmless, harmless_piece, shortened, thousands};
 
 /// What is shown while nothing else is.
 const WAITING: &str = "waiting for the model";
@@ -104,7 +104,7 @@ impl<'a> Show<'a> {
             return;
         }
         self.sign.clear();
-        let text = harmless_text(text);
+        let text = harmless_piece(text);
         self.print(&text);
         self.is_open = !text.ends_with('\n');
         self.has_said = true;
@@ -203,26 +203,11 @@ fn described(call: &ToolCall) -> String {
     format!("{} {}", harmless(&call.name), shortened(about, CALL_CHARS))
 }
 
-/// A piece of an answer in which nothing moves the cursor but ends of lines.
-pub(super) fn harmless_text(text: &str) -> String {
-    let lines = text.split('\n').map(|line| {
-        let line = line.replace('\t', "    ");
-        harmless(line.trim_end_matches('\r'))
-    });
-    lines.collect::<Vec<_>>().join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use ctx_core::RawJson;
 
     use super::*;
-
-    #[test]
-    fn pieces_of_an_answer_keep_their_lines_and_nothing_else_that_terminals_obey() {
-        assert_eq!(harmless_text("a\n\tb \r\n\u{1b}[2J"), "a\n    b \n\\u{1b}[2J");
-        assert_eq!(harmless_text("\n"), "\n");
-    }
 
     #[test]
     fn what_is_waited_for_is_named_and_a_command_waits_for_no_model() {

@@ -47,7 +47,6 @@ impl<'a> Request<'a> {
         let is_same = out.len() == self.units.len()
             && out.iter().enumerate().all(|(n, out)| matches!(out, Out::Told(told) if *told == n));
         let in_history = addition.filter(|_| self.protocol == Protocol::Chat);
-        let beside = addition.filter(|_| self.protocol != Protocol::Chat);
         let mut edits: Vec<(Range<usize>, String)> = Vec::new();
         if !is_same || in_history.is_some() {
             let mut list = history::write(self, out, in_history);
@@ -58,30 +57,25 @@ impl<'a> Request<'a> {
             }
             edits.push((self.history.clone(), list));
         }
-        if let Some(addition) = beside {
-            edits.push(self.with_system(addition));
-        }
+        edits.extend(addition.and_then(|addition| self.with_system(addition)));
         edits.sort_by_key(|(at, _)| at.start);
         Ok(edited(self.body, &edits))
     }
 
-    fn with_system(&self, addition: &str) -> (Range<usize>, String) {
-        match &self.system_at {
+    /// What is added to the system prompt, where the API has one beside the history.
+    fn with_system(&self, addition: &str) -> Option<(Range<usize>, String)> {
+        let key = system::keys(self.protocol).first()?;
+        Some(match &self.system_at {
             Some(place) => {
                 let text = system::with(self.protocol, Some(place.value), addition);
                 (place.at.clone(), text)
             }
             None => {
-                let key = match self.protocol {
-                    Protocol::Gemini => "systemInstruction",
-                    Protocol::Responses => "instructions",
-                    Protocol::Messages | Protocol::Chat => "system",
-                };
                 let text = system::with(self.protocol, None, addition);
                 let end = self.history.end;
                 (end..end, format!(",\"{key}\":{text}"))
             }
-        }
+        })
     }
 }
 

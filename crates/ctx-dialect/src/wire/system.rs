@@ -8,6 +8,16 @@ use super::rewrite::patched;
 use crate::block;
 use crate::json::{Fresh, Object, array, elements, quote, string};
 
+/// The names of the system prompt beside the history, each API's own first.
+pub(super) fn keys(protocol: Protocol) -> &'static [&'static str] {
+    match protocol {
+        Protocol::Chat => &[],
+        Protocol::Responses => &["instructions"],
+        Protocol::Messages => &["system"],
+        Protocol::Gemini => &["systemInstruction", "system_instruction"],
+    }
+}
+
 /// The text of a system prompt; `None` where there is none.
 pub(super) fn text(protocol: Protocol, raw: &RawValue) -> Option<String> {
     let inner = match protocol {

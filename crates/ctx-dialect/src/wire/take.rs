@@ -51,16 +51,6 @@ pub(super) struct Place<'a> {
     pub(super) value: &'a RawValue,
 }
 
-/// The names of the system prompt, each API's own first.
-fn system_keys(protocol: Protocol) -> &'static [&'static str] {
-    match protocol {
-        Protocol::Chat => &[],
-        Protocol::Responses => &["instructions"],
-        Protocol::Messages => &["system"],
-        Protocol::Gemini => &["systemInstruction", "system_instruction"],
-    }
-}
-
 impl<'a> Request<'a> {
     /// Takes a body apart.
     ///
@@ -73,7 +63,7 @@ impl<'a> Request<'a> {
         let object = object(body)?;
         let key = protocol.history();
         once(&object, &[key])?;
-        once(&object, system_keys(protocol))?;
+        once(&object, system::keys(protocol))?;
         let value = object.field(key);
         let (list, is_list) = match (value.map(|value| (value, elements(value))), protocol) {
             (Some((_, Some(list))), _) => (list, true),
@@ -98,7 +88,7 @@ impl<'a> Request<'a> {
             let (from, to) = span(body, value);
             from..to
         });
-        let system_at = system_keys(protocol).iter().find_map(|key| {
+        let system_at = system::keys(protocol).iter().find_map(|key| {
             let value = object.field(key)?;
             let (from, to) = span(body, value);
             Some(Place { at: from..to, value })

@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ctx_core::{ChatModel, ChatRequest, Delta, Error, ErrorKind, Reply, Result, Timer};
+use ctx_core::{ChatModel, ChatRequest, Delta, Deltas, Error, ErrorKind, Reply, Result, Timer};
 use tracing::Instrument;
 
 use super::no_reply::NoReply;
 use super::{Turn, is_of_the_model};
-use crate::runtime::{Event, NoticeKind};
+use crate::runtime::{Event, NoticeKind, Settings};
 
 /// How often one request is made, and how long is waited before it is made again: this at first, and
 /// twice as long each time, up to the most. (OpenClaw.)
@@ -76,28 +76,20 @@ impl Turn<'_> {
     /// too long.
     async fn stream(&mut self, model: &dyn ChatModel, request: ChatRequest) -> Result<Reply> {
         let settings = &self.runtime.inner.settings;
-        let heard = AtomicU64::new(millis(settings.timer.elapsed()));
         let listener = &mut *self.listener;
         let (mut reading, mut out) = (NoReply::default(), String::new());
-        let mut deltas = |delta: Delta<'_>| {
-            heard.store(millis(settings.timer.elapsed()), Ordering::Relaxed);
-            match delta {
-                Delta::Text(text) => {
-                    reading.push(text, &mut out);
-                    if !out.is_empty() {
-                        listener.on(Event::Text(&out));
-                        out.clear();
-                    }
+        let mut deltas = |delta: Delta<'_>| match delta {
+            Delta::Text(text) => {
+                reading.push(text, &mut out);
+                if !out.is_empty() {
+                    listener.on(Event::Text(&out));
+                    out.clear();
                 }
-                Delta::Thinking(text) => listener.on(Event::Thinking(text)),
-                Delta::Call(_) => {}
             }
+            Delta::Thinking(text) => listener.on(Event::Thinking(text)),
+            Delta::Call(_) => {}
         };
-        let reply = tokio::select! {
-            biased;
-            reply = model.answer(request, &mut deltas) => reply?,
-            error = silence(&*settings.timer, &heard, settings.silence) => return Err(error),
-        };
+        let reply = heard(model, request, settings, &mut deltas).await?;
         reading.end(&mut out);
         if !out.is_empty() {
             listener.on(Event::Text(&out));
@@ -114,8 +106,27 @@ fn advised(error: Error) -> Error {
     }
 }
 
+/// What a model answers, its pieces as they come. One that says nothing for too long is given up.
+pub(super) async fn heard(
+    model: &dyn ChatModel,
+    request: ChatRequest,
+    settings: &Settings,
+    deltas: Deltas<'_>,
+) -> Result<Reply> {
+    let heard = AtomicU64::new(millis(settings.timer.elapsed()));
+    let mut pieces = |delta: Delta<'_>| {
+        heard.store(millis(settings.timer.elapsed()), Ordering::Relaxed);
+        deltas(delta);
+    };
+    tokio::select! {
+        biased;
+        reply = model.answer(request, &mut pieces) => reply,
+        error = silence(&*settings.timer, &heard, settings.silence) => Err(error),
+    }
+}
+
 /// Ends when nothing was heard for so long.
-pub(super) async fn silence(timer: &dyn Timer, heard: &AtomicU64, longest: Duration) -> Error {
+async fn silence(timer: &dyn Timer, heard: &AtomicU64, longest: Duration) -> Error {
     let longest = millis(longest);
     loop {
         let silent = millis(timer.elapsed()).saturating_sub(heard.load(Ordering::Relaxed));

@@ -15,7 +15,7 @@ use ctx_layers::memory::workspace::Folder;
 use tracing::Instrument;
 
 use super::Turn;
-use super::ask::{silence, whole};
+use super::ask::{heard, whole};
 use super::assemble::joined;
 use super::compact::Room;
 use super::no_reply::NO_REPLY;
@@ -141,20 +141,8 @@ impl Turn<'_> {
                 session_id: None,
             };
             self.outcome.requests += 1;
-            let heard = std::sync::atomic::AtomicU64::new(super::ask::millis(
-                inner.settings.timer.elapsed(),
-            ));
-            let mut unheard = |_: ctx_core::Delta<'_>| {
-                let now = super::ask::millis(inner.settings.timer.elapsed());
-                heard.store(now, std::sync::atomic::Ordering::Relaxed);
-            };
-            let reply = tokio::select! {
-                biased;
-                reply = model.answer(request, &mut unheard) => reply.and_then(whole)?,
-                error = silence(&*inner.settings.timer, &heard, inner.settings.silence) => {
-                    return Err(error);
-                }
-            };
+            let reply = heard(&*model, request, &inner.settings, &mut |_| {}).await;
+            let reply = reply.and_then(whole)?;
             if let Some(usage) = reply.usage().copied() {
                 self.used(&usage);
             }

@@ -4,7 +4,7 @@ use ctx_core::{Block, Message, Role};
 use serde_json::value::RawValue;
 
 use super::super::Unit;
-use super::{list, only_texts, patched, patched_within};
+use super::{changed_text, list, only_texts, patched, patched_within};
 use crate::block;
 use crate::json::{Object, arguments_text, array, elements, quote};
 use crate::openai_chat::{self, REASONING, call_json, call_of, part};
@@ -98,18 +98,11 @@ fn content(before: Option<&RawValue>, said: &[Block]) -> Option<String> {
         };
     };
     let old = block::content(before);
-    let parts = list(&raws, &old, said, changed_text, |block| Some(part(block)));
+    let changed = |object: &Object<'_>, old: &Block, new: &Block| {
+        changed_text(object, old, new).or_else(|| Some(part(new)))
+    };
+    let parts = list(&raws, &old, said, changed, |block| Some(part(block)));
     Some(array(parts))
-}
-
-/// A text part with another text.
-fn changed_text(object: &Object<'_>, _: &Block, new: &Block) -> Option<String> {
-    match new {
-        Block::Text { text } if object.has("text") => {
-            Some(patched(object, &[("text", Some(quote(text)))]))
-        }
-        block => Some(part(block)),
-    }
 }
 
 fn tool_calls(object: &Object<'_>, message: &Message) -> Option<String> {

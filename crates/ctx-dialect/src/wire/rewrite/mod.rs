@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 pub(super) use self::gemini::Names;
 use super::{Protocol, Request, Unit};
-use crate::json::{Fresh, Object};
+use crate::json::{Fresh, Object, quote};
 
 /// The elements that a message becomes; `of`: what it replaces. None where nothing of it can be
 /// said in that API.
@@ -89,6 +89,16 @@ pub(super) fn origins(old: &[Block], new: &[Block]) -> Vec<Origin> {
         }
     }
     origins
+}
+
+/// A text part with another text, where both are text.
+fn changed_text(object: &Object<'_>, _: &Block, new: &Block) -> Option<String> {
+    match new {
+        Block::Text { text } if object.has("text") => {
+            Some(patched(object, &[("text", Some(quote(text)))]))
+        }
+        _ => None,
+    }
 }
 
 /// An object with other values, `None` for those that go. A field that was not there comes last.

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::super::Unit;
 use super::super::unit::with_items;
-use super::{Origin, list, origins, patched};
+use super::{Origin, changed_text, list, origins, patched};
 use crate::json::{Object, arguments_text, array, elements, quote, string};
 use crate::openai_responses::{self, ARGUMENTS, part};
 use crate::shape::texts;
@@ -163,16 +163,6 @@ fn takes_text(output: &Object<'_>) -> bool {
     let kind = output.text("type").unwrap_or_default();
     let is_plain = output.get("output").and_then(string).is_some();
     is_plain || ["function_call_output", "custom_tool_call_output"].contains(&&*kind)
-}
-
-/// A text part with another text.
-fn changed_text(object: &Object<'_>, _: &Block, new: &Block) -> Option<String> {
-    match new {
-        Block::Text { text } if object.has("text") => {
-            Some(patched(object, &[("text", Some(quote(text)))]))
-        }
-        _ => None,
-    }
 }
 
 fn without_id(item: &str) -> String {
