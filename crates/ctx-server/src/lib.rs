@@ -10,6 +10,7 @@
 mod hosted;
 pub mod http;
 pub mod inspect;
+mod lines;
 pub mod mcp;
 mod private;
 pub mod proxy;

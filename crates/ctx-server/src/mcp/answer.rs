@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::rpc::Data;
+use crate::lines::Data;
 
 /// What a tool found.
 #[derive(Debug)]

@@ -1,24 +1,21 @@
 //! One JSON object a line, on standard input and output.
 
 use std::io::{self, BufRead, Write};
-use std::thread;
+use std::ops::ControlFlow;
 
 use ctx_core::{Error, ErrorKind, Result};
 use rmcp::RoleServer;
 use rmcp::model::{ClientJsonRpcMessage, ErrorData, JsonRpcError, RequestId, ServerJsonRpcMessage};
 use rmcp::service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_server};
 use rmcp::transport::Transport;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::Server;
-use crate::rpc::{Line, next_line};
+use crate::lines::{self, Line, QUEUE, Writer};
 
 /// A message that is longer than this is refused and skipped.
 pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
-
-/// How many messages may wait to be worked on, and how many answers to be read.
-const QUEUE: usize = 16;
 
 /// Serves a client over lines until its input ends and what it asked is answered, for at most five
 /// seconds more.
@@ -31,26 +28,18 @@ pub fn serve_stdio(
     input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
 ) -> Result<()> {
-    let failed =
-        |what: &'static str| move |error: io::Error| Error::new(ErrorKind::Io, what).source(error);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(failed("no threads can be started"))?;
+    let runtime = lines::runtime()?;
     let (messages_in, messages) = mpsc::channel(QUEUE);
     let (answers, answers_out) = mpsc::channel(QUEUE);
-    // Threads of their own: both may block for as long as the client likes.
     // The reader does not keep answers open: it may wait for input long after the server has ended.
     let refused = answers.downgrade();
-    let reader = thread::Builder::new().name("ctx-mcp-in".to_owned());
-    reader
-        .spawn(move || read(input, &messages_in, &refused))
-        .map_err(failed("no thread can be started"))?;
-    let writer = thread::Builder::new().name("ctx-mcp-out".to_owned());
-    let writer = writer
-        .spawn(move || write(output, answers_out))
-        .map_err(failed("no thread can be started"))?;
+    lines::read("ctx-mcp-in", input, MAX_MESSAGE_BYTES, move |line| {
+        match taken(line, &messages_in, &refused) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    })?;
+    let writer = Writer::start("ctx-mcp-out", output, answers_out)?;
     let ended = runtime.block_on(async {
         let (lines, ended) = Lines::new(messages, answers);
         match serve_server(server, lines).await {
@@ -66,41 +55,39 @@ pub fn serve_stdio(
                 return Err(error);
             }
         }
-        ended.await.unwrap_or(Ok(())).map_err(failed("messages cannot be read"))
+        ended.await.unwrap_or(Ok(())).map_err(|error| lines::unread("messages cannot be read", error))
     });
     // Work that nobody waits for any more does not hold up the end.
     runtime.shutdown_background();
-    let written = writer.join().unwrap_or(Ok(()));
-    written.map_err(failed("answers cannot be written"))?;
+    writer.end()?;
     ended
 }
 
-fn read(
-    mut input: impl BufRead,
+/// Hands a line on. Whether more can be taken.
+fn taken(
+    line: io::Result<Line>,
     messages: &mpsc::Sender<io::Result<ClientJsonRpcMessage>>,
     answers: &mpsc::WeakSender<String>,
-) {
-    loop {
-        let line = match next_line(&mut input, MAX_MESSAGE_BYTES) {
-            Ok(Some(line)) => line,
-            Ok(None) => return,
-            Err(error) => {
-                let _ = messages.blocking_send(Err(error));
-                return;
-            }
-        };
-        let is_open = match message(line) {
-            Ok(None) => true,
-            Ok(Some(message)) => messages.blocking_send(Ok(message)).is_ok(),
-            Err(refused) => answers
-                .upgrade()
-                .zip(serde_json::to_string(&refused).ok())
-                .is_some_and(|(answers, refused)| answers.blocking_send(refused).is_ok()),
-        };
-        if !is_open {
-            return;
-        }
+) -> bool {
+    let read = match line {
+        Ok(line) => message(line),
+        Err(error) => return messages.blocking_send(Err(error)).is_ok(),
+    };
+    match read {
+        Ok(None) => true,
+        Ok(Some(message)) => messages.blocking_send(Ok(message)).is_ok(),
+        Err(refused) => answers
+            .upgrade()
+            .zip(line_of(&refused).ok())
+            .is_some_and(|(answers, refused)| answers.blocking_send(refused).is_ok()),
     }
+}
+
+/// A message as a line, its end included.
+fn line_of<T: Serialize>(message: &T) -> serde_json::Result<String> {
+    let mut line = serde_json::to_string(message)?;
+    line.push('\n');
+    Ok(line)
 }
 
 /// The message of a line; none where the line is empty.
@@ -138,17 +125,6 @@ fn id_of(text: &[u8]) -> Option<RequestId> {
     serde_json::from_slice::<Call>(text).ok()?.id
 }
 
-fn write(mut output: impl Write, mut answers: mpsc::Receiver<String>) -> io::Result<()> {
-    while let Some(line) = answers.blocking_recv() {
-        output.write_all(line.as_bytes())?;
-        output.write_all(b"\n")?;
-        if answers.is_empty() {
-            output.flush()?;
-        }
-    }
-    output.flush()
-}
-
 /// Lines as rmcp knows them.
 struct Lines {
     messages: mpsc::Receiver<io::Result<ClientJsonRpcMessage>>,
@@ -176,7 +152,7 @@ impl Transport<RoleServer> for Lines {
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let answers = self.answers.clone();
         async move {
-            let line = serde_json::to_string::<ServerJsonRpcMessage>(&message)?;
+            let line = line_of::<ServerJsonRpcMessage>(&message)?;
             let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
             answers.ok_or_else(gone)?.send(line).await.map_err(|_| gone())
         }

@@ -2,7 +2,9 @@
 
 use ctx_core::{Error, ErrorKind};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use crate::lines::Data;
 
 /// The codes of JSON-RPC 2.0, and the one of everything that ctx has a kind for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,21 +31,6 @@ pub(super) struct Failure {
     data: Box<Data>,
 }
 
-/// What a program is told of a failure beside its message.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Data {
-    /// An [`ErrorKind`] by its stable name.
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    facts: Map<String, Value>,
-    /// Whether the same call may succeed later.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    retryable: bool,
-}
-
 impl Failure {
     /// A failure of the protocol itself.
     pub(super) fn of_protocol(code: Code, message: impl Into<String>, hint: &str) -> Self {
@@ -53,9 +40,7 @@ impl Failure {
             Code::UnknownMethod => ErrorKind::NotFound,
             Code::InvalidRequest | Code::InvalidParams | Code::Failed => ErrorKind::InvalidInput,
         };
-        let hint = Some(hint.to_owned());
-        let data = Data { kind: kind.name(), hint, facts: Map::new(), retryable: false };
-        let data = Box::new(data);
+        let data = Box::new(Data::new(kind, hint));
         Self { code: code as i32, message: message.into(), data }
     }
 
@@ -72,19 +57,6 @@ impl Failure {
     pub(super) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.data.facts.insert(key.to_owned(), value.into());
         self
-    }
-}
-
-impl From<&Error> for Data {
-    fn from(error: &Error) -> Self {
-        let facts = error.context().iter();
-        let facts = facts.map(|(key, value)| ((*key).to_owned(), Value::from(value.as_str())));
-        Self {
-            kind: error.kind().name(),
-            hint: error.hint_text().filter(|hint| !hint.is_empty()).map(str::to_owned),
-            facts: facts.collect(),
-            retryable: error.is_retryable(),
-        }
     }
 }
 

@@ -12,7 +12,6 @@
 mod actor;
 mod dialect;
 mod failure;
-mod lines;
 mod message;
 mod method;
 mod open;
@@ -25,11 +24,12 @@ mod turn;
 mod tests;
 
 pub use crate::hosted::Host;
-pub(crate) use failure::Data;
-pub use lines::MAX_LINE_BYTES;
-pub(crate) use lines::{Line, next_line};
 pub use method::Method;
 pub use serve::serve;
 
 /// The version of what is spoken here. Fields and methods may be added within a major version.
 pub const PROTOCOL: &str = "1.0";
+
+/// A line that is longer than this is refused and skipped. It holds a conversation of some ten
+/// million tokens.
+pub const MAX_LINE_BYTES: usize = 64 << 20;

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::thread;
 
 use ctx_core::{Error, ErrorKind, IdSource, Result};
 use ctx_runtime::Memories;
@@ -14,14 +14,11 @@ use tokio::task::JoinSet;
 
 use super::actor::{self, Answers, WAITING, no_session};
 use super::failure::{Code, Failure};
-use super::lines::{Line, MAX_LINE_BYTES, next_line};
 use super::message::{self, Call};
 use super::method::Method;
-use super::{PROTOCOL, params};
+use super::{MAX_LINE_BYTES, PROTOCOL, params};
 use crate::hosted::Host;
-
-/// How many lines may wait to be worked on, and how many answers to be read.
-const QUEUE: usize = 16;
+use crate::lines::{self, Line, QUEUE, Writer};
 
 /// Answers the calls of `input` on `output` until the input ends; then what was asked is finished
 /// and all engines are disposed of.
@@ -34,51 +31,19 @@ pub fn serve(
     input: impl BufRead + Send + 'static,
     output: impl Write + Send + 'static,
 ) -> Result<()> {
-    let failed =
-        |what: &'static str| move |error: io::Error| Error::new(ErrorKind::Io, what).source(error);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(failed("no threads can be started"))?;
+    let runtime = lines::runtime()?;
     let (lines_in, lines) = mpsc::channel(QUEUE);
     let (answers, answers_out) = mpsc::channel(QUEUE);
-    // Threads of their own: both may block for as long as the host likes.
-    let reader = thread::Builder::new().name("ctx-rpc-in".to_owned());
-    reader.spawn(move || read(input, &lines_in)).map_err(failed("no thread can be started"))?;
-    let writer = thread::Builder::new().name("ctx-rpc-out".to_owned());
-    let writer = writer
-        .spawn(move || write(output, answers_out))
-        .map_err(failed("no thread can be started"))?;
+    lines::read("ctx-rpc-in", input, MAX_LINE_BYTES, move |line| {
+        match lines_in.blocking_send(line) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    })?;
+    let writer = Writer::start("ctx-rpc-out", output, answers_out)?;
     let read = runtime.block_on(Dispatch::new(host, Answers(answers)).run(lines));
-    let written = writer.join().unwrap_or(Ok(()));
-    written.map_err(failed("answers cannot be written"))?;
-    read.map_err(failed("calls cannot be read"))
-}
-
-fn read(mut input: impl BufRead, lines: &mpsc::Sender<io::Result<Line>>) {
-    loop {
-        let line = match next_line(&mut input, MAX_LINE_BYTES) {
-            Ok(Some(line)) => Ok(line),
-            Ok(None) => return,
-            Err(error) => Err(error),
-        };
-        let is_last = line.is_err();
-        if lines.blocking_send(line).is_err() || is_last {
-            return;
-        }
-    }
-}
-
-fn write(mut output: impl Write, mut answers: mpsc::Receiver<String>) -> io::Result<()> {
-    while let Some(line) = answers.blocking_recv() {
-        output.write_all(line.as_bytes())?;
-        // A host waits for each answer; what more is there goes out together.
-        if answers.is_empty() {
-            output.flush()?;
-        }
-    }
-    output.flush()
+    writer.end()?;
+    read.map_err(|error| lines::unread("calls cannot be read", error))
 }
 
 /// Hands each call to its session.

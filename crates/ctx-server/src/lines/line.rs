@@ -2,10 +2,6 @@
 
 use std::io::{BufRead, ErrorKind, Result};
 
-/// A line that is longer than this is refused and skipped. It holds a conversation of some ten
-/// million tokens.
-pub const MAX_LINE_BYTES: usize = 64 << 20;
-
 /// What was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
@@ -16,7 +12,7 @@ pub(crate) enum Line {
 }
 
 /// Reads the next line of at most `most` bytes; `None` at the end.
-pub(crate) fn next_line(input: &mut impl BufRead, most: usize) -> Result<Option<Line>> {
+pub(super) fn next_line(input: &mut impl BufRead, most: usize) -> Result<Option<Line>> {
     let mut line = Vec::new();
     let mut is_too_long = false;
     let mut is_any = false;

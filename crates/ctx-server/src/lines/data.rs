@@ -1,0 +1,41 @@
+//! Why a call failed, for programs.
+
+use ctx_core::{Error, ErrorKind};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// What a program is told of a failure beside its message.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Data {
+    /// An [`ErrorKind`] by its stable name.
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub(crate) facts: Map<String, Value>,
+    /// Whether the same call may succeed later.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    retryable: bool,
+}
+
+impl Data {
+    /// Of a failure that is no [`Error`].
+    pub(crate) fn new(kind: ErrorKind, hint: &str) -> Self {
+        let hint = Some(hint.to_owned());
+        Self { kind: kind.name(), hint, facts: Map::new(), retryable: false }
+    }
+}
+
+impl From<&Error> for Data {
+    fn from(error: &Error) -> Self {
+        let facts = error.context().iter();
+        let facts = facts.map(|(key, value)| ((*key).to_owned(), Value::from(value.as_str())));
+        Self {
+            kind: error.kind().name(),
+            hint: error.hint_text().filter(|hint| !hint.is_empty()).map(str::to_owned),
+            facts: facts.collect(),
+            retryable: error.is_retryable(),
+        }
+    }
+}
