@@ -62,6 +62,10 @@ pub struct Wanted {
 pub struct Resolved {
     /// The configuration, with the profile wanted.
     pub config: Config,
+    /// What of it the guard of windows goes by.
+    pub guard: window_guard::Config,
+    /// What of it compaction goes by.
+    pub compaction: compaction::Config,
     /// Whose defaults are in force.
     pub profile: Profile,
     /// How tokens are counted.
@@ -129,10 +133,18 @@ impl Wanted {
             catalogue.get(name.unwrap_or_default(), profile)?;
         }
         let native = self.native.or_else(|| catalogued.map(|m| m.window));
-        let window = window(&config, self.window, name, native)?;
+        let guard = window_guard::Config::resolve(&config)?;
+        let compaction = compaction::Config::resolve(&config)?;
+        let window = match self.window {
+            Some(given) => {
+                let source = ContextWindowSource::AgentContextTokens;
+                Window::judge(given, source, native, &guard)
+            }
+            None => window(&config, &guard, name, native)?,
+        };
         let reserve = match self.reserve {
             Some(reserve) => reserve,
-            None => compaction::Config::resolve(&config)?.reserve(window.tokens),
+            None => compaction.reserve(window.tokens),
         };
         let wanted = SelectFor {
             engine: self.engine.as_deref(),
@@ -160,6 +172,8 @@ impl Wanted {
         let (system, tools) = (count(self.system), count(self.tools));
         Ok(Resolved {
             config,
+            guard,
+            compaction,
             profile,
             counter,
             window,
@@ -175,21 +189,18 @@ impl Wanted {
     }
 }
 
+/// The window that configuration and model say.
 fn window(
     config: &Config,
-    given: Option<Tokens>,
+    guard: &window_guard::Config,
     model: Option<&str>,
     native: Option<Tokens>,
 ) -> Result<Window> {
-    let guard = window_guard::Config::resolve(config)?;
-    if let Some(tokens) = given {
-        return Ok(Window::judge(tokens, ContextWindowSource::AgentContextTokens, native, &guard));
-    }
     let mut said = Candidates::from_config(config, None, model.unwrap_or_default())?;
     if let Some(tokens) = native {
         said = said.with_model(tokens);
     }
-    Ok(window_guard::resolve(&said, &guard))
+    Ok(window_guard::resolve(&said, guard))
 }
 
 impl Resolved {

@@ -7,13 +7,14 @@ use ctx_core::{
     Services, SummaryModels, TokenLedger, ToolHooks, ToolSpec, WorkspaceSearch,
 };
 use ctx_layers::memory::Config as MemoryConfig;
+use ctx_layers::memory::workspace::Folder;
 use ctx_layers::tool_guard::{Config as GuardConfig, ToolGuard};
 use ctx_session::blobs::FileBlobs;
 use ctx_session::key::FileId;
 use ctx_session::values::FileStore;
 
 use super::Session;
-use crate::runtime::Inner;
+use crate::runtime::{Inner, WorkspaceAccess};
 use crate::{Asked, EngineWatch, Resolved, Wanted, summary_models};
 
 /// What a session is run with.
@@ -30,6 +31,9 @@ pub(crate) struct Setting {
     _guard: Installed,
     pub(crate) memory: Option<Arc<dyn MemoryStore>>,
     pub(crate) workspace: Option<Arc<dyn WorkspaceSearch>>,
+    /// The folder that the agent works in, and what it may do there.
+    pub(crate) folder: Folder,
+    pub(crate) access: WorkspaceAccess,
     pub(crate) summary_models: Option<SummaryModels>,
     services: Services,
     /// What a person should be told, once.
@@ -175,6 +179,9 @@ impl Session {
         let (shared, said) = inner.agents.of(inner, &self.agent, &resolved, models).await?;
         warnings.extend(said);
         let config = MemoryConfig::for_engine(&resolved.config, &resolved.engine.id)?;
+        let folder: Folder = resolved.config.section()?;
+        let access: WorkspaceAccess = resolved.config.section()?;
+        let access = access.min(inner.settings.access);
         let memory = shared.memory.of_session(&self.id, resolved.counter);
         let memory = config.enabled.then(|| Arc::new(memory) as Arc<dyn MemoryStore>);
         let blobs = Arc::new(FileBlobs::at(inner.home.tool_results_dir(&self.agent)));
@@ -200,6 +207,8 @@ impl Session {
             tools,
             watch: EngineWatch::new(&inner.home),
             workspace: shared.workspace,
+            folder,
+            access,
             _guard: guard,
             resolved,
             ledger,

@@ -1,7 +1,6 @@
 //! What follows a turn: the engine is told, and a session past the threshold is compacted.
 
 use ctx_core::{CompactResult, CompactionTrigger, EntryId, ErrorKind, LeaseState, Result, Tokens};
-use ctx_layers::compaction::Config;
 use tokio::task::JoinHandle;
 use tracing::Instrument;
 
@@ -65,7 +64,7 @@ impl Turn<'_> {
         let inner = self.inner();
         let view = self.session.take_view(&inner.home).await?;
         let setting = self.session.setting()?;
-        let config = Config::resolve(&setting.resolved.config)?;
+        let config = &setting.resolved.compaction;
         // An engine that owns compaction decides by itself when it is time.
         let lease = setting.engine.health().map(|health| health.lease);
         let owns = match lease {

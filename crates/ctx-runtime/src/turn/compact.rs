@@ -4,7 +4,7 @@ use ctx_core::{
     CompactRequest, CompactResult, Compacted, CompactionTrigger, ContextView, ErrorKind, Layer,
     Result, Timestamp,
 };
-use ctx_layers::compaction::{Compaction, Config, Details};
+use ctx_layers::compaction::{Compaction, Details};
 use tracing::Instrument;
 
 use super::Turn;
@@ -90,16 +90,16 @@ impl Turn<'_> {
         span.record("before", before.get());
         span.record("window", view.ledger().window().get());
         self.listener.on(Event::CompactionBegan { trigger: asked.trigger, tokens: before });
-        let threshold = Config::resolve(&self.session.setting()?.resolved.config)?;
+        let config = &self.session.setting()?.resolved.compaction;
         let window = view.ledger().window();
         let sizes: Vec<_> = view.nodes().iter().map(ctx_core::Node::tokens).collect();
-        let chunk_ratio = threshold.chunk_ratio.of(&sizes, window);
+        let chunk_ratio = config.chunk_ratio.of(&sizes, window);
         tracing::info!(
             session_id = %self.session.id,
             message_count = view.len(),
             estimated_tokens = before.get(),
             context_window = window.get(),
-            threshold = threshold.threshold(view.ledger()).get(),
+            threshold = config.threshold(view.ledger()).get(),
             chunk_ratio,
             parts = before.get().div_ceil(window.scale(chunk_ratio).get().max(1)),
             "compaction triggered"
@@ -175,7 +175,7 @@ impl Turn<'_> {
 
     async fn compact_by_default(&mut self, request: CompactRequest) -> Result<CompactResult> {
         let setting = self.session.setting()?;
-        let config = Config::resolve(&setting.resolved.config)?;
+        let config = setting.resolved.compaction.clone();
         let layer = Compaction::new(config, setting.summary_models.clone());
         match Layer::compact(&layer, &request) {
             Some(pending) => pending.await,

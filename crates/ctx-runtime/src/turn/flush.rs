@@ -4,14 +4,12 @@
 //! It is a turn beside the session: it sees the session's messages, and nothing of it is stored or
 //! shown. It runs once in a compaction cycle. What it costs when it fails is a notice.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use ctx_core::{
     ChatRequest, ContextView, Entry, Error, ErrorKind, Message, Result, Role, TokenLedger, Tokens,
 };
 use ctx_layers::compaction::{Config, MemoryFlush};
-use ctx_layers::memory::workspace::Folder;
 use tracing::Instrument;
 
 use super::Turn;
@@ -89,20 +87,15 @@ impl Turn<'_> {
         if self.session.flushed_at == Some(self.session.compactions) {
             return Ok(None);
         }
-        let resolved = &self.session.setting()?.resolved;
-        let access = resolved.config.section::<WorkspaceAccess>()?.min(inner.settings.access);
-        if access != WorkspaceAccess::ReadWrite {
+        let setting = self.session.setting()?;
+        let compaction = &setting.resolved.compaction;
+        let is_wanted = compaction.enabled && compaction.memory_flush.enabled;
+        if !is_wanted || setting.access != WorkspaceAccess::ReadWrite {
             return Ok(None);
         }
-        let compaction = Config::resolve(&resolved.config)?;
-        let workspace: Option<PathBuf> = resolved.config.section::<Folder>()?.path()?;
-        let (true, true, Some(workspace)) =
-            (compaction.enabled, compaction.memory_flush.enabled, workspace)
-        else {
-            return Ok(None);
-        };
+        let Some(workspace) = setting.folder.path()? else { return Ok(None) };
         let view = self.session.take_view(&inner.home).await?;
-        let soft = soft_threshold(&compaction, view.ledger());
+        let soft = soft_threshold(&self.session.setting()?.resolved.compaction, view.ledger());
         let is_due = match due {
             Due::Near => view.used() > soft,
             Due::Now => !view.is_empty(),
@@ -112,7 +105,8 @@ impl Turn<'_> {
             return Ok(None);
         }
         let now = self.now();
-        let MemoryFlush { prompt, system_prompt, .. } = compaction.memory_flush;
+        let compaction = &self.session.setting()?.resolved.compaction;
+        let MemoryFlush { prompt, system_prompt, .. } = compaction.memory_flush.clone();
         let system = hinted(system_prompt, SYSTEM);
         Ok(Some(Flush {
             note: DailyNote::of(&workspace, now)?,

@@ -4,7 +4,6 @@ use std::panic::AssertUnwindSafe;
 
 use ctx_core::{CompactionTrigger, EntryId, Error, ErrorKind, Result, SummaryInstructions, Tokens};
 use ctx_dialect::wire::Request;
-use ctx_layers::window_guard;
 use ctx_runtime::{Asked as Named, Wanted};
 use ctx_session::clock;
 use futures_util::FutureExt;
@@ -110,7 +109,7 @@ impl Sitting<'_> {
     fn fit(&self, work: &mut Work, smaller: Option<Smaller>) -> Result<Room> {
         let Some(session) = &work.session else { return Err(lost()) };
         let (counter, resolved) = (*session.ledger.counter(), &session.resolved);
-        let least = window_guard::Config::resolve(&resolved.config)?.hard_min_tokens;
+        let least = resolved.guard.hard_min_tokens;
         let (window, native) = (resolved.window.tokens, resolved.native);
         if let Some(smaller) = smaller {
             // Without a number of the provider's it is less than what it refused: ever less.
