@@ -61,7 +61,7 @@ pub struct ChatRequest {
     /// The messages, oldest first. Calls and results are whole pairs.
     pub messages: Vec<Arc<Message>>,
     /// The tools it may call.
-    pub tools: Vec<ToolSpec>,
+    pub tools: Arc<[ToolSpec]>,
     /// The longest answer wanted. Absent: as long as the model and its server will have it, and of
     /// an API that must be told, what a usual reserve leaves room for. A host that knows how much of
     /// the window is left should say so: some providers refuse a prompt that fits, but not together

@@ -38,11 +38,11 @@ pub(crate) fn asks(messages: impl IntoIterator<Item = Message>) -> ChatRequest {
     ChatRequest {
         system: Some("You are careful.".to_owned()),
         messages: messages.into_iter().map(Arc::new).collect(),
-        tools: vec![ToolSpec {
+        tools: Arc::new([ToolSpec {
             name: "read".to_owned(),
             description: "Reads a file.".to_owned(),
             parameters: RawJson::from_text(parameters),
-        }],
+        }]),
         max_tokens: Some(Tokens(500)),
         session_id: Some("session-1".to_owned()),
     }

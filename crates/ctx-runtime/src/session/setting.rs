@@ -21,8 +21,8 @@ use crate::{Asked, EngineWatch, Resolved, Wanted, summary_models};
 pub(crate) struct Setting {
     /// Which model of the chain.
     pub(crate) model: usize,
-    /// The tools, as the model is told of them.
-    tools: String,
+    /// The tools, as the model is told of them with each request.
+    pub(crate) specs: Arc<[ToolSpec]>,
     pub(crate) resolved: Resolved,
     pub(crate) ledger: TokenLedger,
     pub(crate) engine: Arc<dyn ContextEngine>,
@@ -49,12 +49,12 @@ impl Setting {
     }
 
     /// The same with other tools: what they measure is all that differs, so the engine stays.
-    fn take_tools(&mut self, tools: String, resolved: Resolved) -> Result<()> {
+    fn take_tools(&mut self, specs: &[ToolSpec], resolved: Resolved) -> Result<()> {
         self.ledger = resolved.ledger();
         self.hooks = ToolHooks::new();
         self._guard = guard(&resolved, &self.services, &self.hooks, &self.ledger)?;
         self.resolved = resolved;
-        self.tools = tools;
+        self.specs = specs.into();
         Ok(())
     }
 }
@@ -94,7 +94,7 @@ pub(crate) fn resolve(
     inner: &Inner,
     agent: &FileId,
     card: &ModelCard,
-    tools: &str,
+    specs: &[ToolSpec],
 ) -> Result<Resolved> {
     let settings = &inner.settings;
     let wanted = Wanted {
@@ -106,7 +106,7 @@ pub(crate) fn resolve(
         window: settings.window,
         native: card.window,
         system: settings.system.clone(),
-        tools: (tools != "[]").then(|| tools.to_owned()),
+        tools: (!specs.is_empty()).then(|| tools_json(specs)),
         ..Wanted::default()
     };
     wanted.resolve(inner.config.clone())
@@ -153,17 +153,16 @@ impl Session {
         model: usize,
         specs: &[ToolSpec],
     ) -> Result<()> {
-        let tools = tools_json(specs);
         let is_known = |known: &&mut Setting| known.model == model;
-        if self.setting.as_mut().filter(is_known).is_some_and(|known| known.tools == tools) {
+        if self.setting.as_mut().filter(is_known).is_some_and(|known| *known.specs == *specs) {
             return Ok(());
         }
         let Some(chosen) = inner.models.get(model) else { return Err(unsettled()) };
-        let resolved = resolve(inner, &self.agent, chosen.card(), &tools)?;
+        let resolved = resolve(inner, &self.agent, chosen.card(), specs)?;
         resolved.check_window(None)?;
         if let Some(known) = self.setting.as_mut().filter(is_known) {
             self.view = None;
-            return known.take_tools(tools, resolved);
+            return known.take_tools(specs, resolved);
         }
         let mut warnings: Vec<String> = resolved.warning().into_iter().collect();
         let summary_models = match &inner.settings.summary_models {
@@ -204,7 +203,7 @@ impl Session {
         self.view = None;
         let before = self.setting.replace(Setting {
             model,
-            tools,
+            specs: specs.into(),
             watch: EngineWatch::new(&inner.home),
             workspace: shared.workspace,
             folder,

@@ -70,7 +70,7 @@ impl Turn<'_> {
             return Ok(ChatRequest {
                 system,
                 messages,
-                tools: self.tools.specs().to_vec(),
+                tools: self.session.setting()?.specs.clone(),
                 max_tokens,
                 session_id: Some(self.session.id.clone()),
             });

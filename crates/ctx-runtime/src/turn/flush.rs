@@ -119,6 +119,7 @@ impl Turn<'_> {
         let inner = self.inner();
         let model = inner.models[self.model].clone();
         let mut view = self.beside(flush, room).await?;
+        let specs: Arc<[_]> = flush.note.specs().into();
         let mut added = 0;
         let mut add = |view: &mut ContextView, message: Message| {
             added += 1;
@@ -130,7 +131,7 @@ impl Turn<'_> {
             let request = ChatRequest {
                 system: flush.system.clone(),
                 messages: view.messages()?,
-                tools: flush.note.specs().to_vec(),
+                tools: specs.clone(),
                 max_tokens: None,
                 session_id: None,
             };
