@@ -1,7 +1,11 @@
 // What OpenClaw asks of an engine. One of these is made for each turn and thrown away after it, so
 // nothing is kept here but what belongs to the turn: sessions are the host's, and the daemon's.
 
+import { createRequire } from "node:module";
+
 import { hostWindow, pending, reserve } from "./budget.js";
+
+const { version } = createRequire(import.meta.url)("./package.json");
 
 /** A failure must not pass for a request that was made: it is logged each time. */
 const FELL_BACK = "the request goes out with OpenClaw's own messages";
@@ -16,7 +20,7 @@ export class Turn {
   info = {
     id: "ctx",
     name: "ctx",
-    version: "0.1.0",
+    version,
     ownsCompaction: true,
     transcriptSemantics: {
       currentTurnFence: "before-current-turn-entry-v1",

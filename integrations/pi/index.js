@@ -136,7 +136,12 @@ function ids(manager, messages) {
 
 /** An entry with several messages names the first of them. */
 function once(sources) {
-  return sources.map((source, n) => (sources.indexOf(source) === n ? source : null));
+  const seen = new Set();
+  return sources.map((source) => {
+    if (seen.has(source)) return null;
+    seen.add(source);
+    return source;
+  });
 }
 
 function words({ tokens, limit, window, engine, compactions, messages }) {

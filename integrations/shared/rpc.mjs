@@ -48,8 +48,8 @@ export class Ctx {
 
   /** Calls a method, and answers its result. */
   call(method, params) {
-    const process = (this.#running ??= this.#start());
-    return process.call(method, params);
+    this.#running ??= this.#start();
+    return this.#running.call(method, params);
   }
 
   /** Closes the pipe: ctx finishes what was asked and exits. The next call starts another process. */
