@@ -52,12 +52,8 @@ impl Step {
     /// The prompt is too long.
     #[must_use]
     pub fn overflow() -> Self {
-        Self::Fail(overflow())
+        Self::Fail(Error::new(ErrorKind::Overflow, "the prompt is too long"))
     }
-}
-
-fn overflow() -> Error {
-    Error::new(ErrorKind::Overflow, "the prompt is too long")
 }
 
 /// A model that follows a script. At the end of it every request is answered with its number, or
@@ -67,7 +63,6 @@ pub struct ScriptedChat {
     steps: Mutex<VecDeque<Step>>,
     always: Option<Always>,
     requests: Mutex<Vec<ChatRequest>>,
-    limit: Option<Tokens>,
     calls: AtomicUsize,
     hesitant: bool,
 }
@@ -90,7 +85,6 @@ impl ScriptedChat {
             steps: Mutex::default(),
             always: None,
             requests: Mutex::default(),
-            limit: None,
             calls: AtomicUsize::new(0),
             hesitant: false,
         }
@@ -107,13 +101,6 @@ impl ScriptedChat {
     #[must_use]
     pub fn always(mut self, step: impl Fn(&ChatRequest) -> Step + Send + Sync + 'static) -> Self {
         self.always = Some(Box::new(step));
-        self
-    }
-
-    /// Refuses requests that are larger than this, by its own count.
-    #[must_use]
-    pub fn refusing_over(mut self, tokens: u32) -> Self {
-        self.limit = Some(Tokens(tokens));
         self
     }
 
@@ -183,9 +170,6 @@ impl ChatModel for ScriptedChat {
             requests.push(request.clone());
             requests.len()
         };
-        if self.limit.is_some_and(|limit| prompt > limit) {
-            return Err(overflow().with("tokens", prompt));
-        }
         let step = locked(&self.steps).pop_front();
         let step = step.unwrap_or_else(|| match &self.always {
             Some(always) => always(&request),

@@ -29,6 +29,9 @@ use waits::{Visit, Waits};
 /// How many turns run at once unless told otherwise.
 pub const GLOBAL_LIMIT: usize = 64;
 
+/// Why waiting for a semaphore cannot fail.
+const NEVER_CLOSED: &str = "nobody closes the semaphores of lanes";
+
 /// The lanes of a runtime. Clones are the same lanes.
 #[derive(Clone, Debug)]
 pub struct Lanes {
@@ -160,9 +163,9 @@ impl Entry {
         global: &Arc<Semaphore>,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let _lane = self.lane.acquire().await.map_err(|_| closed())?;
+        let _lane = self.lane.acquire().await.expect(NEVER_CLOSED);
         locked(&self.state).waits.entered(self.visit);
-        let permit = global.clone().acquire_owned().await.map_err(|_| closed())?;
+        let permit = global.clone().acquire_owned().await.expect(NEVER_CLOSED);
         let held = Held { permit: Some(permit), away: 0 };
         let place = Arc::new(Place { global: global.clone(), held: held.into() });
         INSIDE.scope(Inside { visit: self.visit, place }, work).await
@@ -206,7 +209,7 @@ impl Away {
         if !is_missing(&locked(&place.held)) {
             return;
         }
-        let Ok(permit) = place.global.clone().acquire_owned().await else { return };
+        let permit = place.global.clone().acquire_owned().await.expect(NEVER_CLOSED);
         let mut held = locked(&place.held);
         if is_missing(&held) {
             held.permit = Some(permit);
@@ -218,10 +221,6 @@ impl Drop for Away {
     fn drop(&mut self) {
         locked(&self.place.held).away -= 1;
     }
-}
-
-fn closed() -> Error {
-    Error::new(ErrorKind::Cancelled, "the runtime is shutting down")
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
