@@ -32,16 +32,17 @@ impl<'a> Request<'a> {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] where a unit is named that the request does not have.
+    /// [`ErrorKind::Contract`] where a unit is named that the request does not have.
     pub fn put(&self, out: &[Out<'_>], addition: Option<&str>) -> Result<Cow<'a, str>> {
         let named = out.iter().filter_map(|out| match out {
             Out::Told(n) => Some(*n),
             Out::Written { of, .. } => *of,
         });
         if let Some(unknown) = named.into_iter().find(|n| *n >= self.units.len()) {
-            return Err(Error::new(ErrorKind::InvalidInput, "the request has no such unit")
+            return Err(Error::new(ErrorKind::Contract, "the request has no such unit")
                 .with("unit", unknown)
-                .with("units", self.units.len()));
+                .with("units", self.units.len())
+                .hint("name units of the request that is put together"));
         }
         let addition = addition.filter(|text| !text.trim().is_empty());
         let is_same = out.len() == self.units.len()

@@ -116,7 +116,9 @@ impl Runtime {
             }
             () = seat.stopped() => {
                 let error = Error::new(ErrorKind::Cancelled, "the subagent was stopped");
-                (Err(error.with("session", &child)), SubagentEnd::Released)
+                let error = error.with("session", &child);
+                let error = error.hint("what it said so far is in its session; begin another");
+                (Err(error), SubagentEnd::Released)
             }
             () = async {
                 match longest {

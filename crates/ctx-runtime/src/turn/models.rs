@@ -44,7 +44,10 @@ impl Turn<'_> {
                 Err(refused) => return Err(refused),
             }
         }
-        Err(error.unwrap_or_else(|| Error::new(ErrorKind::NotFound, "there is no model")))
+        Err(error.unwrap_or_else(|| {
+            Error::new(ErrorKind::NotFound, "there is no model")
+                .hint("give one with Builder::model")
+        }))
     }
 
     /// Says what setting, engine and layers have to say, each thing once.

@@ -89,7 +89,9 @@ impl Server {
         });
         tokio::select! {
             done = task => done.unwrap_or_else(|error| {
-                Err(Error::new(ErrorKind::Contract, "the call failed inside of ctx").source(error))
+                Err(Error::new(ErrorKind::Contract, "the call failed inside of ctx")
+                    .source(error)
+                    .hint("this is an error of ctx: please report it"))
             }),
             () = &mut cancelled => Err(given_up()),
         }
