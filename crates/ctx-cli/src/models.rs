@@ -27,9 +27,7 @@ pub(crate) fn summary_models(
     };
     let writers = ctx_runtime::summary_models(config, asked, model).map_err(refused)?;
     let Some(writers) = writers else { return Ok(None) };
-    for error in writers.missing {
-        out.note(format!("a fallback is left out: {error}"));
-    }
+    writers.left_out().for_each(|told| out.note(told));
     for facts in &writers.assumed {
         out.note(window_is_assumed(facts));
     }

@@ -8,7 +8,7 @@ use ctx_core::{
 };
 use ctx_engine_registry::{BuildContext, Config, Registry};
 use ctx_model::Prices;
-use ctx_runtime::{Asked, Resolved, Wanted, memory_session};
+use ctx_runtime::{Asked, Memories, Resolved, Stores, Wanted, memory_session};
 use ctx_server::http::Token;
 use ctx_session::Transcript;
 use ctx_session::key::FileId;
@@ -22,7 +22,6 @@ use crate::named;
 use crate::out::Out;
 use crate::selection;
 use crate::words::counted;
-use crate::workspace;
 
 /// A resolved setup with its engine and its budget.
 pub(crate) struct Fitted {
@@ -160,20 +159,12 @@ pub(crate) fn fit(
     let summary_models = models::summary_models(&resolved.config, fit, out)?;
     let chain = summary_models.as_ref().map(|models| models.chain.as_slice());
     let writer = chain.and_then(|chain| Some(chain.first()?.name().to_owned()));
-    let Keeping { blobs, store, memory, workspaces } = keeping;
+    let Keeping { blobs, store: values, memory, workspaces } = keeping;
+    let stores = Stores { values, blobs, memory, workspaces };
     let agent = selection::agent(fit, session).unwrap_or_else(|| FileId::main().to_string());
     let name = memory_session(transcript.header().id.as_deref(), session);
-    let models = summary_models.as_ref();
-    let memory = resolved.memory(&memory, &agent, &name, models, |warning| out.warn(warning))?;
-    let workspace = workspaces.and_then(|at| workspace::of_session(&resolved, &at, out));
-    let services = Services {
-        blobs: Some(blobs),
-        store: Some(store),
-        memory: memory.clone(),
-        workspace,
-        summary_models,
-        ..Services::default()
-    };
+    let (memories, warn) = (Memories::default(), |warning| out.warn(warning));
+    let services = resolved.services(&memories, stores, (&agent, &name), summary_models, warn)?;
     Ok(Fitted {
         ledger: resolved.ledger(),
         engine: resolved.engine(&services)?,
@@ -181,7 +172,7 @@ pub(crate) fn fit(
         model: resolved.model,
         prices: resolved.prices,
         writer,
-        memory,
+        memory: services.memory,
     })
 }
 

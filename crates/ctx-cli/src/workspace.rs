@@ -2,13 +2,12 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 
-use ctx_core::{Counter, Error, ErrorKind, WorkspaceSearch};
+use ctx_core::{Counter, Error, ErrorKind};
 use ctx_engine_registry::Config as Whole;
 use ctx_memory::VectorModel;
 use ctx_memory::workspace::{Config, Folder, IndexReport, Progress, Workspace};
-use ctx_runtime::{Resolved, workspace_model, workspace_search};
+use ctx_runtime::workspace_model;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 use indicatif::ProgressBar;
@@ -90,19 +89,4 @@ fn show(bar: &ProgressBar, progress: Progress) -> ControlFlow<()> {
     bar.set_length(progress.all);
     bar.set_position(progress.done);
     ControlFlow::Continue(())
-}
-
-/// The search over the configured workspace, with indexes in the folder `indexes`. One that is not there
-/// is told of, and the request goes out without.
-pub(crate) fn of_session(
-    resolved: &Resolved,
-    indexes: &Path,
-    out: &Out,
-) -> Option<Arc<dyn WorkspaceSearch>> {
-    let warn = |warning| out.warn(warning);
-    let search = workspace_search(&resolved.config, indexes, resolved.counter, warn);
-    search.unwrap_or_else(|error| {
-        out.warn(format!("the workspace is left out: {error}"));
-        None
-    })
 }

@@ -22,6 +22,7 @@ mod runtime;
 mod session;
 mod setup;
 mod sharing;
+mod stores;
 mod subagents;
 mod turn;
 mod watch;
@@ -38,6 +39,7 @@ pub use runtime::{
 };
 pub use setup::{Asked, Resolved, Wanted};
 pub use sharing::Memories;
+pub use stores::Stores;
 pub use subagents::{ContextMode, SpawnRequest, SubagentConfig, SubagentOutcome};
 pub use turn::COMMANDS;
 pub use watch::{EngineWatch, engine_trouble};

@@ -11,13 +11,21 @@ use ctx_memory::workspace::{self, Workspace, WorkspaceService};
 use crate::vector_model;
 
 /// The search over the folder that `agents.defaults.workspace` names; `None` where it names none.
-/// Indexes are kept in the folder `indexes`. What a person should be told goes to `warn`.
-///
-/// # Errors
-///
-/// A configuration that makes no sense, or a folder that is not there: a host says so and goes on
-/// without.
+/// Indexes are kept in the folder `indexes`. What a person should be told goes to `warn`: a folder that
+/// is not there is left out.
 pub fn workspace_search(
+    config: &Config,
+    indexes: &Path,
+    counter: Counter,
+    mut warn: impl FnMut(String),
+) -> Option<Arc<dyn WorkspaceSearch>> {
+    search(config, indexes, counter, &mut warn).unwrap_or_else(|error| {
+        warn(format!("the workspace is left out: {error}"));
+        None
+    })
+}
+
+fn search(
     config: &Config,
     indexes: &Path,
     counter: Counter,

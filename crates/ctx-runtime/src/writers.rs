@@ -30,6 +30,13 @@ pub struct Writers {
     pub assumed: Vec<ModelFacts>,
 }
 
+impl Writers {
+    /// What a person should be told of the fallbacks that cannot be had.
+    pub fn left_out(&self) -> impl Iterator<Item = String> {
+        self.missing.iter().map(|error| format!("a fallback is left out: {error}"))
+    }
+}
+
 /// Connects the model that writes summaries and its fallbacks: the one `asked` for, or the one
 /// configured, or the session's own where the configuration says how to reach it. `None`: the
 /// extractive summariser writes them.

@@ -88,10 +88,6 @@ impl Opening {
         let mut said = Vec::new();
         let workspace = workspace_search(&config, &indexes, counter, |words| said.push(words));
         warnings.extend(said);
-        let workspace = workspace.unwrap_or_else(|error| {
-            warnings.push(format!("the workspace is left out: {error}"));
-            None
-        });
         Ok((Shared { memory: memory.with_models(models), workspace }, warnings))
     }
 }

@@ -9,13 +9,11 @@ use ctx_core::{
 use ctx_layers::memory::Config as MemoryConfig;
 use ctx_layers::memory::workspace::Folder;
 use ctx_layers::tool_guard::{Config as GuardConfig, ToolGuard};
-use ctx_session::blobs::FileBlobs;
 use ctx_session::key::FileId;
-use ctx_session::values::FileStore;
 
 use super::Session;
 use crate::runtime::{Inner, WorkspaceAccess};
-use crate::{Asked, EngineWatch, Resolved, Wanted, summary_models};
+use crate::{Asked, EngineWatch, Resolved, Stores, Wanted, Writers, summary_models};
 
 /// What a session is run with.
 pub(crate) struct Setting {
@@ -169,8 +167,7 @@ impl Session {
             Some(models) => Some(models.clone()),
             None => {
                 let writers = summary_models(&resolved.config, None, resolved.model.as_deref())?;
-                let missing = writers.iter().flat_map(|writers| &writers.missing);
-                warnings.extend(missing.map(|error| format!("a fallback is left out: {error}")));
+                warnings.extend(writers.iter().flat_map(Writers::left_out));
                 writers.map(|writers| writers.models)
             }
         };
@@ -183,15 +180,11 @@ impl Session {
         let access = access.min(inner.settings.access);
         let memory = shared.memory.of_session(&self.id, resolved.counter);
         let memory = config.enabled.then(|| Arc::new(memory) as Arc<dyn MemoryStore>);
-        let blobs = Arc::new(FileBlobs::at(inner.home.tool_results_dir(&self.agent)));
-        let services = Services {
-            store: Some(Arc::new(FileStore::at(inner.home.store_dir(&self.agent)))),
-            blobs: Some(blobs),
-            memory: memory.clone(),
-            workspace: shared.workspace.clone(),
-            summary_models: summary_models.clone(),
-            ..Services::default()
-        };
+        let services = Stores::of(&inner.home, &self.agent).services(
+            memory.clone(),
+            shared.workspace.clone(),
+            summary_models.clone(),
+        );
         let engine = resolved.engine(&services)?;
         let file = Some(self.path.display().to_string());
         let bootstrap = BootstrapRequest { session_id: self.id.clone(), session_file: file };

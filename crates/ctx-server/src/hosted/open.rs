@@ -5,17 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ctx_core::{
-    BootstrapRequest, Error, ErrorKind, MemoryStore, Projection, Result, Services, Store,
-    SummaryModels, Tokens,
+    BootstrapRequest, Error, ErrorKind, Projection, Result, Services, SummaryModels, Tokens,
 };
 use ctx_engine_registry::Config;
-use ctx_runtime::{
-    EngineWatch, Memories, MemoryAt, Resolved, Wanted, summary_models, workspace_search,
-};
-use ctx_session::blobs::FileBlobs;
+use ctx_runtime::{EngineWatch, Memories, Resolved, Stores, Wanted, Writers, summary_models};
 use ctx_session::key::FileId;
 use ctx_session::log::RandomIds;
-use ctx_session::values::{FileStore, PassingStore};
 
 use super::Host;
 use super::history::History;
@@ -73,9 +68,7 @@ pub(crate) async fn open(
     let models = match opening.summaries {
         Summaries::Configured(asked) => {
             let writers = summary_models(&resolved.config, asked.as_deref(), model.as_deref())?;
-            for error in writers.iter().flat_map(|writers| &writers.missing) {
-                warnings.push(format!("a fallback is left out: {error}"));
-            }
+            warnings.extend(writers.iter().flat_map(Writers::left_out));
             writers.map(|writers| writers.models)
         }
         Summaries::By(models) => Some(models),
@@ -85,32 +78,17 @@ pub(crate) async fn open(
         Some(agent) => FileId::new(agent.clone())?,
         None => FileId::main(),
     };
-    let store: Arc<dyn Store> = match is_kept {
-        true => Arc::new(FileStore::at(host.home.store_dir(&agent))),
-        false => Arc::<PassingStore>::default(),
+    let at_home = Stores::of(&host.home, &agent);
+    let stores = match is_kept {
+        true => at_home,
+        false => {
+            Stores { blobs: at_home.blobs, workspaces: at_home.workspaces, ..Stores::passing() }
+        }
     };
-    let indexes = host.home.workspaces_dir(&agent);
-    let warn = |warning| warnings.push(warning);
-    let workspace = workspace_search(&resolved.config, &indexes, resolved.counter, warn);
-    let workspace = workspace.unwrap_or_else(|error| {
-        warnings.push(format!("the workspace is left out: {error}"));
-        None
-    });
-    let at = match is_kept {
-        true => MemoryAt::Folder(host.home.memory_dir(&agent)),
-        false => MemoryAt::Nowhere,
-    };
-    let memory = Memory { resolved: resolved.clone(), at, models: models.clone() };
-    let (memory, told) = memory.open(memories, agent.to_string(), id.clone()).await?;
+    let (services, told) =
+        services(memories, resolved.clone(), stores, (agent.to_string(), id.clone()), models)
+            .await?;
     warnings.extend(told);
-    let services = Services {
-        workspace,
-        memory: memory.clone(),
-        store: Some(store),
-        blobs: Some(Arc::new(FileBlobs::at(host.home.tool_results_dir(&agent)))),
-        summary_models: models,
-        ..Services::default()
-    };
     let engine = resolved.engine(&services)?;
     if let Some(file) = opening.session_file {
         let file = Some(file.display().to_string());
@@ -128,7 +106,7 @@ pub(crate) async fn open(
         watch: EngineWatch::new(&host.home),
         untold: None,
         engine,
-        memory: Remembering::new(memory),
+        memory: Remembering::new(services.memory),
         ledger: resolved.ledger(),
         reported: None,
         resolved,
@@ -162,30 +140,24 @@ impl Recorded {
     }
 }
 
-/// A memory that is wanted.
-struct Memory {
+/// What the engine is built with, and what a person should be told of it. A model may have to be loaded
+/// for a memory: other sessions go on meanwhile.
+async fn services(
+    memories: Arc<Memories>,
     resolved: Resolved,
-    at: MemoryAt,
+    stores: Stores,
+    (agent, session): (String, String),
     models: Option<SummaryModels>,
-}
-
-impl Memory {
-    /// Opens it, with what a person should be told. A model may have to be loaded for it: other
-    /// sessions go on meanwhile.
-    async fn open(
-        self,
-        memories: Arc<Memories>,
-        agent: String,
-        session: String,
-    ) -> Result<(Option<Arc<dyn MemoryStore>>, Vec<String>)> {
-        let work = move || {
-            let (Self { resolved, at, models }, mut told) = (self, Vec::new());
-            let (names, warn) = ((&*agent, &*session), |warning| told.push(warning));
-            let memory = memories.of_session(&resolved, &at, names, models.as_ref(), warn)?;
-            Ok((memory, told))
-        };
-        tokio::task::spawn_blocking(work)
-            .await
-            .map_err(|error| Error::new(ErrorKind::Io, "the memory was not opened").source(error))?
-    }
+) -> Result<(Services, Vec<String>)> {
+    let work = move || {
+        let mut told = Vec::new();
+        let warn = |warning| told.push(warning);
+        let services = resolved.services(&memories, stores, (&*agent, &*session), models, warn)?;
+        Ok((services, told))
+    };
+    tokio::task::spawn_blocking(work).await.map_err(|error| {
+        Error::new(ErrorKind::Io, "the memory was not opened")
+            .source(error)
+            .hint("the program is shutting down, or this is an error of ctx: see its log")
+    })?
 }

@@ -1,15 +1,11 @@
 //! What a transcript is replayed with.
 
-use std::sync::Arc;
-
-use ctx_core::{CounterKind, MemoryStore, Profile, Result, Services, Store, Tokens};
+use ctx_core::{CounterKind, Profile, Result, Tokens};
 use ctx_engine_registry::Config;
-use ctx_runtime::{Asked, MemoryAt, Wanted, memory_session};
+use ctx_runtime::{Asked, Memories, Stores, Wanted, memory_session};
 use ctx_session::Transcript;
-use ctx_session::blobs::MemoryBlobs;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
-use ctx_session::values::PassingStore;
 
 use super::listed::Listed;
 
@@ -73,14 +69,8 @@ pub(super) fn fitted(with: &With, listed: &Listed, transcript: &Transcript) -> R
     let mut warnings: Vec<String> = resolved.warning().into_iter().collect();
     let agent = listed.head.agent.clone().unwrap_or_else(|| FileId::main().to_string());
     let name = memory_session(transcript.header().id.as_deref(), &listed.path);
-    let memory: Option<Arc<dyn MemoryStore>> =
-        resolved.memory(&MemoryAt::Nowhere, &agent, &name, None, |told| warnings.push(told))?;
-    let services = Services {
-        blobs: Some(Arc::<MemoryBlobs>::default()),
-        store: Some(Arc::<PassingStore>::default() as Arc<dyn Store>),
-        memory,
-        ..Services::default()
-    };
+    let (memories, warn) = (Memories::default(), |told| warnings.push(told));
+    let services = resolved.services(&memories, Stores::passing(), (&agent, &name), None, warn)?;
     let setup = ctx_eval::Setup {
         ledger: resolved.ledger(),
         engine: resolved.engine(&services)?,
