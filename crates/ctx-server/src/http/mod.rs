@@ -36,13 +36,17 @@ pub struct Server {
     pub hosts: Vec<String>,
     /// How long running answers are waited for at the end. Default: 30 s.
     pub grace: Duration,
+    /// How long a client may take nothing of an answer that is ready for it: who stops reading for good
+    /// would hold a seat and a connection to the provider. Default: 300 s.
+    pub unread: Duration,
 }
 
 impl Server {
     /// One at an address, without a token.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
-        Self { listen, token: None, hosts: Vec::new(), grace: Duration::from_secs(30) }
+        let (grace, unread) = (Duration::from_secs(30), Duration::from_secs(300));
+        Self { listen, token: None, hosts: Vec::new(), grace, unread }
     }
 
     /// Takes the address.
@@ -98,6 +102,6 @@ impl Bound {
     /// are finished, as long as the grace lasts and nobody is in a hurry.
     pub async fn serve(self, router: Router, shutdown: Shutdown) {
         let guard = Arc::new(guard::Guard::new(self.address, &self.server));
-        serve::run(self.listener, router, guard, shutdown, self.server.grace).await;
+        serve::run(self.listener, router, guard, shutdown, &self.server).await;
     }
 }

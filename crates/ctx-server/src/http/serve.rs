@@ -13,8 +13,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
 
+use super::Server;
 use super::guard::Guard;
 use super::shutdown::Shutdown;
 
@@ -29,7 +31,7 @@ pub(super) async fn run(
     router: Router,
     guard: Arc<Guard>,
     shutdown: Shutdown,
-    grace: Duration,
+    server: &Server,
 ) {
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
@@ -47,6 +49,8 @@ pub(super) async fn run(
         };
         // Small pieces of a stream are to arrive when they are written.
         let _ = stream.set_nodelay(true);
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(server.unread));
         let (router, guard) = (router.clone(), guard.clone());
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             answer(router.clone(), guard.clone(), request)
@@ -54,7 +58,7 @@ pub(super) async fn run(
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Box::pin(stream)), service);
         let connection = graceful.watch(connection);
         connections.spawn(async move {
             // A client that breaks off is no failure of ours.
@@ -64,7 +68,7 @@ pub(super) async fn run(
     drop(listener);
     tokio::select! {
         () = graceful.shutdown() => {}
-        () = tokio::time::sleep(grace) => {}
+        () = tokio::time::sleep(server.grace) => {}
         () = shutdown.hurried() => {}
     }
     // Whatever still runs ends here.

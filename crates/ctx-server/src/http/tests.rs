@@ -106,6 +106,12 @@ async fn others_are_not_listened_to_without_a_token() {
 
 /// A server whose one answer is what is sent through the channel.
 async fn streaming() -> (SocketAddr, mpsc::Sender<String>, Shutdown, tokio::task::JoinHandle<()>) {
+    streaming_by(Server::new("127.0.0.1:0".parse().unwrap())).await
+}
+
+async fn streaming_by(
+    mut server: Server,
+) -> (SocketAddr, mpsc::Sender<String>, Shutdown, tokio::task::JoinHandle<()>) {
     let (pieces, received) = mpsc::channel::<String>(1);
     let received = Arc::new(tokio::sync::Mutex::new(received));
     let stream = move || {
@@ -118,7 +124,6 @@ async fn streaming() -> (SocketAddr, mpsc::Sender<String>, Shutdown, tokio::task
         }
     };
     let router = Router::new().route("/", get(stream));
-    let mut server = Server::new("127.0.0.1:0".parse().unwrap());
     server.grace = Duration::from_secs(600);
     let bound = server.bind().await.unwrap();
     let (address, shutdown) = (bound.address(), Shutdown::default());
@@ -168,6 +173,19 @@ async fn who_asks_twice_does_not_wait() {
     shutdown.stop();
     running.await.unwrap();
     assert!(!read_until(&mut client, "\r\n0\r\n\r\n").await.contains("0\r\n\r\n"));
+}
+
+#[tokio::test]
+async fn who_reads_nothing_is_not_waited_for() {
+    let mut server = Server::new("127.0.0.1:0".parse().unwrap());
+    server.unread = Duration::from_millis(50);
+    let (address, pieces, shutdown, running) = streaming_by(server).await;
+    let _client = ask(address).await;
+    // More than the buffers of any connection hold.
+    pieces.send("x".repeat(64 << 20)).await.unwrap();
+    shutdown.stop();
+    let ended = tokio::time::timeout(Duration::from_secs(60), running).await;
+    ended.expect("the connection ends by itself, long before the grace").unwrap();
 }
 
 #[tokio::test]
