@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { extname, join } from "node:path";
 
 const FLAGS = [
   "--no-sandbox",
@@ -16,6 +16,8 @@ const FLAGS = [
   "--disable-component-update",
   "--disable-sync",
 ];
+
+const TYPES = { ".html": "text/html", ".css": "text/css", ".js": "text/javascript" };
 
 // Packages are where `modules` says: they are no part of this folder.
 export async function openBrowser(run) {
@@ -37,12 +39,24 @@ export async function closeBrowser(run) {
   if (run.profile) rmSync(run.profile, { recursive: true, force: true });
 }
 
-// Starts `ctx inspect` and reads where it is. It ends by the signal that Ctrl-C sends.
+// Starts `ctx inspect`, and says where it is.
 export async function serve(run, ...args) {
-  const child = spawn(run.bin, ["inspect", ...args, "--json"], { env: run.env, stdio: ["ignore", "pipe", "pipe"] });
+  const { address, stop } = await start(run, "inspect", ...args);
+  const url = new URL(address.url);
+  return { base: `${url.origin}/`, port: url.port, session: address.session, stop };
+}
+
+// Starts a server of ctx, and reads where it is. It ends by the signal that Ctrl-C sends.
+export async function start(run, command, ...args) {
+  const child = spawn(run.bin, [command, ...args, "--json"], { env: run.env, stdio: ["ignore", "pipe", "pipe"] });
   let said = "", complained = "";
   child.stderr.on("data", (text) => (complained += text));
   const ended = new Promise((done) => child.on("exit", (code, signal) => done({ code, signal })));
+  const stop = async () => {
+    child.kill("SIGINT");
+    return ended;
+  };
+  run.servers.push({ stop });
   const address = await new Promise((found, failed) => {
     child.stdout.on("data", (text) => {
       said += text;
@@ -52,16 +66,9 @@ export async function serve(run, ...args) {
         // There is more to come.
       }
     });
-    ended.then(() => failed(new Error(`ctx inspect ended: ${complained}`)));
+    ended.then(() => failed(new Error(`ctx ${command} ended: ${complained}`)));
   });
-  const url = new URL(address.url);
-  const stop = async () => {
-    child.kill("SIGINT");
-    return ended;
-  };
-  const server = { base: `${url.origin}/`, port: url.port, session: address.session, stop };
-  run.servers.push(server);
-  return server;
+  return { address, stop };
 }
 
 // A page whose console is watched: any error there fails the test, but for those that `expects`
@@ -85,11 +92,13 @@ export async function openPage(run, { theme, width }) {
   // Who works on the page sees it without building the program again.
   const assets = process.env.CTX_INSPECTOR_ASSETS;
   if (assets) {
-    await page.route(/\/assets\//, async (route) => {
-      const file = join(assets, new URL(route.request().url()).pathname.split("/").at(-1));
+    await page.route(/\/assets\/|\/$/, async (route) => {
+      const name = new URL(route.request().url()).pathname.split("/").at(-1) || "index.html";
+      const file = join(assets, name);
       if (!existsSync(file)) return route.continue();
       const response = await route.fetch();
-      return route.fulfill({ response, body: readFileSync(file) });
+      const headers = { ...response.headers(), "content-type": TYPES[extname(name)] };
+      return route.fulfill({ status: 200, headers, body: readFileSync(file) });
     });
   }
   return page;
@@ -106,7 +115,9 @@ export async function go(page, server, hash, selector) {
 // What must hold of every view: nothing ran, nothing complained, axe finds nothing serious, and the
 // page is no wider than its window.
 export async function check(run, page, name) {
-  await page.screenshot({ path: join(run.out, `${name}-${page.shot}.png`), fullPage: name !== "large" });
+  // What stands over the page covers the window, not all of the page.
+  const fullPage = !(await page.$("dialog[open]"));
+  await page.screenshot({ path: join(run.out, `${name}-${page.shot}.png`), fullPage });
   assert.equal(await page.evaluate(() => window.hit), undefined, `${name}: something was executed`);
   assert.deepEqual(page.troubles, [], `${name} (${page.shot})`);
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);

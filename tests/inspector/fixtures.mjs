@@ -89,6 +89,42 @@ export function writeHostile(dir) {
   return file;
 }
 
+export const ARABIC = "مرحبا بالعالم، هذا نص يكتب من اليمين إلى اليسار ويحتوي على اسم ملف lease.rs في وسطه. ".repeat(4).trim();
+export const WORD = "Donaudampfschifffahrtsgesellschaftskapitaensmuetze".repeat(30);
+export const LONG_WORD = 5_000_000;
+
+// Text from right to left, a word of 1,500 letters, and five megabytes without a space.
+export function writeStrange(dir) {
+  const file = join(dir, `${"a-very-long-name-without-spaces-".repeat(6)}.jsonl`);
+  let text = line({ type: "session", version: 3, id: "strange", timestamp: new Date(START).toISOString(), cwd: "/" });
+  let parent = null;
+  [ARABIC, `${WORD} ${WORD}`, "x".repeat(LONG_WORD), "I see."].forEach((said, n) => {
+    const entry = message(n, parent, n % 2 ? "assistant" : "user", [{ type: "text", text: said }], n % 2 ? { ...usage(), model: WORD } : {});
+    text += line(entry);
+    parent = entry.id;
+  });
+  writeFileSync(file, text);
+  return file;
+}
+
+export const SESSIONS = 1_000;
+
+// A home of many small sessions.
+export function writeMany(dir) {
+  const home = join(dir, "many");
+  const sessions = join(home, "agents", "main", "sessions");
+  mkdirSync(sessions, { recursive: true, mode: 0o700 });
+  const store = {};
+  for (let n = 0; n < SESSIONS; n += 1) {
+    const id = `session-${n}`;
+    const head = line({ type: "session", version: 3, id, timestamp: new Date(START).toISOString(), cwd: "/" });
+    writeFileSync(join(sessions, `${id}.jsonl`), head + exchange(null, n).text, { mode: 0o600 });
+    store[`agent:main:s${n}`] = { sessionId: id, updatedAt: START + n * 60e3, displayName: `Session number ${n}` };
+  }
+  writeFileSync(join(sessions, "sessions.json"), JSON.stringify(store), { mode: 0o600 });
+  return home;
+}
+
 // Many short messages: what is slow is then the number.
 export function writeLarge(dir, entries) {
   const file = join(dir, "large.jsonl");

@@ -11,9 +11,10 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
 import { closeBrowser, openBrowser, openPage, serve } from "./browser.mjs";
-import { hostile, large, live, undo } from "./cases.mjs";
+import { hostile, large, live, openLarge, undo } from "./cases.mjs";
 import { makeHome } from "./fixtures.mjs";
 import { picture } from "./picture.mjs";
+import { copying, focus, links, many, zones } from "./tries.mjs";
 import { everyView } from "./views.mjs";
 
 const [bin, examples, modules, out, only] = process.argv.slice(2);
@@ -38,6 +39,8 @@ async function main() {
   const about = makeHome(run);
   await openBrowser(run);
   const server = await serve(run, about.growing, "--window", "64k");
+  const isAsked = (name) => !only || only === name;
+  const opened = isAsked("large") ? openLarge(run) : null;
   const steps = {
     views: async () => {
       for (const theme of ["dark", "light"]) {
@@ -48,15 +51,19 @@ async function main() {
         }
       }
     },
-    picture: () => picture(run, server),
+    links: () => links(run, server),
+    copying: () => copying(run),
+    many: () => many(run),
+    zones: () => zones(run, server),
+    focus: () => focus(run, server),
     hostile: () => hostile(run),
     undo: () => undo(run, server),
     live: () => live(run, about),
-    large: () => large(run),
+    picture: () => picture(run),
+    large: () => large(run, opened),
   };
   for (const [name, step] of Object.entries(steps)) {
-    // The long session is opened where it is asked for by name: it takes minutes.
-    if (only ? only !== name : name === "large") continue;
+    if (!isAsked(name)) continue;
     await step();
     assert.deepEqual(run.faults, [], `${name}: axe`);
     console.log(`${name}: ok`);

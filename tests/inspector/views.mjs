@@ -67,7 +67,7 @@ async function request(run, page, server, id) {
   const last = Number(await page.getAttribute(".requests", "aria-rowcount")) - 1;
   await go(page, server, `#/s/${encodeURIComponent(id)}/r/${last}`, ".entries tr[data-at]");
   const parts = await page.locator(".components tbody th").allTextContents();
-  assert.deepEqual(parts, ["system", "tools", "summary", "recalled", "history", "newest", "pending"]);
+  assert.deepEqual(parts, ["system prompt", "tools", "summary", "recalled", "history", "newest message", "pending input"]);
   await check(run, page, "request");
   const all = Number(await page.getAttribute(".entries", "aria-rowcount")) - 1;
   await page.selectOption("#state", "dropped");
@@ -122,6 +122,15 @@ async function memory(run, page, server) {
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press("j");
   assert.ok(await page.evaluate(() => document.activeElement.matches(".hit")));
+  // From a hit to where it was said.
+  const said = (await page.locator(".hit:focus .about").textContent()).match(/e:(\S+)/)[1];
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("dialog[open] .part pre");
+  assert.deepEqual([await text(page, "#name"), await text(page, "dialog .pairs dd.id")], ["The flaky test", said]);
+  await page.keyboard.press("Escape");
+  await page.waitForSelector("dialog", { state: "detached" });
+  await page.goBack();
+  await page.waitForSelector(".hit");
   await page.fill("#memory-search", "qqzzxx");
   await page.locator("button[type=submit]").click();
   await page.waitForSelector("#results .hit, #results .empty");
@@ -137,7 +146,7 @@ async function missing(run, page, server, id) {
   await go(page, server, "#/s/..%2F..%2Fetc%2Fpasswd", ".failed");
   page.expects = null;
   await page.keyboard.press("?");
-  await page.waitForSelector("dialog.keys");
+  await page.waitForSelector("dialog.help");
   await check(run, page, "keys");
   await page.keyboard.press("Escape");
   await page.waitForSelector("dialog", { state: "detached" });

@@ -4,6 +4,7 @@ mod chat;
 mod compact;
 mod config;
 mod engines;
+mod fit;
 mod inspect;
 mod mcp;
 mod memory;
@@ -21,6 +22,7 @@ pub(crate) use chat::{Chat, CommandHost, Tool};
 pub(crate) use compact::Compact;
 pub(crate) use config::Config;
 pub(crate) use engines::{AddEngine, CheckEngine, Engines, EnginesCommand, RemoveEngine};
+pub(crate) use fit::{Fit, Summaries};
 pub(crate) use inspect::Inspect;
 pub(crate) use mcp::Mcp;
 pub(crate) use memory::{
@@ -128,40 +130,14 @@ pub(crate) enum Command {
     CommandHost(CommandHost),
 }
 
-/// What the context is fitted to.
-#[derive(Debug, Args)]
-pub(crate) struct Fit {
-    /// The model's window in tokens; 32k and 1M are understood [default: the model's]
-    #[arg(long, short, value_name = "N")]
-    pub(crate) window: Option<String>,
-    /// The engine [default: contextEngine of the model, else of the agent, else of plugins.slots]
-    #[arg(long, short, value_name = "ID")]
-    pub(crate) engine: Option<String>,
-    /// The agent, which may have an engine of its own [default: the one whose session it is]
-    #[arg(long, value_name = "ID")]
-    pub(crate) agent: Option<String>,
-    /// Whose defaults: openclaw, ponybunny, copaw, memory-context, pi [default: from the config]
-    #[arg(long, short, value_name = "P")]
-    pub(crate) profile: Option<Profile>,
-    /// How tokens are counted: chars4, chars3, cjk, o200k [default: the profile's]
-    #[arg(long, short, value_name = "C")]
-    pub(crate) counter: Option<CounterKind>,
-    /// The model, for its window and prices; where a command writes summaries and models.providers
-    /// has it, it writes them too [default: the one in the transcript]
-    #[arg(long, short, value_name = "NAME")]
-    pub(crate) model: Option<String>,
-    /// The model that writes summaries, as provider/model, or `none` for the extractive summariser
-    /// [default: agents.defaults.compaction.model, else `none`]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) summary_model: Option<String>,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// The transcript (pi, Claude Code, Codex, PonyBunny, OpenAI or Anthropic), or - for stdin
     pub(crate) session: PathBuf,
     #[command(flatten)]
     pub(crate) fit: Fit,
+    #[command(flatten)]
+    pub(crate) summaries: Summaries,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -231,6 +207,8 @@ pub(crate) struct Assemble {
     pub(crate) session: PathBuf,
     #[command(flatten)]
     pub(crate) fit: Fit,
+    #[command(flatten)]
+    pub(crate) summaries: Summaries,
     /// The entry after which the request is made [default: the session's leaf]
     #[arg(long, value_name = "ENTRY")]
     pub(crate) at: Option<String>,

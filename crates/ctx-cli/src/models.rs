@@ -5,7 +5,7 @@ use ctx_engine_registry::Config;
 use ctx_model::ModelFacts;
 use ctx_runtime::configured_writer;
 
-use crate::args::Fit;
+use crate::args::{Fit, Summaries};
 use crate::failure::misuse;
 use crate::out::Out;
 use crate::words::{shortened, thousands};
@@ -18,10 +18,11 @@ const NAME_CHARS: usize = 80;
 pub(crate) fn summary_models(
     config: &Config,
     fit: &Fit,
+    summaries: &Summaries,
     out: &Out,
 ) -> anyhow::Result<Option<SummaryModels>> {
-    let (asked, model) = (fit.summary_model.as_deref(), fit.model.as_deref());
-    let refused = |error: Error| match fit.summary_model {
+    let (asked, model) = (summaries.summary_model.as_deref(), fit.model.as_deref());
+    let refused = |error: Error| match asked {
         Some(_) if error.kind() == ErrorKind::NotFound => misuse(error),
         _ => error.into(),
     };

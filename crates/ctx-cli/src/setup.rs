@@ -14,7 +14,7 @@ use ctx_session::Transcript;
 use ctx_session::key::FileId;
 use ctx_session::paths::{Home, of_home};
 
-use crate::args::{Fit, Global};
+use crate::args::{Fit, Global, Summaries};
 use crate::failure::misuse;
 use crate::keeping::Keeping;
 use crate::models;
@@ -147,7 +147,7 @@ pub(crate) fn resolve(
 /// that is too small is refused here.
 pub(crate) fn fit(
     global: &Global,
-    fit: &Fit,
+    (fit, summaries): (&Fit, &Summaries),
     session: &Path,
     transcript: &Transcript,
     keeping: Keeping,
@@ -156,7 +156,7 @@ pub(crate) fn fit(
     let resolved = resolve(global, fit, session, transcript)?;
     check_window(&resolved, fit)?;
     warn(&resolved, out);
-    let summary_models = models::summary_models(&resolved.config, fit, out)?;
+    let summary_models = models::summary_models(&resolved.config, fit, summaries, out)?;
     let chain = summary_models.as_ref().map(|models| models.chain.as_slice());
     let writer = chain.and_then(|chain| Some(chain.first()?.name().to_owned()));
     let Keeping { blobs, store: values, memory, workspaces } = keeping;

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use ctx_core::{Counter, Entry, EntryId, Message, Result};
+use ctx_core::{Counter, Entry, EntryId, Result};
 use ctx_layers::compaction::{Said, Survival, survivals};
 use ctx_session::Transcript;
 use ctx_session::compactions::StoredCompaction;
 use serde::Serialize;
 
-/// Room for the beginning of a message.
-const BEGINS_CHARS: usize = 90;
+use crate::begins;
 
 /// A compaction against the messages that it stands for.
 #[derive(Clone, Debug, Serialize)]
@@ -57,7 +56,7 @@ impl Diff {
                 entry: entry.id().clone(),
                 role: message.role.name().to_owned(),
                 tokens: counter.message(&message).get(),
-                begins: beginning(&message),
+                begins: begins(&message),
             })
         });
         Self { compaction, summary, removed: removed.collect(), facts }
@@ -95,15 +94,4 @@ fn said(entries: &[Arc<Entry>]) -> Vec<Said> {
         Some(Said { id: entry.id().clone(), message, pinned: false })
     });
     said.collect()
-}
-
-/// What a message begins with.
-fn beginning(message: &Message) -> String {
-    let text = message.plain_text();
-    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    if !line.is_empty() {
-        return line.trim().chars().take(BEGINS_CHARS).collect();
-    }
-    let calls: Vec<&str> = message.tool_calls().map(|call| call.name.as_str()).collect();
-    calls.join(", ")
 }

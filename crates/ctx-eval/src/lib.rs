@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod begins;
 mod cache;
 mod diff;
 pub mod eval;
@@ -20,6 +21,7 @@ mod tally;
 // A replay tries the engines of this build, so the layers must be linked.
 use ctx_layers as _;
 
+pub use begins::begins;
 pub use cache::{CACHE_MIN_TOKENS, CACHE_TTL, PromptCache};
 pub use diff::{Diff, Removed};
 pub use manifest::{manifest_at, request_ends};

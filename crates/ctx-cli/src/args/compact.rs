@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use ctx_core::IdentifierPolicy;
 
-use super::Fit;
+use super::{Fit, Summaries};
 
 #[derive(Debug, Args)]
 pub(crate) struct Compact {
@@ -13,6 +13,8 @@ pub(crate) struct Compact {
     pub(crate) session: PathBuf,
     #[command(flatten)]
     pub(crate) fit: Fit,
+    #[command(flatten)]
+    pub(crate) summaries: Summaries,
     /// What the summary shall dwell on
     #[arg(long, short, value_name = "TEXT", visible_alias = "focus")]
     pub(crate) instructions: Option<String>,

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use clap::Args;
-use ctx_core::{CounterKind, Profile};
+
+use super::Fit;
 
 /// Serves a page that shows what each request of a session would carry, what was left out of it, by
 /// which layer and why, the compactions with what they kept, and what memory finds. A session is
@@ -20,21 +21,8 @@ pub(crate) struct Inspect {
     /// reads [default: $CTX_SERVER_TOKEN]
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
-    /// The model's window in tokens; 32k and 1M are understood [default: the model's]
-    #[arg(long, short, value_name = "N")]
-    pub(crate) window: Option<String>,
-    /// The engine [default: that of the agent, else of plugins.slots]
-    #[arg(long, short, value_name = "ID")]
-    pub(crate) engine: Option<String>,
-    /// Whose defaults: openclaw, ponybunny, copaw, memory-context, pi [default: from the config]
-    #[arg(long, short, value_name = "P")]
-    pub(crate) profile: Option<Profile>,
-    /// How tokens are counted: chars4, chars3, cjk, o200k [default: the profile's]
-    #[arg(long, short, value_name = "C")]
-    pub(crate) counter: Option<CounterKind>,
-    /// The model, for its window and prices [default: the one in the transcript]
-    #[arg(long, short, value_name = "NAME")]
-    pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) fit: Fit,
     /// Print the address as JSON: `url`, `session`
     #[arg(long)]
     pub(crate) json: bool,

@@ -47,7 +47,8 @@ pub(crate) fn run(global: &Global, args: &Assemble, out: &Out) -> anyhow::Result
     let transcript = setup::open(&args.session, out)?;
     let home = Home::from_env()?;
     let (keeping, ids) = keeping(args, &transcript, &home);
-    let fitted = setup::fit(global, &args.fit, &args.session, &transcript, keeping, out)?;
+    let fit = (&args.fit, &args.summaries);
+    let fitted = setup::fit(global, fit, &args.session, &transcript, keeping, out)?;
     let entries = setup::entries(&transcript, args.at.as_deref(), args.ignore_compactions)?;
     let leaf = match &args.at {
         Some(id) => Some(find_entry(&transcript, id)?),

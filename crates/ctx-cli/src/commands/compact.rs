@@ -133,7 +133,8 @@ impl Planned {
             return Err(error.with("path", path).hint(hint).into());
         }
         let keeping = Keeping::values(&args.fit, &args.session, &transcript, !args.dry_run);
-        let fitted = setup::fit(global, &args.fit, &args.session, &transcript, keeping, out)?;
+        let fit = (&args.fit, &args.summaries);
+        let fitted = setup::fit(global, fit, &args.session, &transcript, keeping, out)?;
         let context = transcript.context(None)?;
         let leaf = transcript.leaf().cloned();
         let sent = transcript.sent_forms(None)?;

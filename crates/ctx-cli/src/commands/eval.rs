@@ -15,7 +15,7 @@ use ctx_eval::eval::{
     page,
 };
 
-use crate::args::{Eval, EvalCommand, Fit, Global};
+use crate::args::{Eval, EvalCommand, Fit, Global, Summaries};
 use crate::failure::misuse;
 use crate::files::{Existing, is_same_file, write_beside};
 use crate::keeping::Keeping;
@@ -84,10 +84,10 @@ fn session(
             profile,
             counter: None,
             model: args.model.clone(),
-            // A comparison asks no model: it is to be the same each time.
-            summary_model: Some("none".to_owned()),
         };
-        setup::fit(global, &fit, path, &transcript, Keeping::nothing(), out)
+        // A comparison asks no model: it is to be the same each time.
+        let summaries = Summaries { summary_model: Some("none".to_owned()) };
+        setup::fit(global, (&fit, &summaries), path, &transcript, Keeping::nothing(), out)
     };
     let base = fit(None, None, out)?;
     let profiles = match args.profiles.as_slice() {

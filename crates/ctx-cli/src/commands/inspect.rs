@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ctx_server::http::{Server, Shutdown};
-use ctx_server::inspect::replay::{Fit, Replays, With};
+use ctx_server::inspect::replay::{self, Replays, With};
 use ctx_server::inspect::{Inspector, MemorySearch, Source};
 use ctx_session::paths::Home;
 use serde::Serialize;
 
-use crate::args::{Global, Inspect};
+use crate::args::{Fit, Global, Inspect};
 use crate::ending;
 use crate::failure::misuse;
 use crate::out::Out;
@@ -30,18 +30,11 @@ struct Address {
 }
 
 pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<ExitCode> {
-    let window = args.window.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
-    selection::check_id(args.engine.as_deref())?;
+    selection::check(&args.fit)?;
     let (config, home) = (setup::config(global)?, Home::from_env()?);
     let file = args.session.as_deref().map(Path::new).filter(|path| path.is_file());
     let files: Vec<PathBuf> = file.map(Path::to_owned).into_iter().collect();
-    let fit = Fit {
-        window,
-        engine: args.engine.clone(),
-        profile: args.profile,
-        counter: args.counter,
-        model: args.model.clone(),
-    };
+    let fit = fit_of(&args.fit)?;
     let memory = MemorySearch::new(config.clone(), home.clone());
     let replays = Arc::new(Replays::new(With { config, home, fit }, files, true));
     let session = args.session.as_deref().map(|named| replays.find(named)).transpose()?;
@@ -67,4 +60,16 @@ pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<
         Ok(())
     });
     served.map(|()| ExitCode::SUCCESS)
+}
+
+/// What every session is fitted to.
+fn fit_of(fit: &Fit) -> anyhow::Result<replay::Fit> {
+    Ok(replay::Fit {
+        window: fit.window.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?,
+        engine: fit.engine.clone(),
+        agent: fit.agent.clone(),
+        profile: fit.profile,
+        counter: fit.counter,
+        model: fit.model.clone(),
+    })
 }

@@ -17,7 +17,8 @@ pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<E
     let transcript = setup::open(&args.session, out)?;
     let line = transcript.line_with_compactions(None)?.items;
     let keeping = Keeping::nothing();
-    let fitted = setup::fit(global, &args.fit, &args.session, &transcript, keeping, out)?;
+    let fit = (&args.fit, &args.summaries);
+    let fitted = setup::fit(global, fit, &args.session, &transcript, keeping, out)?;
     let session = SessionReport::of(&args.session, &transcript)?;
     let replay = ctx_eval::Setup {
         ledger: fitted.ledger,

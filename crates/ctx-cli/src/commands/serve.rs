@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Tokens};
 use ctx_runtime::Wanted;
+use ctx_runtime::lifecycle::Bytes;
 use ctx_server::Host;
 use ctx_server::http::{Metrics, Server, Shutdown, status_routes};
 use ctx_server::inspect::replay::{Fit, Replays, With};
@@ -23,11 +24,14 @@ use crate::failure::misuse;
 use crate::out::Out;
 use crate::setup;
 
+/// As `server.maxBodyBytes` has it.
+const LEAST_BODY: u64 = 1_024;
+
 pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<ExitCode> {
     let host = Host { config: setup::config(global)?, home: Home::from_env()? };
     let mut config: ServerConfig = host.config.section()?;
     if let Some(most) = &args.max_body {
-        config.max_body_bytes = bytes(most).map_err(misuse)?;
+        config.max_body_bytes = body_bytes(most).map_err(misuse)?;
     }
     if let Some(grace) = args.grace {
         config.grace_seconds = grace;
@@ -135,19 +139,13 @@ fn shown(upstreams: &Upstreams, family: Family) -> String {
     format!("{}://{host}{port}{}", url.scheme(), url.path().trim_end_matches('/'))
 }
 
-/// `64M`, `1G`, `1048576`: in binary units.
-fn bytes(text: &str) -> Result<u64, Error> {
-    let wrong = || {
-        Error::new(ErrorKind::InvalidInput, format!("'{text}' is no size"))
-            .hint("give bytes, or a number with K, M or G, such as 64M")
-    };
-    let text = text.trim();
-    let (digits, unit) = match text.char_indices().last() {
-        Some((at, 'k' | 'K')) => (&text[..at], 1_u64 << 10),
-        Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
-        Some((at, 'g' | 'G')) => (&text[..at], 1 << 30),
-        _ => (text, 1),
-    };
-    let number: u64 = digits.parse().map_err(|_| wrong())?;
-    number.checked_mul(unit).filter(|bytes| *bytes >= 1_024).ok_or_else(wrong)
+/// The largest body of a request.
+fn body_bytes(text: &str) -> Result<u64, Error> {
+    let Bytes(bytes) = text.parse()?;
+    match bytes {
+        LEAST_BODY.. => Ok(bytes),
+        _ => Err(Error::new(ErrorKind::InvalidInput, format!("no request fits in '{text}'"))
+            .with("least", LEAST_BODY)
+            .hint("give --max-body a size such as 64M")),
+    }
 }

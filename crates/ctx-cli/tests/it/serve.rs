@@ -191,6 +191,8 @@ fn what_makes_no_sense_is_said_before_it_listens() {
         (&["--window", "2000"], "too small"),
         (&["--engine", "nope"], "nope"),
         (&["--max-body", "lots"], "no size"),
+        (&["--max-body", "1k", "--window", "many"], "no number of tokens"),
+        (&["--max-body", "512"], "no request fits"),
         (&["--token", "short"], "no token"),
     ] {
         let mut all = vec!["serve"];

@@ -282,6 +282,8 @@ function drawBounds(chart, buckets) {
   const peak = buckets.raw.reduce((a, b) => Math.max(a, b), 0);
   if (peak > axis.max) label(plot.x1, plot.y0 - 16, "end", "on-raw", `raw goes on to ${short(peak)} ↑`);
   label(plot.x0 - 8, plot.y1 + CHART.gap + CHART.strip, "end", "on-strip", "edits");
+  label(plot.x0 - 8, plot.y1 + CHART.gap + CHART.strip + 20, "end", "on-strip", "request");
+  label(plot.x0 - 8, plot.y0 - 16, "end", "on-strip", "tokens");
 }
 
 function drawCursor(chart) {

@@ -41,8 +41,8 @@ function compactionOf(compaction, show) {
 }
 
 function compactionHead(compaction, receipt) {
-  const after = compaction.tokensAfter === null ? NOTHING : whole(compaction.tokensAfter);
-  const parts = [`${whole(compaction.tokensBefore)} → ${after} tokens`];
+  const before = whole(compaction.tokensBefore);
+  const parts = [compaction.tokensAfter === null ? `${before} tokens before it` : `${before} → ${whole(compaction.tokensAfter)} tokens`];
   if (receipt) {
     parts.push(plural(receipt.messages, "message"), `by ${writerOf(receipt)}`);
     parts.push(`${percent(receipt.audit.coverage, 1)} of ${plural(receipt.audit.facts, "fact")} kept`);
@@ -67,7 +67,7 @@ function receiptOf(receipt) {
     "Kept from": receipt.firstKeptEntryId + (receipt.splitTurn ? " (inside a turn)" : ""),
     Summary: `${whole(receipt.summaryTokens)} tokens${receipt.model ? `, ${receipt.strategy}` : ""}`,
     Calls: receipt.calls.length ? callsOf(receipt) : "none",
-    "Ungrounded (nothing says it), and removed": audit.ungrounded.length ? audit.ungrounded.join(", ") : "nothing",
+    "Invented (nothing says it)": audit.ungrounded.length ? audit.ungrounded.join(", ") : "nothing",
     Notes: receipt.notes.join("; "),
   };
   const list = el("dl", { class: "settings" });

@@ -39,18 +39,18 @@ function manifestFacts(model, at) {
 function componentBars(components) {
   const total = components.reduce((sum, part) => sum + (part.tokens || 0), 0);
   const table = el("table", { class: "components" }, el("caption", {}, "What was sent"));
-  const head = el("tr", {}, th("Part"), th("Share", "bar-cell"), th("Tokens", "num"), th("%", "num"));
+  const head = el("tr", {}, th("Part"), th("", "bar-cell"), th("Tokens", "num"), th("Share", "num"));
   const body = el("tbody");
   for (const part of components) {
     const share = total > 0 ? (100 * (part.tokens || 0)) / total : 0;
     const bar = share > 0 ? el("span", { class: "share", style: `width:${share.toFixed(2)}%` }) : null;
-    body.append(el("tr", {},
+    body.append(el("tr", { class: part.tokens ? null : "quiet" },
       el("th", { scope: "row" }, String(part.name)),
       el("td", { class: "bar-cell", "aria-hidden": "true" }, bar),
       el("td", { class: "num" }, whole(part.tokens)),
       el("td", { class: "num" }, percent(part.tokens || 0, total))));
   }
-  table.append(el("thead", { class: "hidden" }, head), body);
+  table.append(el("thead", {}, head), body);
   return table;
 }
 

@@ -34,11 +34,11 @@ use crate::http::Shutdown;
 pub use memory::MemorySearch;
 pub use proxied::{Conversations, Proxied};
 pub use shape::{
-    CompactionRow, DiffAsked, DiffPage, EntriesAsked, EntryPage, EntryRow, LayerEdits, Overview,
-    Part, Progress, RequestPage, RequestRow, SessionHead, Shown, SourceKind, Undone,
+    CompactionRow, DiffAsked, DiffPage, EntriesAsked, EntryAsked, EntryPage, EntryRow, LayerEdits,
+    Overview, Part, Progress, RequestPage, RequestRow, SessionHead, Shown, SourceKind, Undone,
 };
 pub use source::{Opened, Source, State};
-pub use text::{begins, parts};
+pub use text::parts;
 
 /// So many pages may listen for what changes.
 const LISTENERS: usize = 64;

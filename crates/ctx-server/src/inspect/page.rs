@@ -33,9 +33,11 @@ macro_rules! files {
 pub(super) const INDEX: &str = include_str!("assets/index.html");
 
 pub(super) const FILES: &[(&str, &str)] = files![
+    "address.js",
     "api.js",
     "compaction.js",
     "dialogs.js",
+    "entries.js",
     "entry.js",
     "inspector.css",
     "live.js",

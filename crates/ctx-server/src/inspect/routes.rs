@@ -17,7 +17,7 @@ use super::Inspector;
 use super::answer::{Answer, Refusal, json_of, later};
 use super::events::events;
 use super::memory::MemoryAsked;
-use super::shape::{DiffAsked, EntriesAsked};
+use super::shape::{DiffAsked, EntriesAsked, EntryAsked};
 use super::source::{Opened, State};
 use crate::http::Access;
 
@@ -98,20 +98,14 @@ async fn request(
     of_session(inspector, id, move |session| session.request(number, &asked)).await
 }
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct InRequest {
-    request: Option<usize>,
-}
-
 async fn entry(
     Shared(inspector): With,
     path: Named<(String, String)>,
-    asked: Asked<InRequest>,
+    asked: Asked<EntryAsked>,
 ) -> Answer {
     let (id, entry) = named(path)?;
-    let number = query(asked)?.request;
-    of_session(inspector, id, move |session| session.entry(&entry, number)).await
+    let asked = query(asked)?;
+    of_session(inspector, id, move |session| session.entry(&entry, &asked)).await
 }
 
 async fn diff(

@@ -6,6 +6,7 @@ use ctx_core::{Action, Edit, Tokens};
 use serde_json::Value;
 
 use super::shape::{EntriesAsked, LayerEdits};
+use super::text::holds;
 use crate::trace::EntryRecord;
 
 /// So many rows are given unless said otherwise, and at most.
@@ -19,6 +20,12 @@ const REASONS: usize = 5;
 pub(super) fn page(from: usize, count: Option<usize>, all: usize) -> (usize, usize) {
     let from = from.min(all);
     (from, count.unwrap_or(ROWS).min(MOST_ROWS).min(all - from))
+}
+
+/// Where the entry stands that was named.
+pub(super) fn place(asked: &EntriesAsked, found: &[&EntryRecord]) -> Option<usize> {
+    let named = asked.entry.as_deref()?;
+    found.iter().position(|entry| &*entry.entry == named)
 }
 
 /// Which entries were asked for.
@@ -38,7 +45,13 @@ impl<'a> Fits<'a> {
         }
     }
 
-    pub(super) fn entry(&self, entry: &EntryRecord, changed: bool) -> bool {
+    /// Whether an entry is one of them; `says` tells whether its text holds these words.
+    pub(super) fn entry(
+        &self,
+        entry: &EntryRecord,
+        changed: bool,
+        says: impl FnOnce(&str) -> bool,
+    ) -> bool {
         let state = match self.state {
             None => true,
             Some("changed") => changed,
@@ -48,14 +61,10 @@ impl<'a> Fits<'a> {
             && self.layer.is_none_or(|layer| entry.layer.as_deref() == Some(layer))
             && self.words.as_deref().is_none_or(|words| {
                 let reason = entry.reason.as_deref().unwrap_or_default();
-                [&*entry.entry, &entry.role, reason].iter().any(|text| holds(text, words))
+                let told = [&*entry.entry, &entry.role, reason];
+                told.iter().any(|text| holds(text, words)) || says(words)
             })
     }
-}
-
-/// Whether a text holds words that are in small letters.
-fn holds(text: &str, words: &str) -> bool {
-    text.to_lowercase().contains(words)
 }
 
 /// The receipt, where the details hold one that this version reads: the page relies on its shape.

@@ -37,6 +37,8 @@ pub struct SessionHead {
     pub path: Option<String>,
     /// Whose session it is.
     pub agent: Option<String>,
+    /// What its transcript and memory call it.
+    pub session_id: Option<String>,
     /// The model.
     pub model: Option<String>,
     /// The engine.
@@ -203,8 +205,20 @@ pub struct EntriesAsked {
     pub state: Option<String>,
     /// Those that this layer changed.
     pub layer: Option<String>,
-    /// Those with this in id, role or reason.
+    /// Those with this in id, role, reason or text.
     pub q: Option<String>,
+    /// The one whose place among them is asked for.
+    pub entry: Option<String>,
+}
+
+/// What is asked of an entry.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EntryAsked {
+    /// The request whose form of it is asked for.
+    pub request: Option<usize>,
+    /// All of its text, however long.
+    pub whole: bool,
 }
 
 /// A request.
@@ -234,6 +248,9 @@ pub struct RequestPage {
     pub layers: BTreeMap<String, usize>,
     /// How many entries fit what was asked for.
     pub matching: usize,
+    /// The place among them of the one that was named, where it is one of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<usize>,
     /// The place of the first of `entries` among them.
     pub from: usize,
     /// The entries.

@@ -6,8 +6,8 @@ use ctx_core::{Result, Timestamp};
 use tokio::sync::watch;
 
 use super::shape::{
-    DiffAsked, DiffPage, EntriesAsked, EntryPage, Overview, Progress, RequestPage, SessionHead,
-    Undone,
+    DiffAsked, DiffPage, EntriesAsked, EntryAsked, EntryPage, Overview, Progress, RequestPage,
+    SessionHead, Undone,
 };
 
 /// Knows sessions by ids of its own. It is asked on threads that may block.
@@ -63,7 +63,7 @@ pub trait Opened: Send + Sync {
     /// # Errors
     ///
     /// [`NotFound`](ctx_core::ErrorKind::NotFound) if there is no such entry.
-    fn entry(&self, entry: &str, number: Option<usize>) -> Result<EntryPage>;
+    fn entry(&self, entry: &str, asked: &EntryAsked) -> Result<EntryPage>;
 
     /// What a compaction took out, and where it is now.
     ///

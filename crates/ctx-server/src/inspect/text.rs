@@ -2,19 +2,16 @@
 
 use ctx_core::{Block, Counter, Message};
 
-use super::shape::{Part, Shown};
+use super::shape::{EntryAsked, Part, Shown};
 
-/// So many characters of a message are sent; the rest is counted.
-const SHOWN_CHARS: usize = 400_000;
+/// So many characters of a message are shown, unless all of it is asked for; the rest is counted.
+const SHOWN_CHARS: usize = 100_000;
 
-/// Room for how a message begins.
-const BEGINS_CHARS: usize = 120;
-
-/// A message in parts. Very long ones are cut.
+/// A message in parts. Very long ones are cut, unless the whole is asked for.
 #[must_use]
-pub fn parts(message: &Message, counter: &Counter) -> Shown {
+pub fn parts(message: &Message, counter: &Counter, asked: &EntryAsked) -> Shown {
     let mut shown = Shown { tokens: counter.message(message).get(), ..Shown::default() };
-    let mut room = SHOWN_CHARS;
+    let mut room = if asked.whole { usize::MAX } else { SHOWN_CHARS };
     for block in &message.blocks {
         let mut part = part(block);
         let chars = part.text.chars().count();
@@ -49,23 +46,13 @@ fn part(block: &Block) -> Part {
     }
 }
 
-/// The first line of a message that says something; else the calls that it makes.
-#[must_use]
-pub fn begins(message: &Message) -> String {
-    let mut calls = Vec::new();
-    for block in &message.blocks {
-        let part = part(block);
-        if part.kind == "toolCall" {
-            let name = part.name.unwrap_or_default();
-            calls.push(format!("{name} {}", beginning(&part.text)));
-        } else if part.kind != "thinking" && !beginning(&part.text).is_empty() {
-            return beginning(&part.text);
-        }
-    }
-    calls.join(", ").chars().take(BEGINS_CHARS).collect()
+/// Whether a message holds words that are in small letters, in whatever it says.
+pub(super) fn says(message: &Message, words: &str) -> bool {
+    let mut parts = message.blocks.iter().map(part);
+    parts.any(|part| holds(&part.text, words) || part.name.is_some_and(|name| holds(&name, words)))
 }
 
-fn beginning(text: &str) -> String {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    line.chars().take(BEGINS_CHARS).collect()
+/// Whether a text holds words that are in small letters.
+pub(super) fn holds(text: &str, words: &str) -> bool {
+    text.to_lowercase().contains(words)
 }

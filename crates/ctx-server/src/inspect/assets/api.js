@@ -50,7 +50,7 @@ async function send(url, options) {
     if (error.name === "AbortError") throw error;
     throw new Refused(0, {
       message: "The server does not answer.",
-      hint: "It may have been stopped. Start it again, then reload this page.",
+      hint: "It may have been stopped. Start it again: this page goes on by itself.",
     });
   }
   const body = await answer.json().catch(() => ({}));

@@ -1,11 +1,12 @@
 // One compaction: its receipt, its summary, what left the context and where that is now, and undo.
 
+import { compactionAt, requestAt, sessionAt, stay } from "./address.js";
 import { Refused, ask, path, tell, withQuery } from "./api.js";
 import { confirmation } from "./dialogs.js";
-import { openEntry } from "./entry.js";
+import { makeOver } from "./entry.js";
 import { progressOf, told } from "./session.js";
-import { makeTable, pagedRows, remake, setCount, tableKeys } from "./table.js";
-import { MAKERS, entryName, failed, nothing, say, sentence, word, working } from "./words.js";
+import { makeTable, pagedRows, remake, rowBeside, setCount, tableKeys } from "./table.js";
+import { MAKERS, entryName, failed, nothing, say, sentence, troubleOf, word, words, working } from "./words.js";
 
 const FATES = {
   "": "All facts",
@@ -19,21 +20,49 @@ const MARKS = { lost: "✕ lost", summary: "✓ summary", kept: "✓ kept" };
 // The token is kept while the page is open, and nowhere else.
 let token = null;
 
-export function showCompaction(root, { id, compaction, server, signal }) {
+export function showCompaction(root, { id, compaction, query, entry, server, signal }) {
   document.title = "Compaction · ctx inspector";
-  const view = { id, compaction, server, signal, root, session: null, diff: null, table: null, part: "facts", fate: "", said: "" };
+  const view = { id, compaction, server, signal, root, session: null, diff: null, table: null, paged: null, ...listIn(query), said: "" };
+  view.over = makeOver({
+    session: id,
+    address: (entry) => compactionAt(id, compaction, { part: view.part === "facts" ? null : view.part, fate: view.fate }, entry),
+    step: async (by) => (view.table ? (await rowBeside(view.table, view.paged, by))?.entry : null),
+  });
   root.append(working("Reading the compaction …"));
-  open(view);
+  open(view).then(() => entry && view.diff && view.over.show(entry));
   return {
     back: sessionOf(view),
-    keys: () => (view.table ? tableKeys(view.table) : {}),
-    // Somebody else may have undone it.
-    heard: (kind) => kind === "session" && view.diff && !document.querySelector("dialog[open]") && open(view),
+    keys: () => ({ ...(view.table ? tableKeys(view.table) : {}), ...keysOf() }),
+    goto: (asked) => view.diff && go(view, asked),
+    heard: (kind) => kind !== "sessions" && look(view),
+  };
+}
+
+// Which list is looked at: facts, those of one fate, or messages.
+function listIn(query) {
+  const fate = query.get("fate") || "";
+  const part = query.get("part") === "removed" ? "removed" : "facts";
+  return { part, fate: part === "facts" && Object.hasOwn(FATES, fate) ? fate : "" };
+}
+
+function go(view, { query, entry }) {
+  const { part, fate } = listIn(query);
+  if (part !== view.part || fate !== view.fate) {
+    document.querySelector(`input[name=diff][value="${part}/${fate}"]`).checked = true;
+    choose(view, part, fate);
+  }
+  view.over.show(entry);
+}
+
+function keysOf() {
+  return {
+    f: () => document.querySelector("input[name=diff]:checked")?.focus(),
+    u: () => document.querySelector(".bar .act")?.click(),
   };
 }
 
 function sessionOf(view) {
-  return `#/s/${encodeURIComponent(view.id)}`;
+  return sessionAt(view.id);
 }
 
 function crumbs(view) {
@@ -44,17 +73,29 @@ function crumbs(view) {
 async function open(view) {
   const { root, signal } = view;
   try {
-    const far = Number.MAX_SAFE_INTEGER;
-    view.session = await ask(withQuery(path`sessions/${view.id}`, { from: far }), {
-      signal,
-      working: (progress) => root.replaceChildren(progressOf(progress)),
-    });
-    const row = view.session.compactions.find((one) => one.id === view.compaction);
-    if (!row) throw new Refused(404, { message: "the session has no such compaction", hint: "it may have been rewritten since; the session lists those it has" });
-    view.diff = await ask(diffUrl(view, {}), { signal });
+    const row = await read(view, (progress) => root.replaceChildren(progressOf(progress)));
+    view.diff = await ask(diffUrl(view, { part: view.part, fate: view.fate }), { signal });
     draw(view, row);
   } catch (error) {
     if (error.name !== "AbortError") root.replaceChildren(crumbs(view), failed(error, () => open(view)));
+  }
+}
+
+async function read(view, working) {
+  const far = Number.MAX_SAFE_INTEGER;
+  view.session = await ask(withQuery(path`sessions/${view.id}`, { from: far }), { signal: view.signal, working });
+  const row = view.session.compactions.find((one) => one.id === view.compaction);
+  if (!row) throw new Refused(404, { message: "the session has no such compaction", hint: "it may have been rewritten since; the session lists those it has" });
+  return row;
+}
+
+// Somebody else may have undone it. What is as it was stays as it is: somebody reads there.
+async function look(view) {
+  if (!view.diff || document.querySelector("dialog[open]")) return;
+  try {
+    if (JSON.stringify(await read(view)) !== view.drawn) await open(view);
+  } catch (error) {
+    if (error.name !== "AbortError") open(view);
   }
 }
 
@@ -66,16 +107,18 @@ function diffUrl(view, asked) {
 
 function draw(view, row) {
   const { diff, root } = view;
+  view.drawn = JSON.stringify(row);
   const before = row.number ? `before request ${whole(row.number)}` : "after the last request";
   const open = row.number
-    ? el("a", { class: "button", href: `#/s/${encodeURIComponent(view.id)}/r/${row.number}` }, `Open request ${whole(row.number)}`)
+    ? el("a", { class: "button", href: requestAt(view.id, row.number) }, `Open request ${whole(row.number)}`)
     : null;
-  root.replaceChildren(
+  const parts = [
     crumbs(view),
     el("div", { class: "bar" },
       el("h1", {}, `Compaction ${before}`, row.undone ? el("span", { class: "badge" }, "undone") : null),
       el("div", { class: "tools" }, open, undoOf(view, row))),
     el("p", { class: "facts" }, compactionHead(told(row), row.receipt), row.receipt ? "" : ` · by ${word(MAKERS, row.by)}`),
+    troubleOf(row.summarised) ? el("p", { class: "warning" }, troubleOf(row.summarised)) : null,
     undoNote(view, row),
     row.receipt ? receiptOf(row.receipt) : el("p", { class: "quiet" }, "No receipt: ctx did not make this compaction."),
     el("section", { "aria-labelledby": "summary-title" },
@@ -83,7 +126,9 @@ function draw(view, row) {
       diff.summary
         ? el("pre", { class: "summary", tabindex: "0", role: "region", "aria-label": "The summary" }, diff.summary)
         : el("p", { class: "quiet" }, "There is none: history was cut.")),
-    diffOf(view));
+    diffOf(view),
+  ];
+  root.replaceChildren(...parts.filter(Boolean));
   const list = root.querySelector(".receipt");
   if (list) list.setAttribute("aria-label", "Receipt");
 }
@@ -114,6 +159,7 @@ function diffOf(view) {
 
 async function choose(view, part, fate) {
   Object.assign(view, { part, fate });
+  stay(view.over.address(null));
   try {
     const diff = await ask(diffUrl(view, { part, fate }), { signal: view.signal });
     if (part === view.part && fate === view.fate) list(view, diff);
@@ -137,6 +183,7 @@ function list(view, diff) {
   };
   const paged = pagedRows(load, (error) => (error ? say(error.message) : remake(view.table)));
   paged.reset(rowsOf(diff), diff.matching);
+  view.paged = paged;
   view.table = isFacts ? factTable(view, paged) : removedTable(view, paged);
   byId("diff-list").replaceChildren(view.table.box);
   setCount(view.table, diff.matching);
@@ -153,13 +200,13 @@ function factTable(view, paged) {
       if (!fact) return null;
       const where = fact.survives.in === "summary" ? fact.survives.line : fact.survives.in === "kept" ? `in ${fact.survives.entry}` : "in the transcript only";
       return [
-        fact.text,
+        words(fact.text),
         word(KINDS, fact.kind),
         el("span", { class: fact.survives.in === "lost" ? "fate lost" : "fate" }, word(MARKS, fact.survives.in)),
-        where,
+        words(where),
       ];
     },
-    opened: (at) => paged.at(at) && openEntry(view.id, paged.at(at).entry),
+    opened: (at) => paged.at(at) && view.over.open(paged.at(at).entry),
   });
 }
 
@@ -174,11 +221,11 @@ function removedTable(view, paged) {
       if (!message) return null;
       return [
         entryName(message.role, message.entry, message.begins),
-        message.begins || el("span", { class: "quiet" }, "no text"),
+        words(message.begins, "no text"),
         whole(message.tokens),
       ];
     },
-    opened: (at) => paged.at(at) && openEntry(view.id, paged.at(at).entry),
+    opened: (at) => paged.at(at) && view.over.open(paged.at(at).entry),
   });
 }
 
@@ -193,15 +240,16 @@ function undoOf(view, row) {
 
 function undoNote(view, row) {
   const told = row.by === "agent" || row.by === "extension"
-    ? "The agent compacted here by itself. The requests shown go on with all messages, as if it had not."
+    ? ["The agent compacted here by itself. The requests shown go on with all messages, as if it had not."]
     : !row.stored
-    ? "The replay made this compaction. Nothing is stored, so there is nothing to undo."
+    ? ["The replay made this compaction. Nothing is stored, so there is nothing to undo."]
     : !row.canUndo
-      ? "The session was written anew from this compaction, so it stays."
+      ? ["The session was written anew from this compaction, so it stays."]
       : view.server.writes
         ? null
-        : "This page only reads. Start the server with --token TOKEN to undo compactions here.";
-  return told ? el("p", { class: "note readonly" }, told) : el("p", { id: "undone", role: "status" }, view.said);
+        : ["This page only reads. To undo compactions here, start the server with a token of your choice: ",
+          el("code", {}, "--token TOKEN"), ", or ", el("code", {}, "$CTX_SERVER_TOKEN"), "."];
+  return told ? el("p", { class: "note readonly" }, ...told) : el("p", { id: "undone", role: "status" }, view.said);
 }
 
 async function undo(view, row) {
@@ -219,7 +267,14 @@ async function undo(view, row) {
     say(view.said);
     await open(view);
   } catch (error) {
-    if (error.status === 403) token = null;
-    box.replaceChildren(failed(error));
+    if (error.status !== 403) {
+      box.replaceChildren(failed(error));
+      return;
+    }
+    token = null;
+    box.replaceChildren(failed(new Refused(403, {
+      message: "That is not the server's token",
+      hint: "It is what the server was started with: --token TOKEN, or $CTX_SERVER_TOKEN. Nothing was changed; try again with the right one.",
+    })));
   }
 }

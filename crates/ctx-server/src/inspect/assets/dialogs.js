@@ -6,9 +6,12 @@ const KEYS = [
   ["Enter", "open what is current"],
   ["Esc", "back, or close"],
   ["← →", "previous, next request"],
-  ["n p", "next, previous request with edits (in the chart)"],
+  ["n p", "next, previous request with edits (in a session)"],
   ["+ −", "zoom the chart"],
+  ["j k c", "next, previous entry; copy its text (where one is open)"],
   ["/", "search"],
+  ["f", "what is listed (in a request or a compaction)"],
+  ["u", "undo a compaction, where its page is open"],
   ["s m", "sessions, memory"],
   ["t", "dark, light, as the system has it"],
   ["?", "these keys"],
@@ -35,7 +38,7 @@ export function openKeys() {
     const caps = keys.split(" ").flatMap((key) => [el("kbd", {}, key), " "]);
     list.append(el("dt", {}, ...caps), el("dd", {}, told));
   }
-  openDialog("Keys", "keys", list);
+  openDialog("Keys", "help", list);
 }
 
 // Asks, and gives whether the answer was yes. With `token` it asks for the server's token as well,
@@ -46,7 +49,8 @@ export function confirmation(title, told, yes, { token } = {}) {
     const act = el("button", { type: "submit", class: "act" }, yes);
     const form = el("form", { method: "dialog" },
       el("p", {}, told),
-      token ? el("label", { class: "token" }, "Token of the server", field) : null,
+      token ? el("label", { class: "token" }, "Token of the server", field,
+        el("span", { class: "note" }, "It was started with it: --token TOKEN, or $CTX_SERVER_TOKEN. The page forgets it when it is closed.")) : null,
       el("div", { class: "tools" }, act));
     const box = openDialog(title, "question", form);
     let given = null;

@@ -1,5 +1,6 @@
 // Puts a view into the page for each address, and gives it the keys.
 
+import { place, whenThere } from "./address.js";
 import { ask } from "./api.js";
 import { openKeys } from "./dialogs.js";
 import { listen } from "./live.js";
@@ -12,7 +13,7 @@ import { showSessions } from "./sessions.js";
 
 const THEMES = ["auto", "light", "dark"];
 
-const page = { server: { writes: false, agents: [] }, view: null, hush: null, leaving: null };
+const page = { server: null, shown: null, view: null, hush: null, leaving: null };
 
 async function start() {
   listenToTheme();
@@ -20,10 +21,14 @@ async function start() {
   byId("skip").addEventListener("click", () => byId("view").focus());
   document.addEventListener("keydown", onKey);
   addEventListener("hashchange", route);
+  begin();
+}
+
+async function begin() {
   try {
     page.server = await ask("server");
   } catch (error) {
-    byId("view").replaceChildren(failed(error, () => location.reload()));
+    byId("view").replaceChildren(failed(error, begin));
     return;
   }
   route();
@@ -31,33 +36,26 @@ async function start() {
 
 // --- addresses ---
 
-// `#/`, `#/memory?q=`, `#/s/ID`, `#/s/ID/r/N`, `#/s/ID/c/C`.
-function place() {
-  const [way, query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
-  const parts = way.split("/").map(decoded);
-  return { parts, query: new URLSearchParams(query) };
-}
-
-function decoded(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}
-
-function viewOf({ parts, query }) {
-  const [kind, id, what, which] = parts;
-  if (kind === "memory") return ["memory", showMemory, { query }];
-  if (kind !== "s" || !id) return ["sessions", showSessions, {}];
-  if (what === "r") return ["sessions", showRequest, { id, number: Number(which), query }];
-  if (what === "c") return ["sessions", showCompaction, { id, compaction: which }];
-  return ["sessions", showSession, { id, number: Number(query.get("r")) || 0 }];
+// What is shown at an address: its tab, what shows it, what that is asked, and a name by which another
+// address is known to be the same view.
+function viewOf({ kind, id, what, which, query, entry }) {
+  const asked = { id, query, entry };
+  if (kind === "memory") return { tab: "memory", show: showMemory, asked: { query }, name: "memory" };
+  if (kind !== "s" || !id) return { tab: "sessions", show: showSessions, asked: { query }, name: "sessions" };
+  const name = [what, id, which].join("\n");
+  if (what === "r") return { tab: "sessions", show: showRequest, asked: { ...asked, number: Number(which) }, name };
+  if (what === "c") return { tab: "sessions", show: showCompaction, asked: { ...asked, compaction: which }, name };
+  return { tab: "sessions", show: showSession, asked, name: `s\n${id}` };
 }
 
 function route() {
+  if (!page.server) return;
+  const { tab, show, asked, name } = viewOf(place());
+  if (name === page.shown && page.view.goto) {
+    page.view.goto(asked);
+    return;
+  }
   leave();
-  const [tab, show, asked] = viewOf(place());
   for (const link of document.querySelectorAll("nav [data-view]")) {
     if (link.dataset.view === tab) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -68,14 +66,40 @@ function route() {
   // Who cannot see that the view is another is taken to it.
   if (page.view) root.focus({ preventScroll: true });
   page.leaving = new AbortController();
+  page.shown = name;
   page.view = show(root, { ...asked, server: page.server, signal: page.leaving.signal }) || {};
-  page.hush = listen(asked.id, (kind) => page.view.heard && page.view.heard(kind));
+  page.hush = listen(asked.id, heard);
 }
 
 function leave() {
   if (page.leaving) page.leaving.abort();
   if (page.hush) page.hush();
   for (const box of document.querySelectorAll("dialog")) box.close();
+}
+
+function heard(kind) {
+  if (kind === "hello") return;
+  if (kind === "again") {
+    comeBack();
+    return;
+  }
+  if (page.view.heard) page.view.heard(kind);
+}
+
+// The server was gone. One of another version has another page; one that was started otherwise may let
+// write, or not any more.
+async function comeBack() {
+  try {
+    const server = await ask("server");
+    if (server.version !== page.server.version) location.reload();
+    Object.assign(page.server, server);
+  } catch {
+    // It went away again, and is waited for.
+    return;
+  }
+  const again = byId("view").querySelector(".failed .again");
+  if (again) again.click();
+  else if (page.view.heard) page.view.heard("again");
 }
 
 // --- keys ---
@@ -96,7 +120,7 @@ function onKey(event) {
   const keys = { ...everywhere(), ...(page.view && page.view.keys ? page.view.keys() : {}) };
   if (!Object.hasOwn(keys, key)) return;
   event.preventDefault();
-  keys[key]();
+  whenThere(keys[key]);
 }
 
 // From the search into what it found.
@@ -148,7 +172,8 @@ function setTheme(theme) {
   const root = document.documentElement;
   root.dataset.theme = theme;
   root.style.colorScheme = theme === "auto" ? "light dark" : theme;
-  byId("theme").textContent = { auto: "◑ Auto", light: "○ Light", dark: "● Dark" }[theme];
+  const [mark, told] = { auto: ["◑", "Auto"], light: ["○", "Light"], dark: ["●", "Dark"] }[theme];
+  byId("theme").replaceChildren(mark, el("span", { class: "label" }, ` ${told}`));
   byId("theme").setAttribute("aria-label", `Colours: ${theme}. Change`);
   try {
     localStorage.setItem("ctx-theme", theme);

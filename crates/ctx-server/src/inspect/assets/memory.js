@@ -1,5 +1,6 @@
 // What memory finds, and why.
 
+import { sessionAt } from "./address.js";
 import { ask, withQuery } from "./api.js";
 import { ROLES, failed, nothing, word, working } from "./words.js";
 
@@ -44,8 +45,12 @@ export function showMemory(root, { query, server, signal }) {
     const mine = run;
     results.replaceChildren(working("Searching …"));
     try {
-      const found = await ask(withQuery("memory", asked), { signal });
-      if (mine === run) show(results, found);
+      const [found, { sessions }] = await Promise.all([
+        ask(withQuery("memory", asked), { signal }),
+        ask("sessions", { signal }).catch(() => ({ sessions: [] })),
+      ]);
+      const known = new Map(sessions.map((session) => [session.sessionId, session.id]));
+      if (mine === run) show(results, found, known);
     } catch (error) {
       if (error.name !== "AbortError" && mine === run) results.replaceChildren(failed(error, find));
     }
@@ -57,7 +62,15 @@ export function showMemory(root, { query, server, signal }) {
   agent.addEventListener("change", find);
   root.append(form, results);
   find();
-  return { back: "#/", keys: () => keysOf(results) };
+  return {
+    back: "#/",
+    keys: () => keysOf(results),
+    goto: ({ query }) => {
+      [search.value, session.value] = [query.get("q") || "", query.get("session") || ""];
+      if (agents.includes(query.get("agent"))) agent.value = query.get("agent");
+      find();
+    },
+  };
 }
 
 function keysOf(results) {
@@ -69,20 +82,22 @@ function keysOf(results) {
     next.focus();
     next.scrollIntoView({ block: "nearest" });
   };
-  return { j: move(1), k: move(-1), ArrowDown: move(1), ArrowUp: move(-1) };
+  const open = () => document.activeElement.closest(".hit")?.querySelector("a")?.click();
+  return { Enter: open, j: move(1), k: move(-1), ArrowDown: move(1), ArrowUp: move(-1) };
 }
 
-function show(results, found) {
+// `known`: the sessions that can be opened, by what memory calls them.
+function show(results, found, known) {
   const warnings = found.warnings.map((told) => el("p", { class: "warning" }, told));
   if (!found.hits.length) {
     results.replaceChildren(...warnings, nothing("Nothing fits. Other words may."));
     return;
   }
   const told = el("p", { class: "matches", role: "status" }, `${plural(found.hits.length, "hit")}, best first`);
-  results.replaceChildren(told, ...warnings, el("ol", { class: "hits" }, ...found.hits.map(hitOf)));
+  results.replaceChildren(told, ...warnings, el("ol", { class: "hits" }, ...found.hits.map((hit) => hitOf(hit, known.get(hit.session)))));
 }
 
-function hitOf(hit) {
+function hitOf(hit, session) {
   const parts = el("dl", { class: "parts" });
   const row = (name, value, share, title) => parts.append(el("div", { title },
     el("dt", {}, name),
@@ -91,11 +106,13 @@ function hitOf(hit) {
   for (const [part, name, title] of PARTS) row(name, score(hit.parts[part]), hit.parts[part], title);
   const about = [clock(hit.timestamp), hit.session, hit.entry ? `e:${hit.entry}` : null, plural(hit.tokens, "token"),
     `BM25 ${score(hit.parts.bm25)}`, `cosine ${score(hit.parts.cosine)}`];
+  const there = session ? el("a", { href: sessionAt(session, {}, hit.entry) }, hit.entry ? "Open it in its session" : "Open its session") : null;
   return el("li", { class: "hit", tabindex: "0" },
     el("div", { class: "hit-text" },
       el("p", { class: "part-kind" }, word(ROLES, hit.role)),
-      el("p", { class: "said" }, hit.text),
-      el("p", { class: "about id" }, about.filter(Boolean).join(" · "))),
+      el("p", { class: "said", dir: "auto" }, hit.text),
+      el("p", { class: "about id" }, about.filter(Boolean).join(" · ")),
+      there),
     parts);
 }
 

@@ -1,50 +1,59 @@
 // One request opened: what it is made of, what it does to the cached prefix, each entry and its fate.
 
-import { ask, path, withQuery } from "./api.js";
-import { openEntry } from "./entry.js";
+import { requestAt, sessionAt } from "./address.js";
+import { ask } from "./api.js";
+import { entriesOf, filter, filterIn, urlOf } from "./entries.js";
+import { makeOver } from "./entry.js";
 import { progressOf } from "./session.js";
-import { makeTable, pagedRows, remake, setCount, tableKeys } from "./table.js";
-import { ACTIONS, COMPONENTS, STATES, entryName, failed, nothing, stateOf, word, working } from "./words.js";
+import { rowBeside, tableKeys } from "./table.js";
+import { ACTIONS, BREAKS, COMPONENTS, failed, nothing, timeOf, word, working } from "./words.js";
 
-const COLUMNS = [
-  { name: "Entry", kind: "c-entry" },
-  { name: "Begins", kind: "c-begins" },
-  { name: "State", kind: "c-state" },
-  { name: "Tokens", kind: "c-tokens", number: true },
-  { name: "By", kind: "c-layer" },
-  { name: "Why", kind: "c-why" },
-];
-
-export function showRequest(root, { id, number, signal }) {
+export function showRequest(root, { id, number, query, entry, signal }) {
   document.title = `Request ${number} · ctx inspector`;
-  const view = { id, number, signal, root, request: null, table: null, paged: null, filter: { state: "", layer: "", q: "" } };
+  const view = { id, number, signal, root, request: null, table: null, paged: null, filter: filterIn(query), controls: null };
+  view.over = makeOver({
+    session: id,
+    number,
+    address: (entry) => requestAt(id, number, view.filter, entry),
+    step: async (by) => (await rowBeside(view.table, view.paged, by))?.entry,
+  });
   root.append(working("Reading the request …"));
-  open(view);
+  open(view, entry);
   return {
     back: sessionOf(view),
     keys: () => (view.request ? keysOf(view) : {}),
+    goto: (asked) => view.request && go(view, asked),
     // What was sent does not change; how many requests there are may.
     heard: (kind) => kind !== "sessions" && view.request && ask(urlOf(view, { count: 1 }), { signal }).then(
       (request) => writeSteps(view, request.requests), () => {}),
   };
 }
 
-function urlOf(view, asked) {
-  return withQuery(path`sessions/${view.id}/requests/${view.number}`, asked);
-}
-
 function sessionOf(view) {
-  return `#/s/${encodeURIComponent(view.id)}?r=${view.number}`;
+  return sessionAt(view.id, { r: view.number });
 }
 
-async function open(view) {
-  const { root, signal } = view;
+async function open(view, entry) {
+  const { root, signal, filter } = view;
   try {
-    view.request = await ask(urlOf(view, {}), { signal, working: (progress) => root.replaceChildren(progressOf(progress)) });
+    const working = (progress) => root.replaceChildren(progressOf(progress));
+    view.request = await ask(urlOf(view, { ...filter, entry }), { signal, working });
     draw(view);
+    if (entry) view.over.show(entry);
   } catch (error) {
-    if (error.name !== "AbortError") root.replaceChildren(crumbs(view), failed(error, () => open(view)));
+    if (error.name !== "AbortError") root.replaceChildren(crumbs(view), failed(error, () => open(view, entry)));
   }
+}
+
+// The same request at another address: another filter, another entry that is open.
+function go(view, { query, entry }) {
+  const asked = filterIn(query);
+  if (JSON.stringify(asked) !== JSON.stringify(view.filter)) {
+    view.filter = asked;
+    view.controls.write();
+    filter(view);
+  }
+  view.over.show(entry);
 }
 
 function keysOf(view) {
@@ -52,12 +61,14 @@ function keysOf(view) {
     ...tableKeys(view.table),
     ArrowLeft: () => step(view, -1),
     ArrowRight: () => step(view, 1),
+    f: () => byId("state").focus(),
   };
 }
 
+// Another request, looked at in the same way.
 function step(view, by) {
   const number = view.number + by;
-  if (number >= 1 && number <= view.request.requests) location.hash = `#/s/${encodeURIComponent(view.id)}/r/${number}`;
+  if (number >= 1 && number <= view.request.requests) location.hash = requestAt(view.id, number, view.filter);
 }
 
 // --- drawing ---
@@ -73,7 +84,7 @@ function draw(view) {
     crumbs(view),
     el("div", { class: "bar" },
       el("h1", {}, `Request ${whole(request.number)}`),
-      el("div", { class: "tools", id: "steps" })),
+      el("div", { class: "tools", id: "steps" }, ...stepsOf(view))),
     factsOf(request),
     el("div", { class: "beside even" },
       el("section", { "aria-label": "What was sent" }, partsOf(request)),
@@ -83,16 +94,21 @@ function draw(view) {
   writeSteps(view, request.requests);
 }
 
-function writeSteps(view, requests) {
-  view.request.requests = requests;
+function stepsOf(view) {
   const to = (by, told) => {
     const button = el("button", { type: "button" }, told);
-    const number = view.number + by;
-    button.disabled = number < 1 || number > requests;
     button.addEventListener("click", () => step(view, by));
     return button;
   };
-  byId("steps").replaceChildren(to(-1, "← Previous"), el("span", { class: "quiet" }, `of ${whole(requests)}`), to(1, "Next →"));
+  view.steps = { previous: to(-1, "← Previous"), count: el("span", { class: "quiet" }), next: to(1, "Next →") };
+  return Object.values(view.steps);
+}
+
+function writeSteps(view, requests) {
+  view.request.requests = requests;
+  view.steps.previous.disabled = view.number <= 1;
+  view.steps.next.disabled = view.number >= requests;
+  view.steps.count.textContent = `of ${whole(requests)}`;
 }
 
 function factsOf(request) {
@@ -100,18 +116,18 @@ function factsOf(request) {
   const pair = (name, value, kind) => value !== null && value !== undefined &&
     list.append(el("div", {}, el("dt", {}, name), el("dd", { class: kind }, value)));
   const left = request.limit - request.sentTokens;
-  pair("Time", clock(request.at));
-  pair("Raw", whole(request.rawTokens));
-  pair("Sent", whole(request.sentTokens), "strong");
+  pair("Time", timeOf(request.at));
+  pair("Raw tokens", whole(request.rawTokens));
+  pair("Sent tokens", whole(request.sentTokens), "strong");
   pair("Provider counted", request.promptTokens === undefined ? null : whole(request.promptTokens));
-  pair("Cached", typeof request.cachedTokens === "number" ? `${whole(request.cachedTokens)} (${percent(request.cachedTokens, request.sentTokens)})` : NOTHING);
+  pair("Cached tokens", typeof request.cachedTokens === "number" ? `${whole(request.cachedTokens)} (${percent(request.cachedTokens, request.sentTokens)})` : NOTHING);
   pair(left < 0 ? "Over the limit by" : "Left free", whole(Math.abs(left)), left < 0 ? "no" : null);
   if (request.sentTokens < request.rawTokens) pair("Left out so far", whole(request.rawTokens - request.sentTokens));
   if (request.recalledTokens) pair("Recalled", whole(request.recalledTokens));
   if (typeof request.costUsd === "number") pair("Cost", dollars(request.costUsd));
   if (request.outcome) pair("Outcome", [request.outcome, request.status].filter(Boolean).join(" "), request.outcome === "ok" ? null : "no");
-  if (request.attempts > 1) pair("Sent", plural(request.attempts, "time"));
-  if (typeof request.millis === "number") pair("Took", `${request.millis.toFixed(1)} ms more`);
+  if (request.attempts > 1) pair("Sent again", plural(request.attempts - 1, "time"));
+  if (typeof request.millis === "number") pair("Added by ctx", `${request.millis.toFixed(1)} ms`);
   pair("Answered by", request.entry || null, "id");
   return list;
 }
@@ -131,13 +147,16 @@ function prefixOf(request) {
     : same === 0
       ? `Nothing at its beginning is as it was in request ${whole(number - 1)}: the provider reads all of it anew.`
       : `The first ${plural(same, "token")} are those of request ${whole(number - 1)}, which the provider's cache may hold. ${plural(fresh, "token")} behind them ${fresh === 1 ? "is" : "are"} new, or stand elsewhere than before.`;
+  const lost = request.prefixBreak;
+  const why = lost ? `${plural(lost.tokens, "token")} of what was sent before ${lost.tokens === 1 ? "is" : "are"} not sent again: ${word(BREAKS, lost.cause)}.` : null;
   return el("div", { class: "prefix" },
     el("h2", {}, "Cached prefix"),
     el("div", { class: "meter", role: "img", "aria-label": `${percent(same, sent)} of the request is as before` },
       el("span", { class: "same", style: `width:${share.toFixed(2)}%` })),
     el("p", { class: "meter-ends", "aria-hidden": "true" },
       el("span", {}, `as before ${whole(same)}`), el("span", {}, `new ${whole(fresh)}`)),
-    el("p", { class: "note" }, told));
+    el("p", { class: "note" }, told),
+    why ? el("p", { class: "note" }, why) : null);
 }
 
 function editsOf(request) {
@@ -162,108 +181,4 @@ function editsOf(request) {
         el("td", { class: "num" }, whole(sum.after)),
         el("td", { class: "c-reason" }, sum.reasons.join("; "))))))));
   return section;
-}
-
-// --- entries ---
-
-function entriesOf(view) {
-  const { request } = view;
-  view.paged = pagedRows((from, count) => loadEntries(view, from, count), (error) => {
-    if (error) byId("matching").textContent = error.message;
-    else remake(view.table);
-  });
-  view.paged.reset(request.entries, request.matching);
-  view.table = makeTable({
-    caption: "Entries of the request, oldest first, with what became of each. The button of a row opens its text.",
-    kind: "entries",
-    columns: COLUMNS,
-    need: (from, to) => view.paged.need(from, to),
-    cells: (at) => {
-      const entry = view.paged.at(at);
-      return entry ? entryCells(entry) : null;
-    },
-    opened: (at) => {
-      const entry = view.paged.at(at);
-      if (entry) openEntry(view.id, entry.entry, view.number);
-    },
-  });
-  const section = el("section", { "aria-labelledby": "entries-title" },
-    el("div", { class: "bar" },
-      el("div", { class: "titled" }, el("h2", { id: "entries-title" }, "Entries"), el("p", { id: "matching", class: "matches", role: "status" })),
-      filtersOf(view)),
-    el("div", { id: "entry-list" }, view.table.box));
-  // It is measured when it is in the page.
-  queueMicrotask(() => showEntries(view, request));
-  return section;
-}
-
-function filtersOf(view) {
-  const { request } = view;
-  const option = (value, told) => el("option", { value }, told);
-  const state = el("select", { id: "state" }, option("", "Every state"),
-    ...Object.entries(STATES).filter(([name]) => request.states[name]).map(([name, { word: told }]) => option(name, `${told} (${whole(request.states[name])})`)),
-    request.states.changed ? option("changed", `edited for this request (${whole(request.states.changed)})`) : null);
-  const layer = el("select", { id: "layer" }, option("", "Every layer"),
-    ...Object.entries(request.layers).map(([name, n]) => option(name, `${name} (${whole(n)})`)));
-  const search = el("input", { type: "search", id: "entry-search", placeholder: "Id, role or reason", autocomplete: "off", spellcheck: "false" });
-  let waiting = 0;
-  const apply = () => {
-    view.filter = { state: state.value, layer: layer.value, q: search.value.trim() };
-    filter(view);
-  };
-  state.addEventListener("change", apply);
-  layer.addEventListener("change", apply);
-  search.addEventListener("input", () => {
-    clearTimeout(waiting);
-    waiting = setTimeout(apply, 120);
-  });
-  const field = (name, control) => el("label", { class: "field" }, el("span", { class: "hidden" }, name), control);
-  return el("div", { class: "tools" }, field("State", state), field("Layer", layer), field("Search entries", search));
-}
-
-async function filter(view) {
-  const asked = view.filter;
-  try {
-    const request = await ask(urlOf(view, { ...asked }), { signal: view.signal });
-    if (asked !== view.filter) return;
-    view.paged.reset(request.entries, request.matching);
-    view.table.current = -1;
-    view.table.box.scrollTop = 0;
-    showEntries(view, request);
-  } catch (error) {
-    if (error.name !== "AbortError") byId("matching").textContent = error.message;
-  }
-}
-
-async function loadEntries(view, from, count) {
-  const request = await ask(urlOf(view, { ...view.filter, from, count }), { signal: view.signal });
-  return { rows: request.entries, total: request.matching };
-}
-
-function showEntries(view, request) {
-  const { states } = request;
-  const all = ["kept", "replaced", "dropped", "inserted"].reduce((sum, name) => sum + (states[name] || 0), 0);
-  const total = all;
-  byId("matching").textContent = request.matching === total
-    ? plural(total, "entry", "entries")
-    : `${whole(request.matching)} of ${plural(total, "entry", "entries")}`;
-  const list = byId("entry-list");
-  if (!request.matching) list.replaceChildren(nothing("No entry matches. Choose another state, layer or search."));
-  else if (view.table.box.parentNode !== list) list.replaceChildren(view.table.box);
-  setCount(view.table, request.matching);
-}
-
-function entryCells(entry) {
-  const goes = entry.state === "dropped" ? "–" : whole(entry.tokens);
-  const tokens = entry.state === "kept" || entry.state === "inserted"
-    ? whole(entry.tokens)
-    : el("span", {}, el("s", { class: "quiet" }, whole(entry.before)), ` ${goes}`);
-  return [
-    entryName(entry.role, entry.entry, entry.begins),
-    entry.begins || el("span", { class: "quiet" }, "no text"),
-    el("span", {}, stateOf(entry.state), entry.changed ? el("span", { class: "now", title: "edited for this request" }, " now") : null),
-    tokens,
-    entry.layer || "",
-    entry.reason || "",
-  ];
 }

@@ -1,6 +1,6 @@
 // The table of requests beside the chart: the same cursor, the same numbers.
 
-import { makeTable, reveal, setCount, setCurrent, tableKeys } from "./table.js";
+import { makeTable, reveal, seesCurrent, setCount, setCurrent, tableKeys } from "./table.js";
 
 const COLUMNS = [
   { name: "Request", kind: "c-number" },
@@ -27,13 +27,14 @@ export function makeRequests({ moved, opened }) {
       shown.model = model;
       setCount(table, model.count);
     },
-    // The chart's cursor leads, and the table follows.
-    follow: (at) => {
+    // The chart's cursor leads, and the table follows; it scrolls there where that is wanted.
+    follow: (at, scrolls) => {
       shown.quiet = true;
       setCurrent(table, at);
       shown.quiet = false;
-      reveal(table, at);
+      if (scrolls) reveal(table, at);
     },
+    seesCursor: () => seesCurrent(table),
   };
 }
 

@@ -1,8 +1,10 @@
 // One session: what each request carried, against what it would have carried.
 
+import { compactionAt, requestAt, sessionAt, stay } from "./address.js";
 import { ask, path, withQuery } from "./api.js";
+import { makeOver } from "./entry.js";
 import { makeRequests } from "./requests.js";
-import { MAKERS, SOURCES, ago, failed, nothing, say, word, working } from "./words.js";
+import { MAKERS, SOURCES, agoOf, failed, nothing, say, troubleOf, word, working } from "./words.js";
 
 const SCALES = [
   ["window", "Window", "The axis ends a little above the window"],
@@ -10,20 +12,32 @@ const SCALES = [
   ["log", "Log", "Each step is ten times the one below"],
 ];
 
-// Where the cursor was in a session outlives a look at a request.
-const cursors = new Map();
+// A cursor that runs through a session must not be read out, nor written into the address, at every step.
+const REST_MS = 250;
 
-export function showSession(root, { id, number, signal }) {
-  if (number > 0) cursors.set(id, number - 1);
-  const view = { id, session: null, model: null, chart: null, table: null, cursor: 0, spoken: 0, root, signal };
+export function showSession(root, { id, query, entry, signal }) {
+  const view = { id, session: null, model: null, chart: null, table: null, cursor: 0, unseen: 0, resting: 0, asked: cursorIn(query), root, signal };
   document.title = "Session · ctx inspector";
+  view.over = makeOver({ session: id, address: (entry) => addressOf(view, entry), step: async () => null });
   root.append(working("Reading the session …"));
-  load(view, false);
+  signal.addEventListener("abort", () => clearTimeout(view.resting), { once: true });
+  load(view, false).then(() => entry && view.model && view.over.show(entry));
   return {
     back: "#/",
     keys: () => (view.model && view.model.count ? keysOf(view) : {}),
+    goto: ({ query, entry }) => {
+      if (!view.model || !view.model.count) return;
+      moveTo(view, cursorIn(query) ?? view.model.count - 1, true);
+      view.over.show(entry);
+    },
     heard: (kind) => kind !== "sessions" && view.session && load(view, true),
   };
+}
+
+// The request under the cursor, as the address has it; where it has none that is the newest.
+function cursorIn(query) {
+  const number = Number(query.get("r"));
+  return Number.isInteger(number) && number > 0 ? number - 1 : null;
 }
 
 async function load(view, isUpdate) {
@@ -91,6 +105,8 @@ function reportOf(session) {
 
 function draw(view, session, isUpdate) {
   const following = !isUpdate || view.cursor >= view.session.requests.length - 1;
+  // Who scrolled the table away reads there.
+  const inSight = !isUpdate || !view.table || view.table.seesCursor();
   const added = isUpdate ? session.requests.length - view.session.requests.length : 0;
   view.session = session;
   view.model = buildModel(reportOf(session));
@@ -100,29 +116,27 @@ function draw(view, session, isUpdate) {
   writeTotals(view.model);
   byId("lede").hidden = !view.model.count;
   writeCompactionList(view);
-  if (!view.model.count) {
-    byId("chart-and-table").hidden = true;
-    byId("no-requests").hidden = false;
-    return;
-  }
-  byId("chart-and-table").hidden = false;
-  byId("no-requests").hidden = true;
+  byId("chart-and-table").hidden = !view.model.count;
+  byId("no-requests").hidden = view.model.count > 0;
+  if (!view.model.count) return;
   if (!view.chart) makeChart(view);
   view.chart.model = view.model;
   const seesAll = view.chart.lo === 0 && view.chart.hi >= view.model.count - added;
   if (seesAll || view.chart.hi > view.model.count) setView(view.chart, 0, view.model.count);
   else drawChart(view.chart);
   view.table.update(view.model);
+  if (!following) view.unseen += added;
   if (isUpdate && added > 0) say(`${plural(added, "more request")}`);
-  const kept = isUpdate ? view.cursor : cursors.get(view.id);
-  const at = isUpdate && following ? view.model.count - 1 : kept ?? view.model.count - 1;
-  moveTo(view, at, true);
+  const newest = view.model.count - 1;
+  moveTo(view, isUpdate ? (following ? newest : view.cursor) : view.asked ?? newest, inSight);
 }
 
 function makeFrame(view) {
   const scales = SCALES.map(([value, name, title]) => el("label", {},
     el("input", { type: "radio", name: "scale", value }), el("span", { title }, name)));
   const zoomOut = el("button", { type: "button", id: "zoom-out", hidden: "" }, "Whole session");
+  const newer = el("button", { type: "button", id: "newer", hidden: "", title: "The key End goes there too" });
+  newer.addEventListener("click", () => moveTo(view, view.model.count - 1, true));
   view.root.replaceChildren(
     el("nav", { class: "crumbs", "aria-label": "Where you are" }, el("a", { href: "#/" }, "Sessions")),
     el("div", { class: "head" }, el("h1", { id: "name" }), el("p", { id: "path", class: "path" }), el("p", { id: "facts", class: "facts" })),
@@ -136,7 +150,7 @@ function makeFrame(view) {
     el("div", { id: "chart-and-table", class: "beside" },
       el("section", { class: "chart-section", "aria-labelledby": "chart-title" },
         el("div", { class: "bar" }, el("h2", { id: "chart-title" }, "Tokens per request"),
-          el("div", { class: "tools" }, zoomOut,
+          el("div", { class: "tools" }, newer, zoomOut,
             el("fieldset", { class: "segments" }, el("legend", { class: "hidden" }, "Scale of the token axis"), ...scales))),
         el("dl", { id: "readout", class: "readout" }),
         el("div", { id: "chart", class: "chart", tabindex: "0", role: "application", "aria-roledescription": "chart", "aria-labelledby": "chart-title", "aria-describedby": "chart-keys" }, plot()),
@@ -185,9 +199,8 @@ function writeHead(view) {
     session.agent ? `agent ${session.agent}` : null,
     typeof session.messages === "number" ? plural(session.messages, "message") : null,
     session.bytes ? bytes(session.bytes) : null,
-    `last active ${ago(session.lastAt)}`,
   ];
-  byId("facts").textContent = facts.filter(Boolean).join(" · ");
+  byId("facts").replaceChildren(facts.filter(Boolean).map((one) => `${one} · `).join(""), "last active ", agoOf(session.lastAt));
   byId("warnings").replaceChildren(...session.warnings.map((told) => el("p", { class: "warning" }, told)));
 }
 
@@ -196,11 +209,13 @@ function writeCompactionList(view) {
   byId("compactions").hidden = session.compactions.length === 0;
   byId("compaction-list").replaceChildren(el("ul", { class: "links" }, ...session.compactions.map((one) => {
     const before = one.number ? `Before request ${whole(one.number)}` : "After the last request";
-    const href = `#/s/${encodeURIComponent(view.id)}/c/${encodeURIComponent(one.id)}`;
+    const href = compactionAt(view.id, one.id);
     const state = one.undone ? " · undone" : one.applied ? "" : " · not part of this replay";
     const by = one.receipt ? "" : ` · by ${word(MAKERS, one.by)}`;
+    const trouble = troubleOf(one.summarised);
     return el("li", {}, el("a", { href }, before), " ",
-      el("span", { class: "quiet" }, compactionHead(told(one), one.receipt) + by + state));
+      el("span", { class: "quiet" }, compactionHead(told(one), one.receipt) + by + state),
+      trouble ? el("span", { class: "no", title: trouble }, " · no summary of a model") : null);
   })));
 }
 
@@ -212,14 +227,28 @@ export function told(one) {
 // --- the cursor ---
 
 function moveTo(view, at, follow) {
-  view.cursor = Math.max(0, Math.min(at, view.model.count - 1));
-  cursors.set(view.id, view.cursor);
+  const newest = view.model.count - 1;
+  view.cursor = Math.max(0, Math.min(at, newest));
   moveChartCursor(view.chart, view.cursor);
   writeReadout(view.model, view.cursor);
-  if (follow) view.table.follow(view.cursor);
-  clearTimeout(view.spoken);
-  // A cursor that runs through a session must not be read out at every step.
-  view.spoken = setTimeout(() => say(spokenOf(view.model, view.cursor)), 250);
+  view.table.follow(view.cursor, follow);
+  if (view.cursor === newest) view.unseen = 0;
+  byId("newer").hidden = view.unseen === 0;
+  byId("newer").textContent = `${plural(view.unseen, "more request")} ↓`;
+  clearTimeout(view.resting);
+  view.resting = setTimeout(() => {
+    say(spokenOf(view.model, view.cursor));
+    writeAddress(view);
+  }, REST_MS);
+}
+
+function addressOf(view, entry) {
+  const isNewest = view.cursor === view.model.count - 1;
+  return sessionAt(view.id, isNewest ? {} : { r: view.cursor + 1 }, entry);
+}
+
+function writeAddress(view) {
+  stay(addressOf(view, view.over.entry));
 }
 
 function spokenOf(model, at) {
@@ -232,8 +261,9 @@ function spokenOf(model, at) {
 }
 
 function openRequest(view, at) {
-  cursors.set(view.id, at);
-  location.hash = `#/s/${encodeURIComponent(view.id)}/r/${at + 1}`;
+  moveTo(view, at, false);
+  writeAddress(view);
+  location.hash = requestAt(view.id, at + 1);
 }
 
 function keysOf(view) {

@@ -1,8 +1,9 @@
 // All sessions: search, order, open.
 
+import { sessionAt, sessionsAt, stay } from "./address.js";
 import { ask } from "./api.js";
-import { makeTable, setCount, tableKeys } from "./table.js";
-import { SOURCES, ago, failed, nothing, word, working } from "./words.js";
+import { makeTable, reveal, setCount, tableKeys } from "./table.js";
+import { SOURCES, agoOf, failed, nothing, word, working } from "./words.js";
 
 const ORDERS = {
   recent: ["Most recent", (a, b) => (b.lastAt || 0) - (a.lastAt || 0)],
@@ -22,13 +23,19 @@ const COLUMNS = [
 ];
 
 // The search outlives a look at a session.
-const kept = { query: "", order: "recent", open: "" };
+const kept = { q: "", order: "recent", open: "" };
 
-export function showSessions(root, { signal }) {
+function orderIn(query) {
+  const order = query.get("order");
+  return { q: query.get("q") || "", order: Object.hasOwn(ORDERS, order) ? order : "recent" };
+}
+
+export function showSessions(root, { query, signal }) {
   document.title = "Sessions · ctx inspector";
   const view = { all: [], shown: [] };
-  const search = el("input", { type: "search", placeholder: "Name, path, model or agent", autocomplete: "off", spellcheck: "false" });
-  search.value = kept.query;
+  if ([...query].length) Object.assign(kept, orderIn(query));
+  const search = el("input", { type: "search", placeholder: "Name, path or model", autocomplete: "off", spellcheck: "false" });
+  search.value = kept.q;
   const order = el("select", {}, ...Object.entries(ORDERS).map(([name, [told]]) => el("option", { value: name }, told)));
   order.value = kept.order;
   const told = el("p", { class: "matches", role: "status" });
@@ -37,7 +44,7 @@ export function showSessions(root, { signal }) {
     kind: "sessions",
     columns: COLUMNS,
     cells: (at) => cellsOf(view.shown[at]),
-    opened: (at) => (location.hash = `#/s/${encodeURIComponent(view.shown[at].id)}`),
+    opened: (at) => (location.hash = sessionAt(view.shown[at].id)),
     moved: (at) => (kept.open = view.shown[at].id),
   });
   const content = el("div", {}, working("Looking for sessions …"));
@@ -50,7 +57,8 @@ export function showSessions(root, { signal }) {
     content);
 
   const apply = () => {
-    [kept.query, kept.order] = [search.value, order.value];
+    [kept.q, kept.order] = [search.value, order.value];
+    stay(sessionsAt({ q: kept.q, order: kept.order === "recent" ? null : kept.order }));
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const text = (s) => [s.title, s.path, s.model, s.agent, s.source].join("\n").toLowerCase();
     view.shown = view.all.filter((s) => words.every((part) => text(s).includes(part)));
@@ -63,10 +71,14 @@ export function showSessions(root, { signal }) {
     table.current = view.shown.findIndex((s) => s.id === kept.open);
     setCount(table, view.shown.length);
   };
+  let isFirst = true;
   const load = async () => {
     try {
       view.all = (await ask("sessions", { signal })).sessions;
       apply();
+      // Who comes back finds the session they came from.
+      if (isFirst && table.current >= 0) reveal(table, table.current);
+      isFirst = false;
     } catch (error) {
       if (error.name !== "AbortError") content.replaceChildren(failed(error, load));
     }
@@ -76,6 +88,11 @@ export function showSessions(root, { signal }) {
   load();
   return {
     keys: () => tableKeys(table),
+    goto: ({ query }) => {
+      Object.assign(kept, orderIn(query));
+      [search.value, order.value] = [kept.q, kept.order];
+      apply();
+    },
     heard: () => load(),
   };
 }
@@ -85,18 +102,18 @@ function cellsOf(session) {
   const full = session.window > 0 ? Math.min(100, (100 * (session.sentTokens || 0)) / session.window) : 0;
   const tokens = typeof session.sentTokens === "number"
     ? [whole(session.sentTokens), session.window ? el("span", { class: "quiet wide" }, ` of ${short(session.window)}`) : null]
-    : [NOTHING];
+    : [el("span", { class: "quiet", title: "It is replayed when it is opened; its figures are known then." }, "not opened yet")];
   return [
     el("span", { class: "two" },
-      el("b", {}, session.title), " ",
+      el("b", {}, el("bdi", {}, session.title)), " ",
       el("span", { class: "badge" }, word(SOURCES, session.source)),
-      el("small", { class: "path" }, where)),
+      el("small", { class: "path" }, el("bdi", { dir: "ltr" }, where))),
     session.model || NOTHING,
     el("span", {}, ...tokens.filter(Boolean),
       full ? el("span", { class: "track", "aria-hidden": "true" }, el("span", { class: "level", style: `width:${full.toFixed(1)}%` })) : null),
     typeof session.requests === "number" ? whole(session.requests) : NOTHING,
     bytes(session.bytes ?? undefined),
-    ago(session.lastAt),
+    agoOf(session.lastAt),
   ];
 }
 

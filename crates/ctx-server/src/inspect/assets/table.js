@@ -3,6 +3,10 @@
 
 const AROUND = 8;
 
+// Browsers draw nothing below some height: 17 million pixels in one, 33 in others. A table that would
+// be higher is scrolled in larger steps.
+const MOST_PX = 15_000_000;
+
 // `columns`: name, kind (a class), and whether it holds numbers. `cells(at)`: the contents of a row,
 // or null while it is not known; `need(from, to)` hears which rows are looked at. `moved` and `opened`
 // hear of the current row.
@@ -60,9 +64,12 @@ export function setCount(table, count) {
 
 export function remake(table) {
   const focused = table.body.contains(document.activeElement);
-  for (const row of table.made.values()) row.remove();
+  // The old rows go last: without any the table is lower for a moment, and one that is scrolled to
+  // its end does not stay there.
+  const old = [...table.made.values()];
   table.made.clear();
   render(table);
+  for (const row of old) row.remove();
   if (focused) focusCurrent(table);
 }
 
@@ -79,11 +86,24 @@ function rowHeight(table) {
   return parseFloat(getComputedStyle(table.element).getPropertyValue("--row")) || 34;
 }
 
-function render(table) {
+// Where the table is scrolled to. `top` is in pixels of a table that has them all, `shift` how far that
+// is from where the box is scrolled to.
+function scrolled(table) {
   const height = rowHeight(table);
   const { box, count } = table;
-  const first = Math.max(0, Math.floor(box.scrollTop / height) - AROUND);
-  const end = Math.min(count, Math.ceil((box.scrollTop + box.clientHeight) / height) + AROUND);
+  const view = box.clientHeight - table.element.tHead.offsetHeight;
+  const all = count * height;
+  const real = Math.min(all, MOST_PX);
+  const scale = real < all ? (all - view) / Math.max(1, real - view) : 1;
+  const top = box.scrollTop * scale;
+  return { height, view, real, scale, top, shift: top - box.scrollTop };
+}
+
+function render(table) {
+  const { count } = table;
+  const { height, view, real, top, shift } = scrolled(table);
+  const first = Math.max(0, Math.ceil(shift / height), Math.floor(top / height) - AROUND);
+  const end = Math.min(count, Math.floor((real + shift) / height), Math.ceil((top + view) / height) + AROUND);
   const from = Math.min(first, end);
   // Rows that are asked for now are made anew when they come.
   if (table.need && end > from) table.need(from, end);
@@ -98,8 +118,8 @@ function render(table) {
   // A narrow page has fewer columns, and a cell that spans more would add empty ones.
   const shown = [...table.element.tHead.rows[0].cells].filter((cell) => cell.offsetWidth > 0).length;
   for (const one of [table.above, table.below]) one.firstChild.colSpan = Math.max(1, shown);
-  setHeight(table.above, from * height);
-  setHeight(table.below, (count - end) * height);
+  setHeight(table.above, from * height - shift);
+  setHeight(table.below, real - (end * height - shift));
   for (const [at, row] of table.made) {
     if (wanted.has(row)) continue;
     row.remove();
@@ -149,13 +169,18 @@ function mark(table, at, on) {
 }
 
 export function reveal(table, at) {
-  const height = rowHeight(table);
-  const head = table.element.tHead.offsetHeight;
-  const { box } = table;
-  const top = at * height;
-  if (top < box.scrollTop) box.scrollTop = top;
-  else if (top + height + head > box.scrollTop + box.clientHeight) box.scrollTop = top + height + head - box.clientHeight;
+  const { height, view, scale, top } = scrolled(table);
+  const row = at * height;
+  if (row < top) table.box.scrollTop = row / scale;
+  else if (row + height > top + view) table.box.scrollTop = (row + height - view) / scale;
   render(table);
+}
+
+// Whether the current row is in sight.
+export function seesCurrent(table) {
+  const { height, view, top } = scrolled(table);
+  const row = table.current * height;
+  return row + height > top && row < top + view;
 }
 
 export function focusCurrent(table) {
@@ -200,6 +225,11 @@ export function pagedRows(load, changed) {
     const page = paged.pages.get(Math.floor(at / PAGE));
     return page ? page[at % PAGE] : undefined;
   };
+  // A row, once it is there.
+  paged.row = async (at) => {
+    if (paged.at(at) === undefined) await fetchPage(paged, Math.floor(at / PAGE), load, changed);
+    return paged.at(at);
+  };
   paged.need = (from, to) => {
     for (let page = Math.floor(from / PAGE); page * PAGE < to; page += 1) {
       if (!paged.pages.has(page)) fetchPage(paged, page, load, changed);
@@ -230,4 +260,13 @@ async function fetchPage(paged, page, load, changed) {
   } finally {
     if (run === paged.run) paged.asked.delete(page);
   }
+}
+
+// Moves to the row before or after the current one, and gives what it holds once that is there.
+export async function rowBeside(table, paged, by) {
+  const at = table.current + by;
+  if (at < 0 || at >= table.count) return null;
+  setCurrent(table, at);
+  reveal(table, at);
+  return paged.row(at);
 }

@@ -7,13 +7,13 @@ use ctx_core::{Counter, CounterKind, Entry, Error, ErrorKind, Result, Timestamp,
 use ctx_eval::{Diff, Removed};
 
 use super::{Conversations, head};
-use crate::inspect::rows::{Fits, page, receipt_of};
+use crate::inspect::rows::{Fits, page, place, receipt_of};
 use crate::inspect::shape::{
-    CompactionRow, DiffAsked, DiffPage, EntriesAsked, EntryPage, EntryRow, LayerEdits, Overview,
-    Part, RequestPage, RequestRow, Shown, Undone,
+    CompactionRow, DiffAsked, DiffPage, EntriesAsked, EntryAsked, EntryPage, EntryRow, LayerEdits,
+    Overview, Part, RequestPage, RequestRow, Shown, Undone,
 };
 use crate::inspect::source::Opened;
-use crate::inspect::text::parts;
+use crate::inspect::text::{holds, parts};
 use crate::trace::{CompactionRecord, EntryRecord, EntryState, Record, SessionTrace, Trace};
 
 /// What begins the id of a compaction in the API: the number of its request comes after it.
@@ -125,14 +125,18 @@ impl Opened for Conversation {
         let before = self.before(number);
         let changed = |entry: &EntryRecord| is_changed(entry, before.as_ref());
         let fits = Fits::of(asked);
+        // Of what they say there is no more than how they begin.
+        let is_one = |entry: &EntryRecord| {
+            fits.entry(entry, changed(entry), |words| holds(&entry.begins, words))
+        };
         let found: Vec<&EntryRecord> =
-            record.entries.iter().filter(|entry| fits.entry(entry, changed(entry))).collect();
+            record.entries.iter().filter(|entry| is_one(entry)).collect();
         let (from, count) = page(asked.from, asked.count, found.len());
         let entries = found.iter().skip(from).take(count);
         let entries = entries
             .map(|&entry| EntryRow { changed: changed(entry), entry: entry.clone() })
             .collect();
-        let matching = found.len();
+        let (matching, place) = (found.len(), place(asked, &found));
         let mut states: BTreeMap<&'static str, usize> = BTreeMap::new();
         let mut layers: BTreeMap<String, usize> = BTreeMap::new();
         for entry in &record.entries {
@@ -154,12 +158,14 @@ impl Opened for Conversation {
             states,
             layers,
             matching,
+            place,
             from,
             entries,
         })
     }
 
-    fn entry(&self, id: &str, number: Option<usize>) -> Result<EntryPage> {
+    fn entry(&self, id: &str, asked: &EntryAsked) -> Result<EntryPage> {
+        let number = asked.request;
         let newest = self.session.requests.last().map_or(0, |record| number_of(record));
         let record = self.record(number.unwrap_or(newest))?;
         let found = record.entries.into_iter().find(|entry| &*entry.entry == id);
@@ -170,7 +176,7 @@ impl Opened for Conversation {
         })?;
         let said = self.live.message(&self.session.info.id, id);
         let (recorded, note) = match said {
-            Some(message) => (Some(parts(&message, &self.counter())), None),
+            Some(message) => (Some(parts(&message, &self.counter(), asked)), None),
             None => {
                 let part = Part { kind: "text", text: entry.begins.clone(), ..Part::default() };
                 let tokens = entry.before.get().max(entry.tokens.get());

@@ -1,5 +1,6 @@
 //! Which transcripts there are.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use ctx_core::{Result, Timestamp};
@@ -36,6 +37,7 @@ impl Listed {
 impl Listing {
     pub(super) fn read(&self) -> Result<Vec<Listed>> {
         let mut found: Vec<Listed> = self.files.iter().map(|path| of_file(path)).collect();
+        let mut known: HashSet<PathBuf> = found.iter().map(|listed| listed.path.clone()).collect();
         if self.of_home {
             for agent in self.home.agents().unwrap_or_default() {
                 // One agent's damaged list hides its sessions, not those of the others.
@@ -44,7 +46,7 @@ impl Listing {
                 };
                 let of_store = stored.all().filter_map(|(key, entry)| self.of_store(key, entry));
                 for listed in of_store {
-                    if found.iter().all(|other| other.path != listed.path) {
+                    if known.insert(listed.path.clone()) {
                         found.push(listed);
                     }
                 }
@@ -80,6 +82,7 @@ impl Listing {
             title: named.cloned().unwrap_or_else(|| key.to_owned()),
             path: Some(path.display().to_string()),
             agent: Some(agent),
+            session_id: Some(entry.session_id.clone()),
             model: entry.model_override.clone(),
             compactions: entry.compaction_count,
             bytes: path.metadata().ok().map(|metadata| metadata.len()),

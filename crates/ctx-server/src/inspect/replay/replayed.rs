@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ctx_core::{
     Action, Edit, EntryId, Error, ErrorKind, ManifestEntry, NodeState, Result, Timestamp,
 };
-use ctx_eval::{Diff, ReplayReport, SessionReport, manifest_at, replay, request_ends};
+use ctx_eval::{Diff, ReplayReport, SessionReport, begins, manifest_at, replay, request_ends};
 use ctx_session::Transcript;
 use ctx_session::compactions::{ReplayItem, StoredCompaction, undo_compaction};
 use ctx_session::paths::Home;
@@ -17,13 +17,13 @@ use tokio::sync::watch;
 use super::compactions::{self, no_such};
 use super::listed::Listed;
 use super::setup::{With, fitted};
-use crate::inspect::rows::{Fits, by_layer, page};
+use crate::inspect::rows::{Fits, by_layer, page, place};
 use crate::inspect::shape::{
-    DiffAsked, DiffPage, EntriesAsked, EntryPage, EntryRow, Overview, Progress, RequestPage,
-    RequestRow, SessionHead, Undone,
+    DiffAsked, DiffPage, EntriesAsked, EntryAsked, EntryPage, EntryRow, Overview, Progress,
+    RequestPage, RequestRow, SessionHead, Undone,
 };
 use crate::inspect::source::Opened;
-use crate::inspect::text::{begins, parts};
+use crate::inspect::text::{parts, says};
 use crate::trace::{ComponentRecord, EntryRecord, EntryState};
 
 pub(super) struct Replayed {
@@ -105,6 +105,7 @@ impl Replayed {
         let newest = self.report.requests.last();
         let said = self.line.iter().rev().find_map(|item| item.item.entry.timestamp());
         SessionHead {
+            session_id: self.transcript.header().id.clone().or(head.session_id),
             model: self.report.model.clone().or(head.model),
             engine: Some(self.report.engine.clone()),
             window: Some(self.report.window),
@@ -170,12 +171,14 @@ impl Replayed {
     }
 
     fn begins(&self, entry: &EntryId, at: usize) -> String {
+        self.message(entry, at).map(|message| begins(&message)).unwrap_or_default()
+    }
+
+    /// An entry as it was recorded; of one that a layer added, the form that it has in a request.
+    fn message(&self, entry: &EntryId, at: usize) -> Option<Arc<ctx_core::Message>> {
         let recorded = self.places.get(entry).and_then(|&place| self.line.get(place));
         let recorded = recorded.and_then(|item| item.item.entry.message().ok());
-        recorded
-            .or_else(|| self.form(entry, at))
-            .map(|message| begins(&message))
-            .unwrap_or_default()
+        recorded.or_else(|| self.form(entry, at))
     }
 
     /// The form that an entry has in a request, where it has one that was kept.
@@ -223,7 +226,12 @@ impl Opened for Replayed {
         let fits = Fits::of(asked);
         let found: Vec<&EntryRecord> = manifest
             .iter()
-            .filter(|entry| fits.entry(entry, changed.contains(&entry.entry)))
+            .filter(|entry| {
+                let says = |words: &str| {
+                    self.message(&entry.entry, at).is_some_and(|message| says(&message, words))
+                };
+                fits.entry(entry, changed.contains(&entry.entry), says)
+            })
             .collect();
         let (from, count) = page(asked.from, asked.count, found.len());
         let entries = found.iter().skip(from).take(count).map(|&entry| EntryRow {
@@ -242,6 +250,7 @@ impl Opened for Replayed {
             states: Default::default(),
             layers: Default::default(),
             matching: found.len(),
+            place: place(asked, &found),
             from,
             entries: entries.collect(),
         };
@@ -256,7 +265,8 @@ impl Opened for Replayed {
         Ok(page)
     }
 
-    fn entry(&self, id: &str, number: Option<usize>) -> Result<EntryPage> {
+    fn entry(&self, id: &str, asked: &EntryAsked) -> Result<EntryPage> {
+        let number = asked.request;
         let at = number.map_or(self.report.requests.len(), |number| number).saturating_sub(1);
         let recorded = self.places.get(id).and_then(|&place| self.line.get(place));
         let fate = match number {
@@ -280,8 +290,8 @@ impl Opened for Replayed {
             entry: id.to_owned(),
             role: role.or_else(|| Some(fate.as_ref()?.role.clone())).unwrap_or_default(),
             at: recorded.and_then(|item| item.item.entry.timestamp()),
-            recorded: message.map(|message| parts(&message, &self.counter)),
-            sent: form.filter(|_| goes_otherwise).map(|form| parts(&form, &self.counter)),
+            recorded: message.map(|message| parts(&message, &self.counter, asked)),
+            sent: form.filter(|_| goes_otherwise).map(|form| parts(&form, &self.counter, asked)),
             fate,
             note,
         })

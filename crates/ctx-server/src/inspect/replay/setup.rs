@@ -27,6 +27,8 @@ pub struct Fit {
     pub window: Option<Tokens>,
     /// The engine.
     pub engine: Option<String>,
+    /// The agent; without one that whose session it is.
+    pub agent: Option<String>,
     /// The profile.
     pub profile: Option<Profile>,
     /// The counter.
@@ -50,11 +52,12 @@ pub(super) fn fitted(with: &With, listed: &Listed, transcript: &Transcript) -> R
             (provider, model, Asked::InPassing)
         }
     };
+    let agent = with.fit.agent.clone().or_else(|| listed.head.agent.clone());
     let wanted = Wanted {
         profile: with.fit.profile,
         counter: with.fit.counter,
         engine: with.fit.engine.clone(),
-        agent: listed.head.agent.clone(),
+        agent: agent.clone(),
         provider,
         model,
         asked,
@@ -67,7 +70,7 @@ pub(super) fn fitted(with: &With, listed: &Listed, transcript: &Transcript) -> R
     let resolved = wanted.resolve(with.config.clone())?;
     resolved.check_window(None)?;
     let mut warnings: Vec<String> = resolved.warning().into_iter().collect();
-    let agent = listed.head.agent.clone().unwrap_or_else(|| FileId::main().to_string());
+    let agent = agent.unwrap_or_else(|| FileId::main().to_string());
     let name = memory_session(transcript.header().id.as_deref(), &listed.path);
     let (memories, warn) = (Memories::default(), |told| warnings.push(told));
     let services = resolved.services(&memories, Stores::passing(), (&agent, &name), None, warn)?;

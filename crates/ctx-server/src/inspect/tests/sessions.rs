@@ -43,9 +43,17 @@ async fn entries_come_in_pages_and_by_what_became_of_them() {
     let by = layers[0];
     let of_layer = api.found(&format!("{request}?layer={by}")).await;
     assert_eq!(of_layer["matching"], all["layers"][by]);
-    let found = api.found(&format!("{request}?q=0000000a")).await;
-    assert_eq!(found["matching"], 1);
-    assert!(found["entries"][0]["begins"].as_str().unwrap().starts_with("message 10 word"));
+    // The summary may speak of it too.
+    for words in ["0000000a", "MESSAGE%2010%20word"] {
+        let found = api.found(&format!("{request}?q={words}&entry=0000000a")).await;
+        assert!(found["matching"].as_u64().unwrap() < total, "{words}: {}", found["matching"]);
+        let at = usize::try_from(found["place"].as_u64().unwrap()).unwrap();
+        assert_eq!(found["entries"][at]["entry"], "0000000a");
+        assert!(found["entries"][at]["begins"].as_str().unwrap().starts_with("message 10 word"));
+    }
+    let placed = api.found(&format!("{request}?entry=0000000a&count=0")).await;
+    let at = usize::try_from(placed["place"].as_u64().unwrap()).unwrap();
+    assert_eq!(all["entries"][at]["entry"], "0000000a");
     let beyond = api.found(&format!("{request}?from=99999&count=99999")).await;
     assert!(beyond["entries"].as_array().unwrap().is_empty());
 }
@@ -64,6 +72,20 @@ async fn an_entry_tells_its_text_and_what_a_summary_says() {
     let opened = api.found(&format!("/api/sessions/{id}/entries/{summary}?request=60")).await;
     assert_eq!(opened["recorded"], Value::Null);
     assert!(!opened["sent"]["parts"][0]["text"].as_str().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_entry_is_cut_unless_the_whole_is_asked_for() {
+    let place = Place::new();
+    let file = place.transcript("one.jsonl", 1, 100_000);
+    let (api, id) = place.api(&[&file]);
+    let entry = format!("/api/sessions/{id}/entries/00000000?request=1");
+    let begun = api.found(&entry).await["recorded"].clone();
+    let whole = api.found(&format!("{entry}&whole=true")).await["recorded"].clone();
+    let text = |shown: &Value| shown["parts"][0]["text"].as_str().unwrap().to_owned();
+    let cut = usize::try_from(begun["cut"].as_u64().unwrap()).unwrap();
+    assert!(cut > 0 && text(&whole).starts_with(&text(&begun)));
+    assert_eq!((text(&begun).len() + cut, &whole["cut"]), (text(&whole).len(), &json!(0)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

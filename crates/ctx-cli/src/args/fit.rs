@@ -1,0 +1,37 @@
+//! What commands have in common.
+
+use clap::Args;
+use ctx_core::{CounterKind, Profile};
+
+/// What the context is fitted to.
+#[derive(Debug, Args)]
+pub(crate) struct Fit {
+    /// The model's window in tokens; 32k and 1M are understood [default: the model's]
+    #[arg(long, short, value_name = "N")]
+    pub(crate) window: Option<String>,
+    /// The engine [default: contextEngine of the model, else of the agent, else of plugins.slots]
+    #[arg(long, short, value_name = "ID")]
+    pub(crate) engine: Option<String>,
+    /// The agent, which may have an engine of its own [default: the one whose session it is]
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
+    /// Whose defaults: openclaw, ponybunny, copaw, memory-context, pi [default: from the config]
+    #[arg(long, short, value_name = "P")]
+    pub(crate) profile: Option<Profile>,
+    /// How tokens are counted: chars4, chars3, cjk, o200k [default: the profile's]
+    #[arg(long, short, value_name = "C")]
+    pub(crate) counter: Option<CounterKind>,
+    /// The model, for its window and prices; where a command writes summaries and models.providers
+    /// has it, it writes them too [default: the one in the transcript]
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+}
+
+/// Who writes summaries, where a command has some written.
+#[derive(Debug, Args)]
+pub(crate) struct Summaries {
+    /// The model that writes summaries, as provider/model, or `none` for the extractive summariser
+    /// [default: agents.defaults.compaction.model, else `none`]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) summary_model: Option<String>,
+}
