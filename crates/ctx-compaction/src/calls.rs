@@ -255,6 +255,7 @@ impl Open<'_, '_> {
         self.is_closed = true;
         let millis = self.calls.timer.elapsed().saturating_sub(self.began).as_millis();
         let mut state = self.calls.state();
+        let answered = matches!(ending, Ending::Answer(..));
         let (error, usage, cost_usd) = match ending {
             Ending::Answer(answer, cost, flaw) => {
                 let cost = state.spend.settle(self.estimate, cost);
@@ -279,6 +280,7 @@ impl Open<'_, '_> {
             model: std::mem::take(&mut self.model),
             task: std::mem::take(&mut self.task),
             ok: error.is_none(),
+            answered,
             error,
             usage,
             cost_usd,

@@ -135,7 +135,9 @@ impl KeepMessages {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Strategy {
-    /// Chunk by chunk, each time with the summary so far (Pi engine).
+    /// Chunk by chunk, each time with the summary so far (Pi engine). What fits into one call is one
+    /// chunk, and so is as much as fits where `chunkRatio` leaves less of the window than is kept free
+    /// for the answer.
     #[default]
     Rolling,
     /// Parts in parallel, then one call that merges them (PonyBunny).

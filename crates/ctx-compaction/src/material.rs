@@ -66,6 +66,11 @@ impl Material {
         &self.sizes
     }
 
+    /// Tokens of all messages.
+    pub(crate) fn all(&self) -> Tokens {
+        self.sizes.iter().copied().sum()
+    }
+
     pub(crate) fn groups(&self, range: Range<usize>) -> &[u32] {
         self.groups.get(range).unwrap_or_default()
     }

@@ -31,6 +31,9 @@ pub struct Call {
     pub task: String,
     /// Whether an answer came that could be used.
     pub ok: bool,
+    /// Whether an answer came at all.
+    #[serde(default)]
+    pub answered: bool,
     /// What went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

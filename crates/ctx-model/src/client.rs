@@ -106,6 +106,7 @@ impl fmt::Debug for Body {
 #[derive(Debug, Default)]
 pub struct Client {
     timeouts: Timeouts,
+    is_anonymous: bool,
     here: OnceLock<reqwest::Client>,
     elsewhere: OnceLock<reqwest::Client>,
 }
@@ -115,6 +116,12 @@ impl Client {
     #[must_use]
     pub fn new(timeouts: Timeouts) -> Self {
         Self { timeouts, ..Self::default() }
+    }
+
+    /// The same for requests of others: it adds no `user-agent` to those that have none.
+    #[must_use]
+    pub fn anonymous(self) -> Self {
+        Self { is_anonymous: true, ..self }
     }
 
     /// Its timeouts.
@@ -176,8 +183,11 @@ impl Client {
         let builder = reqwest::Client::builder()
             .connect_timeout(self.timeouts.connect)
             .redirect(redirect::Policy::custom(within_server))
-            .referer(false)
-            .user_agent(concat!("ctx/", env!("CARGO_PKG_VERSION")));
+            .referer(false);
+        let builder = match self.is_anonymous {
+            true => builder,
+            false => builder.user_agent(concat!("ctx/", env!("CARGO_PKG_VERSION"))),
+        };
         let builder = if here { builder.no_proxy() } else { builder };
         let client = builder.build().map_err(|e| {
             Error::new(ErrorKind::Io, "the HTTP client cannot be set up")
@@ -252,9 +262,7 @@ fn use_ring() {
 fn within_server(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let origin = |url: &Url| (url.scheme().to_owned(), server(url));
     let same = attempt.previous().last().is_some_and(|last| origin(last) == origin(attempt.url()));
-    let keeps_body =
-        matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-    if same && keeps_body && attempt.previous().len() <= REDIRECTS {
+    if same && keeps_body(attempt.status()) && attempt.previous().len() <= REDIRECTS {
         attempt.follow()
     } else {
         attempt.stop()
@@ -317,17 +325,31 @@ fn root_cause(error: &reqwest::Error) -> String {
 fn redirected(response: &reqwest::Response, from: &str) -> Error {
     let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
     let to = location.and_then(|text| response.url().join(text).ok());
-    let error = Error::new(
-        ErrorKind::Upstream,
-        "the server sends the request elsewhere, where no key goes",
-    )
-    .unbilled()
-    .with("server", from)
-    .with("status", response.status().as_u16());
+    let status = response.status();
+    let is_here = to
+        .as_ref()
+        .is_some_and(|to| to.scheme() == response.url().scheme() && self::server(to) == from);
+    let what = match (is_here, keeps_body(status)) {
+        (true, true) => {
+            "the server sends the request from one of its paths to the next without end"
+        }
+        (true, false) => {
+            "the server sends the request to another path, where it would arrive empty"
+        }
+        (false, _) => "the server sends the request elsewhere, where no key goes",
+    };
+    let error = Error::new(ErrorKind::Upstream, what)
+        .unbilled()
+        .with("server", from)
+        .with("status", status.as_u16());
     match to {
         Some(to) => {
             error.with("to", shown(&to)).hint("set the provider's base URL to where its API is")
         }
         None => error.hint("check the provider's base URL"),
     }
+}
+
+fn keeps_body(status: StatusCode) -> bool {
+    matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
 }

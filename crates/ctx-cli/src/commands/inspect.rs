@@ -56,7 +56,7 @@ pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<
             false => out.line(&address.url)?,
         }
         out.note("Ctrl-C ends it");
-        bound.serve(inspector.router(), shutdown).await;
+        bound.serve(inspector.router_alone(), shutdown).await;
         Ok(())
     });
     served.map(|()| ExitCode::SUCCESS)

@@ -186,10 +186,13 @@ fn what_makes_no_sense_is_said_before_it_listens() {
     for (args, words) in [
         (&["--listen", "here"][..], "no address to listen on"),
         (&["--upstream", "ftp://x"], "http://"),
+        (&["--upstream", "foo=http://x"], "no API of that name (upstream: foo)"),
+        (&["--upstream", "http://x", "--upstream", "http://y"], "given twice"),
+        (&["--window", "10"], "too small"),
         (&["--upstream", "http://127.0.0.1:8799", "--listen", "127.0.0.1:8799"], "server itself"),
         (&["--window", "many"], "no number of tokens"),
         (&["--window", "2000"], "too small"),
-        (&["--engine", "nope"], "nope"),
+        (&["--engine", "nope"], "legacy"),
         (&["--max-body", "lots"], "no size"),
         (&["--max-body", "1k", "--window", "many"], "no number of tokens"),
         (&["--max-body", "512"], "no request fits"),
@@ -204,4 +207,29 @@ fn what_makes_no_sense_is_said_before_it_listens() {
     room.write("ctx.json5", "{ server: { upstream: 'http://x' } }");
     let ran = room.ctx(&["serve", "--listen", "127.0.0.1:0"]);
     assert!(ran.stderr.contains("upstreams"), "the nearest key is named: {}", ran.stderr);
+    room.write("ctx.json5", "{ server: { summaries: 'model' } }");
+    let ran = room.ctx(&["serve", "--listen", "127.0.0.1:0"]);
+    assert!(ran.stderr.contains("agents.defaults.compaction.model"), "{}", ran.stderr);
+    room.write("file", "");
+    let mut command = room.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let ran = command.env("CTX_HOME", room.path("file")).output().expect("the binary runs");
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(!ran.status.success() && said.contains("set CTX_HOME"), "{said}");
+}
+
+#[test]
+fn what_is_no_route_of_the_page_goes_to_the_provider() {
+    let (room, provider) = (Room::new(), provider([]));
+    let served = Served::start(&room, &["--upstream", &provider.v1()], &[]);
+    // Ollama's own API.
+    let chat = json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }] });
+    assert!(served.ask("POST /api/chat", &chat.to_string()).contains("hello"));
+    assert_eq!(provider.requests()[0].path, "/api/chat");
+    served.ask("GET /api/tags", "");
+    served.ask("GET /assets/nothing", "");
+    let paths: Vec<_> = provider.requests().into_iter().map(|request| request.path).collect();
+    assert_eq!(paths, ["/api/chat", "/api/tags", "/v1/assets/nothing"]);
+    assert!(served.ask("GET /api/server", "").contains("\"name\":\"ctx\""));
+    assert!(served.ask("GET /api/sessions/nobody", "").contains("no such session"));
+    assert_eq!(provider.count(), 3);
 }

@@ -14,7 +14,10 @@ use crate::calls::{Calls, Failure, Patience};
 use crate::gauge::Gauge;
 use crate::material::Material;
 use crate::prompts::{Prompts, Subject};
-use crate::{ChunkRatio, Job, OVERSIZED_SHARE, Strategy, TURN_CONTEXT_HEADING};
+use crate::{
+    ChunkRatio, Job, OVERSIZED_SHARE, SAFETY_MARGIN, SUMMARIZATION_OVERHEAD_TOKENS, Strategy,
+    TURN_CONTEXT_HEADING,
+};
 
 /// pi's words for a split turn with nothing before it.
 const NO_PRIOR_HISTORY: &str = "No prior history.";
@@ -81,14 +84,18 @@ impl<'a, 'l> Desk<'a, 'l> {
         let fixed = gauge.text(&prompts.longest());
         let measure = previous.as_deref().map_or(Tokens::ZERO, |text| gauge.text(text));
         let ratio = job.config.chunk_ratio.of(material.sizes(), window);
-        let ratio = match (job.config.strategy, input) {
-            (Strategy::Single, Input::All | Input::WithoutOversized) => None,
-            (_, Input::Less) => Some(ratio * 0.5),
-            _ => Some(ratio),
-        };
         // What it thinks stands in the window as well.
         let window = window - model.answer_overhead();
-        let room = CallRoom::of(window, job.summary_budget, fixed, measure, ratio);
+        let room = |ratio| CallRoom::of(window, job.summary_budget, fixed, measure, ratio);
+        let whole = || room(None).filter(|room| material.all().scale(SAFETY_MARGIN) <= room.chunk);
+        let room = match (job.config.strategy, input) {
+            (Strategy::Single, Input::All | Input::WithoutOversized) => room(None),
+            (_, Input::Less) => room(Some(ratio * 0.5)),
+            // A share of a small window would make calls of less than is kept free for their answers.
+            _ if window.scale(ratio) < SUMMARIZATION_OVERHEAD_TOKENS.scale(2.0) => room(None),
+            // History is cut because it does not fit, so what fits is not.
+            _ => whole().or_else(|| room(Some(ratio))),
+        };
         let room = room.ok_or(Failure::TooSmall)?;
         material.bound(room.chunk, &gauge);
         Ok(Self { job, subject, prompts, calls, model, patience, material, room, gauge, previous })

@@ -66,7 +66,15 @@ async fn a_redirect_in_circles_ends() {
     let server = Server::with(response(307, "location: /again\r\n", ""));
     let error = Client::default().send(request(&server.url())).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Upstream);
+    assert!(error.to_string().contains("without end") && !error.to_string().contains("elsewhere"));
     assert!(server.seen().len() < 10);
+}
+
+#[tokio::test]
+async fn a_client_for_requests_of_others_does_not_name_itself() {
+    let server = Server::with(response(200, "", ""));
+    Client::default().anonymous().send(request(&server.url())).await.unwrap();
+    assert_eq!(server.seen()[0].header("user-agent"), None);
 }
 
 #[tokio::test]

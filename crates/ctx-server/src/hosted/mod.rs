@@ -18,7 +18,7 @@ use ctx_session::paths::Home;
 
 pub(crate) use history::{History, Item, Synced};
 pub(crate) use open::{Opening, Recorded, Summaries, open};
-pub(crate) use session::Session;
+pub(crate) use session::{SentMessage, Session};
 pub(crate) use told::{Keeps, Mark, Told, Unit, mark};
 pub(crate) use turn::{Compacting, Made};
 pub(crate) use view::InForce;

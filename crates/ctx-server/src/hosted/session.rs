@@ -53,9 +53,24 @@ pub(crate) struct Sent {
     pub(crate) fixed: (Tokens, Tokens),
     pub(crate) addition: Option<String>,
     /// Its messages, in order.
-    pub(crate) messages: Vec<(ContentHash, Tokens)>,
+    pub(crate) messages: Vec<SentMessage>,
     /// What it was estimated at, uncorrected.
     pub(crate) estimated: u64,
+}
+
+/// A message of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct SentMessage {
+    pub(crate) id: EntryId,
+    pub(crate) hash: ContentHash,
+    pub(crate) tokens: Tokens,
+}
+
+impl SentMessage {
+    /// Whether it says the same, under whichever id.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        (self.hash, self.tokens) == (other.hash, other.tokens)
+    }
 }
 
 impl Sent {
@@ -66,7 +81,7 @@ impl Sent {
         }
         let both = self.messages.iter().zip(&next.messages);
         let same: Tokens =
-            both.take_while(|(one, other)| one == other).map(|(_, (_, tokens))| *tokens).sum();
+            both.take_while(|(one, other)| one.is(other)).map(|(_, next)| next.tokens).sum();
         self.fixed.0 + self.fixed.1 + same
     }
 }
@@ -270,7 +285,8 @@ pub(crate) fn sent(view: &ContextView, addition: Option<String>) -> Result<Sent>
             NodeState::Kept => node.entry().hash()?,
             _ => ContentHash::of(&*node.message()?),
         };
-        messages.push((hash, node.tokens()));
+        let id = node.entry().id().clone();
+        messages.push(SentMessage { id, hash, tokens: node.tokens() });
     }
     let estimated = (view.total() + ledger.fixed()).get();
     Ok(Sent { fixed: (ledger.system(), ledger.tools()), addition, messages, estimated })

@@ -50,6 +50,11 @@ impl InForce {
         (!self.id.is_empty()).then_some(&self.id)
     }
 
+    /// Whether its summary stands for that message.
+    pub(crate) fn covers_entry(&self, id: &EntryId) -> bool {
+        self.covered.contains(id)
+    }
+
     /// Whether it still stands for the beginning of a history: all that it covers is there, and
     /// nothing else is that the model should see, but for instructions.
     pub(crate) fn covers(&self, history: &History) -> bool {

@@ -99,14 +99,25 @@ impl Guard {
         let said = (in_path.as_deref(), header);
         let is_wrong = !has_token && (said.0.is_some() || said.1.is_some());
         if is_wrong || (!has_token && !self.address.ip().is_loopback()) {
-            let error =
-                Error::new(ErrorKind::InvalidInput, "the server's token is missing or wrong")
-                    .hint("send it as `x-ctx-token`, or begin the path with /t/TOKEN");
+            let (what, hint) = match self.token {
+                Some(_) => (
+                    "the server's token is missing or wrong",
+                    "send it as `x-ctx-token`, or begin the path with /t/TOKEN",
+                ),
+                None => (
+                    "this server has no token, and the request shows one",
+                    "leave it out, or start the server with --token or $CTX_SERVER_TOKEN",
+                ),
+            };
+            let error = Error::new(ErrorKind::InvalidInput, what).hint(hint);
             return Err(Box::new(refusal(StatusCode::UNAUTHORIZED, &error)));
         }
         let host = host_of(&request);
         let is_many = request.headers().get_all(HOST).iter().count() > 1;
-        let is_unknown = is_many || host.as_deref().is_some_and(|host| !self.knows(host));
+        // A request may name its host twice: in its first line, as one to a proxy does.
+        let named = request.uri().authority().map(|authority| authority.as_str());
+        let is_unknown =
+            is_many || host.as_deref().into_iter().chain(named).any(|host| !self.knows(host));
         if !has_token && is_unknown {
             let error = Error::new(ErrorKind::InvalidInput, "this server does not go by that name")
                 .with("host", shortened(host.as_deref().unwrap_or_default()))

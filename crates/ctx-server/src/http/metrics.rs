@@ -23,6 +23,27 @@ pub struct RequestLabels {
     pub outcome: &'static str,
 }
 
+/// What summaries are told apart by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct SummaryLabels {
+    /// `written`, `extracted`, `unasked`, `failed`, `unusable`.
+    pub outcome: &'static str,
+}
+
+/// What broken prefixes are told apart by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct BreakLabels {
+    /// `compaction`, `edit`, `client`.
+    pub cause: &'static str,
+}
+
+/// What was not written is told apart by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct UnwrittenLabels {
+    /// `conversation`, `record`.
+    pub of: &'static str,
+}
+
 /// Counters of a proxy.
 #[derive(Clone, Debug)]
 pub struct Metrics {
@@ -37,6 +58,15 @@ pub struct Metrics {
     pub output_tokens: Counter,
     /// Compactions.
     pub compactions: Counter,
+    /// Summaries of compactions.
+    pub summaries: Family<SummaryLabels, Counter>,
+    /// Requests that do not begin as the one before, and tokens of that one which providers may have
+    /// had in their cache for nothing.
+    pub prefix_breaks: Family<BreakLabels, Counter>,
+    /// See [`Metrics::prefix_breaks`].
+    pub prefix_lost_tokens: Family<BreakLabels, Counter>,
+    /// What could not be written to disk.
+    pub unwritten: Family<UnwrittenLabels, Counter>,
     /// Requests that were refused as too long, and went through smaller.
     pub recoveries: Counter,
     /// Seconds that were added before the provider was asked.
@@ -61,6 +91,16 @@ impl Default for Metrics {
         let words = "Tokens of answers, as providers counted them";
         registry.register("output_tokens", words, output_tokens.clone());
         registry.register("compactions", "Compactions", compactions.clone());
+        let summaries = Family::default();
+        registry.register("summaries", "Summaries of compactions by outcome", summaries.clone());
+        let (prefix_breaks, prefix_lost_tokens) = (Family::default(), Family::default());
+        let words = "Requests that do not begin as the one before, by cause";
+        registry.register("prefix_breaks", words, prefix_breaks.clone());
+        let words = "Tokens of the request before that are not sent again, by cause";
+        registry.register("prefix_lost_tokens", words, prefix_lost_tokens.clone());
+        let unwritten = Family::default();
+        let words = "Changes of conversations and records that could not be written";
+        registry.register("unwritten", words, unwritten.clone());
         let words = "Requests that were refused as too long and went through smaller";
         registry.register("recoveries", words, recoveries.clone());
         let words = "Time added before the provider was asked";
@@ -73,6 +113,10 @@ impl Default for Metrics {
             sent_tokens,
             output_tokens,
             compactions,
+            summaries,
+            prefix_breaks,
+            prefix_lost_tokens,
+            unwritten,
             recoveries,
             added,
             conversations,
@@ -84,6 +128,26 @@ impl Metrics {
     /// Counts a request that came to its end.
     pub fn request(&self, protocol: &'static str, outcome: &'static str) {
         self.requests.get_or_create(&RequestLabels { protocol, outcome }).inc();
+    }
+
+    /// Counts a compaction, and how its summary was come by where that is known.
+    pub fn compaction(&self, summary: Option<&'static str>) {
+        self.compactions.inc();
+        if let Some(outcome) = summary {
+            self.summaries.get_or_create(&SummaryLabels { outcome }).inc();
+        }
+    }
+
+    /// Counts a request that does not begin as the one before.
+    pub fn prefix_break(&self, cause: &'static str, tokens: u64) {
+        let labels = BreakLabels { cause };
+        self.prefix_breaks.get_or_create(&labels).inc();
+        self.prefix_lost_tokens.get_or_create(&labels).inc_by(tokens);
+    }
+
+    /// Counts what could not be written.
+    pub fn not_written(&self, of: &'static str, count: u64) {
+        self.unwritten.get_or_create(&UnwrittenLabels { of }).inc_by(count);
     }
 
     /// All of it, in the text form of OpenMetrics.

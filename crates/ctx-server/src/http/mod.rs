@@ -22,7 +22,9 @@ use ctx_core::{Error, ErrorKind, Result};
 use tokio::net::TcpListener;
 
 pub use guard::{Access, TOKEN_HEADER, Token, refusal};
-pub use metrics::{Metrics, RequestLabels, status_routes};
+pub use metrics::{
+    BreakLabels, Metrics, RequestLabels, SummaryLabels, UnwrittenLabels, status_routes,
+};
 pub use shutdown::Shutdown;
 
 /// How a server listens.

@@ -53,6 +53,30 @@ fn a_name_that_is_pointed_here_is_refused() {
 }
 
 #[test]
+fn a_name_in_the_first_line_counts_too() {
+    let guard = guard("127.0.0.1:8787", None);
+    let host = [("host", "127.0.0.1:8787")];
+    assert_eq!(judged(&guard, "http://127.0.0.1:8787/v1/models", &host), Ok(false));
+    assert_eq!(judged(&guard, "http://evil.example/v1/models", &host), Err(403));
+    assert_eq!(judged(&guard, "http://evil.example/v1/models", &[]), Err(403));
+}
+
+#[tokio::test]
+async fn a_token_for_a_server_that_has_none_is_told_so() {
+    let guard = guard("127.0.0.1:8787", None);
+    for (path, headers) in [
+        ("/t/a-long-token/v1/models", &[("host", "localhost")][..]),
+        ("/v1/models", &[("host", "localhost"), ("x-ctx-token", "a-long-token")]),
+    ] {
+        let refused = guard.admit(asked(path, headers)).unwrap_err();
+        assert_eq!(refused.status(), 401);
+        let body = axum::body::to_bytes(refused.into_body(), 4_096).await.unwrap();
+        let body = String::from_utf8_lossy(&body);
+        assert!(body.contains("has no token") && body.contains("--token"), "{body}");
+    }
+}
+
+#[test]
 fn a_page_of_another_origin_is_refused() {
     let guard = guard("127.0.0.1:8787", None);
     let with = |origin| judged(&guard, "/", &[("host", "localhost:8787"), ("origin", origin)]);

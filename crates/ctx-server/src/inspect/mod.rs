@@ -92,10 +92,16 @@ impl Inspector {
         self
     }
 
-    /// The page at `/`, what it loads below `/assets`, and its API below `/api`. It is for
+    /// The page at `/`, what it loads below `/assets`, and its API below `/api`: these routes and no
+    /// others, so that a server which has more to offer may use the rest of those paths. It is for
     /// [`Bound::serve`](crate::http::Bound::serve): nothing that writes is done without the
     /// [`Access`](crate::http::Access) that its guard gives.
     pub fn router(self) -> Router {
         page::routes().merge(routes::routes(Arc::new(self)))
+    }
+
+    /// The same for a server that offers nothing else, and says so.
+    pub fn router_alone(self) -> Router {
+        self.router().fallback(routes::nothing)
     }
 }

@@ -3,8 +3,7 @@
 use std::sync::LazyLock;
 
 use axum::Router;
-use axum::extract::Path;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use ctx_eval::{frame, html};
@@ -52,24 +51,12 @@ pub(super) const FILES: &[(&str, &str)] = files![
 ];
 
 pub(super) fn routes() -> Router {
-    Router::new().route("/", get(page)).route("/assets/{name}", get(asset))
-}
-
-async fn page() -> Response {
-    file(HTML, INDEX)
-}
-
-async fn asset(Path(name): Path<String>) -> Response {
-    let kind = if name.ends_with(".css") { CSS } else { SCRIPT };
-    let text = match name.as_str() {
-        "shared.css" => Some(SHARED_STYLE.as_str()),
-        "shared.js" => Some(SHARED_SCRIPT.as_str()),
-        _ => FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text),
-    };
-    match text {
-        Some(text) => file(kind, text),
-        None => StatusCode::NOT_FOUND.into_response(),
-    }
+    let shared = [("shared.css", SHARED_STYLE.as_str()), ("shared.js", SHARED_SCRIPT.as_str())];
+    let page = Router::new().route("/", get(|| async { file(HTML, INDEX) }));
+    FILES.iter().copied().chain(shared).fold(page, |router, (name, text)| {
+        let kind = if name.ends_with(".css") { CSS } else { SCRIPT };
+        router.route(&format!("/assets/{name}"), get(move || async move { file(kind, text) }))
+    })
 }
 
 fn file(kind: &'static str, text: &'static str) -> Response {

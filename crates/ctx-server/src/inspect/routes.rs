@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State as Shared};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{get, post};
 use axum::{Extension, Router};
 use ctx_core::{Error, ErrorKind};
 use ctx_session::clock;
@@ -30,24 +30,24 @@ pub(super) fn routes(inspector: Arc<Inspector>) -> Router {
         .route("/requests/{number}", get(request))
         .route("/entries/{entry}", get(entry))
         .route("/compactions/{compaction}/diff", get(diff))
-        .route("/compactions/{compaction}/undo", post(undo));
+        .route("/compactions/{compaction}/undo", post(undo))
+        .fallback(nothing);
     let api = Router::new()
         .route("/server", get(server))
         .route("/sessions", get(sessions))
         .nest("/sessions/{id}", session)
         .route("/memory", get(memory))
         .route("/events", get(listen))
-        .fallback(nothing)
         .method_not_allowed_fallback(nothing);
-    // What is nested does not have the path that ends in a slash.
-    Router::new().nest("/api", api).route("/api/", any(nothing)).with_state(inspector)
+    Router::new().nest("/api", api).with_state(inspector)
 }
 
 type With = Shared<Arc<Inspector>>;
 type Named<T> = Result<Path<T>, PathRejection>;
 type Asked<T> = Result<Query<T>, QueryRejection>;
 
-async fn nothing() -> Response {
+/// The answer to what is asked under a name of the page's, and is not there.
+pub(super) async fn nothing() -> Response {
     let error = Error::new(ErrorKind::NotFound, "nothing is served here");
     Refusal::from(error.hint("docs/inspector.md lists what there is")).into_response()
 }

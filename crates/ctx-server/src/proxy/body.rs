@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
-use axum::http::{HeaderMap, Request, Response};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
+use axum::http::{HeaderMap, HeaderValue, Request, Response};
+use bytes::BytesMut;
 use ctx_core::{Error, ErrorKind};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tower::Layer;
@@ -41,12 +42,36 @@ pub(super) struct Unread {
     pub(super) error: Error,
 }
 
-/// Whether a body says that it is packed in a way that can be unpacked here.
-pub(super) fn is_packed(headers: &HeaderMap) -> bool {
-    let Some(how) = headers.get(CONTENT_ENCODING).and_then(|how| how.to_str().ok()) else {
-        return false;
-    };
-    ["gzip", "deflate", "br", "zstd"].iter().any(|known| how.trim().eq_ignore_ascii_case(known))
+/// How a body is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Packing(&'static str);
+
+impl Packing {
+    const KNOWN: [&'static str; 4] = ["gzip", "deflate", "br", "zstd"];
+
+    /// How a body says that it is packed.
+    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, Unread> {
+        let mut all = Vec::new();
+        for value in headers.get_all(CONTENT_ENCODING) {
+            let value = value.to_str().unwrap_or("?").split(',');
+            all.extend(value.map(|how| how.trim().to_ascii_lowercase()));
+        }
+        all.retain(|how| !how.is_empty() && how != "identity");
+        let known = |how: &str| Self::KNOWN.into_iter().find(|known| *known == how);
+        match all.as_slice() {
+            [] => Ok(None),
+            [one] if one == "x-gzip" => Ok(Some(Self("gzip"))),
+            [one] if known(one).is_some() => Ok(known(one).map(Self)),
+            _ => {
+                let how = all.join(", ").chars().take(80).collect::<String>();
+                let what = "the body of the request is packed in a way that is not known";
+                let error = Error::new(ErrorKind::InvalidInput, what)
+                    .with("content-encoding", how)
+                    .hint("send it as it is, or packed once with gzip, deflate, br or zstd");
+                Err(Unread { status: 415, error })
+            }
+        }
+    }
 }
 
 /// Reads a body of at most so many bytes: as it came, or unpacked.
@@ -54,21 +79,38 @@ pub(super) async fn read(
     proxy: &Proxy,
     headers: &HeaderMap,
     body: Body,
-    unpacks: bool,
+    packing: Option<Packing>,
 ) -> Result<Held, Unread> {
     let most = usize::try_from(proxy.settings.config.max_body_bytes).unwrap_or(usize::MAX);
     let length = headers.get(CONTENT_LENGTH).and_then(|text| text.to_str().ok()?.parse().ok());
     let length = length.map(|length: u64| usize::try_from(length).unwrap_or(usize::MAX));
     if length.is_some_and(|length| length > most) {
+        // Who asks first sends nothing that could be in the way of the answer.
+        if !headers.contains_key(EXPECT) {
+            drain(body).await;
+        }
         return Err(too_large(most));
     }
     // How large what is packed or comes in pieces will be is known when it is there.
-    let announced = http_body::Body::size_hint(&body).exact().filter(|_| !unpacks);
+    let announced = http_body::Body::size_hint(&body).exact().filter(|_| packing.is_none());
     let announced = announced.map_or(most, |bytes| usize::try_from(bytes).unwrap_or(most));
     let mut room = room(&proxy.room, announced).await?;
-    let bytes = match unpacks {
-        true => collected(unpacked(headers, body).await?, most).await?,
-        false => collected(body, most).await?,
+    let bytes = match packing {
+        Some(packing) => {
+            let mut unpacked = unpacked(packing, body).await?;
+            collected(&mut unpacked, most).await?
+        }
+        None => {
+            let mut body = body;
+            match collected(&mut body, most).await {
+                Err(unread) if unread.status == 413 => {
+                    drop(room);
+                    drain(body).await;
+                    return Err(unread);
+                }
+                other => other?,
+            }
+        }
     };
     let spare = room.num_permits().saturating_sub(kib(bytes.len()));
     drop(room.split(spare));
@@ -89,12 +131,27 @@ async fn room(room: &Arc<Semaphore>, bytes: usize) -> Result<OwnedSemaphorePermi
     })
 }
 
+/// Takes what is left of a body, and drops it: a client that is still sending reads no answer, and
+/// loses the one that was given when the connection is closed on it.
+async fn drain(mut body: Body) {
+    const MOST: usize = 1 << 30;
+    let all = async {
+        let mut left = MOST;
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    // Whatever is left then is not waited for.
+    let _ = timeout(SLOWEST, all).await;
+}
+
 /// A body as it was before it was packed.
-async fn unpacked(headers: &HeaderMap, body: Body) -> Result<Body, Unread> {
+async fn unpacked(packing: Packing, body: Body) -> Result<Body, Unread> {
     let mut request = Request::new(body);
-    if let Some(how) = headers.get(CONTENT_ENCODING) {
-        request.headers_mut().insert(CONTENT_ENCODING, how.clone());
-    }
+    request.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(packing.0));
     let (give, given) = tokio::sync::oneshot::channel();
     let give = std::sync::Mutex::new(Some(give));
     let take = tower::service_fn(move |request: Request<_>| {
@@ -113,22 +170,28 @@ async fn unpacked(headers: &HeaderMap, body: Body) -> Result<Body, Unread> {
     })
 }
 
-async fn collected(body: Body, most: usize) -> Result<Bytes, Unread> {
-    match timeout(SLOWEST, Limited::new(body, most).collect()).await {
-        Ok(Ok(all)) => Ok(all.to_bytes()),
-        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
-            Err(too_large(most))
+/// All of a body, as long as it is not more than `most`.
+async fn collected(body: &mut Body, most: usize) -> Result<Bytes, Unread> {
+    let all = async {
+        let mut all = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| {
+                let what = "the body of the request cannot be read";
+                broken(Error::new(ErrorKind::InvalidInput, what).with("cause", error))
+            })?;
+            let Ok(piece) = frame.into_data() else { continue };
+            if piece.len() > most - all.len() {
+                return Err(too_large(most));
+            }
+            all.extend_from_slice(&piece);
         }
-        Ok(Err(error)) => {
-            let what = "the body of the request cannot be read";
-            Err(broken(Error::new(ErrorKind::InvalidInput, what).with("cause", error)))
-        }
-        Err(_) => {
-            let what = "the body of the request took too long";
-            let error = Error::new(ErrorKind::Timeout, what).with("waited", format!("{SLOWEST:?}"));
-            Err(Unread { status: 408, error })
-        }
-    }
+        Ok(all.freeze())
+    };
+    timeout(SLOWEST, all).await.unwrap_or_else(|_| {
+        let what = "the body of the request took too long";
+        let error = Error::new(ErrorKind::Timeout, what).with("waited", format!("{SLOWEST:?}"));
+        Err(Unread { status: 408, error })
+    })
 }
 
 fn too_large(most: usize) -> Unread {

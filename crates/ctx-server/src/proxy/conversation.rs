@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctx_core::{EntryId, Tokens};
 
-use super::keep::{Item, Keep, Kept, Line, Saved};
+use super::cached::Cached;
+use super::keep::{Added, Item, Keep, Kept, Line, Saved};
 use super::summaries::Slot;
 use super::told::Known;
 use crate::hosted::{Made, Mark, Session, Told};
@@ -19,6 +20,8 @@ pub(super) struct Conversation {
     known: Mutex<Vec<Known>>,
     /// What the provider counted since a request was last prepared, and what it was estimated at.
     reported: Mutex<Option<(u64, u64)>>,
+    /// The last request that was answered, which the provider may have in its cache.
+    cached: Mutex<Option<Arc<Cached>>>,
     /// Bytes of the last request's body: what it takes in memory grows with them.
     bytes: AtomicUsize,
     /// Whether it has a file.
@@ -47,6 +50,8 @@ pub(super) struct Work {
     kept_report: Option<(u64, u64)>,
     /// What of the messages the file does not have yet: those from there on, where it had so many.
     unkept: Option<(usize, usize)>,
+    /// Whether its file lacks something, so that all of it has to be written once more.
+    is_behind: bool,
 }
 
 impl std::fmt::Debug for Work {
@@ -68,6 +73,7 @@ impl Conversation {
             id,
             known: Mutex::new(saved.known.clone()),
             reported: Mutex::new(None),
+            cached: Mutex::new(None),
             bytes: AtomicUsize::new(0),
             is_kept: AtomicBool::new(is_kept),
             used: AtomicU64::new(0),
@@ -87,6 +93,15 @@ impl Conversation {
 
     pub(super) fn take_report(&self) -> Option<(u64, u64)> {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Notes that a request was answered.
+    pub(super) fn answered(&self, request: Arc<Cached>) {
+        *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = Some(request);
+    }
+
+    pub(super) fn cached(&self) -> Option<Arc<Cached>> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn touch(&self, clock: u64) {
@@ -132,9 +147,9 @@ impl Conversation {
         let Some(keep) = keep else { return };
         let is_kept = self.is_kept();
         let lines = work.lines(is_kept, &self.known(), from, had, made);
-        self.is_kept.store(is_kept || !lines.is_empty(), Ordering::Relaxed);
         if !lines.is_empty() {
-            keep.append(&self.id, lines);
+            self.is_kept.store(true, Ordering::Relaxed);
+            work.is_behind = keep.append(&self.id, lines) == Added::Lost;
         }
     }
 }
@@ -175,9 +190,9 @@ impl Work {
     }
 
     /// Notes on disk that no compaction is in force any more.
-    pub(super) fn kept_undone(&mut self) -> Line {
+    pub(super) fn keep_undone(&mut self, id: &str, keep: &Keep) {
         self.kept_compaction = None;
-        Line::Compaction(None)
+        self.is_behind |= keep.append(id, vec![Line::Compaction(None)]) == Added::Lost;
     }
 
     /// What is to be written of a request.
@@ -194,19 +209,20 @@ impl Work {
         if !is_kept && session.forms.is_empty() && session.in_force.is_none() {
             return lines;
         }
-        let from = if is_kept { from } else { 0 };
+        let goes_on = is_kept && !self.is_behind;
+        let from = if goes_on { from } else { 0 };
         if from < now.len() || from < before {
             let items = now[from..].iter().map(Item::of).collect();
             lines.push(Line::Told { from, items });
         }
         let boxed = |form: &ctx_core::Projection| Line::Form(Box::new(form.clone()));
-        match is_kept {
+        match goes_on {
             true => lines.extend(made.forms.iter().map(boxed)),
             false => lines.extend(session.forms.values().map(boxed)),
         }
         let in_force = session.in_force.as_ref();
         let first_kept = in_force.map(|in_force| in_force.first_kept.clone());
-        if first_kept != self.kept_compaction {
+        if first_kept != self.kept_compaction || self.is_behind {
             lines.push(Line::Compaction(in_force.map(|in_force| Box::new(Kept::of(in_force)))));
             self.kept_compaction = first_kept;
         }

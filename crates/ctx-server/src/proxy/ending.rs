@@ -101,6 +101,7 @@ impl Ending {
         metrics.sent_tokens.inc_by(record.sent_tokens.get());
         metrics.added.observe(record.millis / 1_000.0);
         self.proxy.trace.add(*record);
+        self.proxy.note_unwritten();
     }
 }
 

@@ -32,7 +32,7 @@ impl Salt {
         let failed = |error: std::io::Error| {
             Error::new(ErrorKind::Io, "conversations cannot be kept")
                 .with("path", path.display())
-                .hint("check that $CTX_HOME can be written to")
+                .hint("set CTX_HOME to a folder that can be written to")
                 .source(error)
         };
         match fs::read(&path) {

@@ -14,15 +14,15 @@ const HOP_BY_HOP: [HeaderName; 7] =
 /// passes.
 const MADE_ANEW: [HeaderName; 4] = [HOST, CONTENT_LENGTH, ACCEPT_ENCODING, EXPECT];
 
-/// The headers of a request as they go to the provider. Where the body was unpacked on the way, how
-/// it was packed goes.
-pub(super) fn to_upstream(mut headers: HeaderMap, was_unpacked: bool) -> HeaderMap {
+/// The headers of a request as they go to the provider. Where the body is sent as it was read, how it
+/// was packed goes.
+pub(super) fn to_upstream(mut headers: HeaderMap, is_unpacked: bool) -> HeaderMap {
     drop_hop_by_hop(&mut headers);
     for name in MADE_ANEW {
         headers.remove(name);
     }
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    if was_unpacked {
+    if is_unpacked {
         headers.remove(CONTENT_ENCODING);
     }
     for (name, value) in &mut headers {

@@ -11,6 +11,7 @@
 
 mod asked;
 mod body;
+mod cached;
 mod config;
 mod conversation;
 mod conversations;
@@ -27,13 +28,16 @@ mod relay;
 mod room;
 mod sitting;
 mod summaries;
+mod summarised;
 mod told;
+mod undo;
 mod upstream;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -112,6 +116,14 @@ pub struct Proxy {
     /// How many large bodies may be worked on at once.
     large: Arc<Semaphore>,
     warned: Mutex<HashSet<String>>,
+    unwritten: Unwritten,
+}
+
+/// How much of what could not be written was told.
+#[derive(Debug, Default)]
+struct Unwritten {
+    conversations: AtomicU64,
+    records: AtomicU64,
 }
 
 impl Proxy {
@@ -119,8 +131,12 @@ impl Proxy {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Io`] where the home cannot be written to.
+    /// [`ErrorKind::Io`] where the home cannot be written to, and [`ErrorKind::Config`] where a model is
+    /// to write summaries and none is configured.
     pub fn new(settings: Settings, trace: Arc<Trace>, metrics: Metrics) -> Result<Arc<Self>> {
+        if settings.config.summaries == SummariesBy::Model {
+            summaries::check_configured(&settings.host.config)?;
+        }
         let folder = settings.host.home.root().join("proxy");
         let keep = Keep::at(&folder)?;
         let salt = Salt::of(&folder)?;
@@ -134,7 +150,7 @@ impl Proxy {
             whole: seconds(config.timeouts.whole),
         };
         Ok(Arc::new(Self {
-            client: Client::new(timeouts),
+            client: Client::new(timeouts).anonymous(),
             writer: Arc::new(Client::default()),
             salt,
             conversations: Arc::new(Conversations::new(limits, Some(keep), trace.clone())),
@@ -145,6 +161,7 @@ impl Proxy {
             room: Arc::new(Semaphore::new(IN_FLIGHT_KIB)),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
             warned: Mutex::default(),
+            unwritten: Unwritten::default(),
             settings,
         }))
     }
@@ -182,7 +199,7 @@ impl Proxy {
     ///
     /// [`ErrorKind::NotFound`] where no such compaction is in force.
     pub async fn undo(&self, session: &str, entry: &str) -> Result<()> {
-        sitting::undo(self, session, entry).await
+        undo::undo(self, session, entry).await
     }
 
     /// Waits until what was cut is on disk.
@@ -194,9 +211,33 @@ impl Proxy {
 
     /// Says something once.
     fn warn(&self, text: &str) {
+        self.warn_of(text, text);
+    }
+
+    /// Says something of a cause once, whatever the words.
+    fn warn_of(&self, cause: &str, text: &str) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        if warned.len() < WARNINGS && warned.insert(text.to_owned()) {
+        if warned.len() < WARNINGS && warned.insert(cause.to_owned()) {
             (self.settings.warn)(text);
+        }
+    }
+
+    /// Counts what could not be written since this was last asked, and says so.
+    fn note_unwritten(&self) {
+        let kept = self.conversations.keep.as_ref().map_or(0, Keep::lost);
+        for (of, lost, seen, what) in [
+            ("conversation", kept, &self.unwritten.conversations, "what was cut of conversations"),
+            ("record", self.trace.lost(), &self.unwritten.records, "records of requests"),
+        ] {
+            let before = seen.fetch_max(lost, Ordering::Relaxed);
+            if lost > before {
+                self.metrics.not_written(of, lost - before);
+                self.warn_of(of, &format!(
+                    "{what} cannot be written below {}, or not as fast as they come: they are left out \
+                     (ctx_unwritten_total counts them)",
+                    self.settings.host.home.root().join("proxy").display(),
+                ));
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::trace::Outcome;
 pub(super) async fn pass(proxy: Arc<Proxy>, request: Request) -> Response {
     const OTHER: &str = "other";
     let (parts, content) = request.into_parts();
-    let content = match body::read(&proxy, &parts.headers, content, false).await {
+    let content = match body::read(&proxy, &parts.headers, content, None).await {
         Ok(content) => content,
         Err(unread) => {
             proxy.metrics.request(OTHER, "rejected");

@@ -10,10 +10,11 @@ use serde::de::IgnoredAny;
 
 use super::Proxy;
 use super::asked::Asked;
+use super::cached::Cached;
 use super::conversation::Conversation;
 use super::conversations::Found;
 use super::group::Group;
-use super::sitting::Sitting;
+use super::sitting::{Fitted, Sitting};
 use super::told::Told;
 use crate::hosted::Made;
 use crate::trace::Record;
@@ -33,6 +34,8 @@ pub(super) struct About {
     pub(super) record: Record,
     /// What it was estimated at, uncorrected.
     pub(super) estimated: u64,
+    /// The request, to compare the next one with.
+    pub(super) sent: Arc<Cached>,
 }
 
 /// The provider refused what went out before.
@@ -108,14 +111,16 @@ pub(super) async fn prepare(
     let made = sitting.hold(&conversation, smaller).await;
     proxy.conversations.bound(&conversation);
     proxy.metrics.conversations.set(i64::try_from(proxy.conversations.count()).unwrap_or(i64::MAX));
-    let Some((made, record, estimated)) = made? else { return Ok(Prepared::untouched(body)) };
+    let Some(Fitted { made, record, estimated, sent }) = made? else {
+        return Ok(Prepared::untouched(body));
+    };
     let out = out(&made);
     let put = request.put(&out, made.addition.as_deref())?;
     let body = match put {
         std::borrow::Cow::Borrowed(_) => body.clone(),
         std::borrow::Cow::Owned(text) => Bytes::from(text),
     };
-    Ok(Prepared { body, told: Some(About { conversation, record, estimated }) })
+    Ok(Prepared { body, told: Some(About { conversation, record, estimated, sent }) })
 }
 
 /// The history as it goes out. A message stands in the history where its unit stands in the body.

@@ -11,7 +11,7 @@ use ctx_model::Method;
 use tokio::time::Instant;
 
 use super::asked::Asked;
-use super::body::Held;
+use super::body::{Held, Packing};
 use super::ending::{Ending, passing};
 use super::judge::{Answer, judge};
 use super::prepare::{Prepared, Smaller, prepare};
@@ -26,8 +26,12 @@ const LARGE: usize = 256 << 10;
 pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> Response {
     let protocol = route.protocol;
     let (parts, content) = request.into_parts();
-    let is_packed = body::is_packed(&parts.headers);
-    let content = match body::read(&proxy, &parts.headers, content, is_packed).await {
+    let packing = Packing::of(&parts.headers);
+    let content = match packing {
+        Ok(packing) => body::read(&proxy, &parts.headers, content, packing).await,
+        Err(unread) => Err(unread),
+    };
+    let content = match content {
         Ok(content) => content,
         Err(unread) => {
             proxy.metrics.request(protocol.name(), "rejected");
@@ -47,7 +51,7 @@ pub(super) async fn relay(proxy: Arc<Proxy>, route: Route, request: Request) -> 
         url: proxy.settings.upstreams.url(family, path),
         family,
         query: parts.uri.query().map(str::to_owned),
-        headers: headers::to_upstream(parts.headers, is_packed),
+        headers: headers::to_upstream(parts.headers, true),
         route,
     });
     Relay { proxy, asked, content, ending, spent: 0.0 }.run().await
@@ -81,16 +85,16 @@ impl Relay {
                 Err(error) => return self.failed(&error),
             };
             let Some(overflow) = answer.overflow.filter(|_| prepared.can_be_smaller()) else {
-                return self.answer(answer, attempt);
+                return self.answer(answer, &prepared, attempt);
             };
             if attempt > MOST_RECOVERIES {
-                return self.answer(answer, attempt);
+                return self.answer(answer, &prepared, attempt);
             }
             let smaller = Smaller { attempt, most: MOST_RECOVERIES, overflow };
             match self.prepare(Some(smaller)).await {
                 // What did not change would be refused again.
                 Ok(again) if again.body != prepared.body => prepared = again,
-                _ => return self.answer(answer, attempt),
+                _ => return self.answer(answer, &prepared, attempt),
             }
             attempt += 1;
         }
@@ -157,9 +161,17 @@ impl Relay {
         judge(self.asked.protocol(), response, prepared.window()).await
     }
 
-    fn answer(mut self, mut answer: Answer, attempt: u32) -> Response {
-        if attempt > 1 && answer.overflow.is_none() && answer.response.status.is_success() {
-            self.proxy.metrics.recoveries.inc();
+    fn answer(mut self, mut answer: Answer, prepared: &Prepared, attempt: u32) -> Response {
+        if answer.overflow.is_none() && answer.response.status.is_success() {
+            if attempt > 1 {
+                self.proxy.metrics.recoveries.inc();
+            }
+            if let Some(told) = &prepared.told {
+                told.conversation.answered(told.sent.clone());
+                if let Some(broken) = told.record.prefix_break {
+                    self.proxy.metrics.prefix_break(broken.cause.name(), broken.tokens.get());
+                }
+            }
         }
         if let Some(record) = self.ending.known() {
             record.status = Some(answer.response.status.as_u16());

@@ -1,6 +1,7 @@
 //! A conversation at work on one request.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use ctx_core::{CompactionTrigger, EntryId, Error, ErrorKind, Result, SummaryInstructions, Tokens};
 use ctx_dialect::wire::Request;
@@ -10,13 +11,15 @@ use futures_util::FutureExt;
 
 use super::Proxy;
 use super::asked::Asked;
+use super::cached::{Cached, Head};
 use super::config::SummariesBy;
 use super::conversation::{Conversation, Work};
 use super::keep::Saved;
 use super::prepare::Smaller;
-use super::recorded::{beginning, recorded};
+use super::recorded::beginning;
 use super::room::Room;
 use super::summaries::Asking;
+use super::summarised::noted;
 use super::told::{Told, first_of_user};
 use crate::hosted::{
     self, Compacting, History, Keeps, Made, Opening, Recorded, Session, Summaries,
@@ -33,15 +36,24 @@ pub(super) struct Sitting<'a> {
     pub(super) ids: Vec<Option<EntryId>>,
 }
 
+/// What goes out.
+pub(super) struct Fitted {
+    pub(super) made: Made,
+    pub(super) record: Record,
+    /// What it is estimated at, uncorrected.
+    pub(super) estimated: u64,
+    /// It, to compare the next one with.
+    pub(super) sent: Arc<Cached>,
+}
+
 impl Sitting<'_> {
-    /// Makes the messages that go out, with what is recorded of them and what they are estimated at;
-    /// nothing where the request is to pass as it came. Another request of the same conversation
-    /// waits meanwhile.
+    /// Makes the messages that go out; nothing where the request is to pass as it came. Another request
+    /// of the same conversation waits meanwhile.
     pub(super) async fn hold(
         self,
         conversation: &Conversation,
         smaller: Option<Smaller>,
-    ) -> Result<Option<(Made, Record, u64)>> {
+    ) -> Result<Option<Fitted>> {
         let mut work = conversation.work.lock().await;
         if let Err(error) = self.open(conversation, &mut work).await {
             return self.unopened(error);
@@ -73,7 +85,7 @@ impl Sitting<'_> {
         let Some(session) = &mut work.session else { return Err(lost()) };
         let mut compaction = None;
         if let Some(smaller) = smaller {
-            compaction = self.compact(session, smaller, room).await;
+            compaction = self.compact(conversation, session, smaller, room).await;
         }
         let empty = room.withheld(&session.ledger);
         let mut made = match guarded(session.assemble(empty, None)).await {
@@ -91,9 +103,14 @@ impl Sitting<'_> {
         made.tokens -= session.ledger.corrected(empty);
         made.limit -= session.ledger.corrected(empty);
         let estimated = session.sent.estimated;
-        let record = self.record(conversation, &mut work, &made, compaction);
+        let mut record = self.record(conversation, &mut work, &made, compaction);
         conversation.keep(&mut work, &made, self.proxy.conversations.keep.as_ref());
-        Ok(Some((made, record, estimated)))
+        let Some(session) = &work.session else { return Err(lost()) };
+        let sent = Arc::new(Cached::of(session, self.head()));
+        record.prefix_break = conversation
+            .cached()
+            .and_then(|before| before.broken(&sent, &session.history, session.in_force.as_ref()));
+        Ok(Some(Fitted { made, record, estimated, sent }))
     }
 
     /// Without a session a request passes as it came, unless the window was given that is too small.
@@ -203,6 +220,11 @@ impl Sitting<'_> {
         Some(self.ids.iter().map(|id| id.as_ref().map(ToString::to_string)).collect())
     }
 
+    fn head(&self) -> Head {
+        let tools = self.request.tools.map(|tools| tools.get());
+        Head::of(self.request.model.as_deref(), self.request.system.as_deref(), tools)
+    }
+
     fn writer(&self, window: Tokens) -> Option<ctx_model::HttpModel> {
         let asking = Asking {
             protocol: self.asked.protocol(),
@@ -218,6 +240,7 @@ impl Sitting<'_> {
     /// Makes the session smaller after the provider refused it.
     async fn compact(
         &self,
+        conversation: &Conversation,
         session: &mut Session,
         smaller: Smaller,
         room: Room,
@@ -240,10 +263,8 @@ impl Sitting<'_> {
         match guarded(session.compact(wanted)).await {
             Ok(result) => {
                 let compacted = result.result.filter(|_| result.compacted)?;
-                self.proxy.metrics.compactions.inc();
                 let entry = session.in_force.as_ref().and_then(|kept| kept.summary_id()).cloned();
-                // The number of the request is filled in with the rest.
-                Some(recorded(0, entry, &compacted))
+                Some(noted(self.proxy, &conversation.id, entry, &compacted))
             }
             Err(error) => {
                 self.trouble(&error);
@@ -281,6 +302,7 @@ impl Sitting<'_> {
             prompt_tokens: None,
             fits: made.tokens <= made.limit,
             unchanged_prefix: made.unchanged_prefix,
+            prefix_break: None,
             status: None,
             outcome: Outcome::Failed,
             attempts: 1,
@@ -302,10 +324,9 @@ impl Sitting<'_> {
         for edit in &made.edits {
             *record.actions.entry(edit.layer.to_string()).or_default() += 1;
         }
-        if let Some(last) = made.compactions.last() {
-            self.proxy.metrics.compactions.inc_by(made.compactions.len() as u64);
+        for compacted in &made.compactions {
             let entry = session.in_force.as_ref().and_then(|kept| kept.summary_id()).cloned();
-            record.compaction = Some(recorded(number, entry, last));
+            record.compaction = Some(noted(self.proxy, &conversation.id, entry, compacted));
         }
         if let Some(compaction) = &mut record.compaction {
             compaction.request = number;
@@ -342,35 +363,6 @@ impl Sitting<'_> {
             counter: session.ledger.counter().kind().name().to_owned(),
         }
     }
-}
-
-/// Takes a compaction back.
-pub(super) async fn undo(proxy: &Proxy, id: &str, entry: &str) -> Result<()> {
-    let unknown = |what: &'static str| {
-        Error::new(ErrorKind::NotFound, what)
-            .with("session", id)
-            .hint("only the compaction in force of a conversation in memory can be taken back")
-    };
-    let conversation = proxy.conversations.in_memory(id);
-    let conversation = conversation.ok_or_else(|| unknown("the conversation is not in memory"))?;
-    let mut work = conversation.work.lock().await;
-    let Some(session) = &mut work.session else {
-        return Err(unknown("the conversation is not in memory"));
-    };
-    let is_it = session
-        .in_force
-        .as_ref()
-        .is_some_and(|kept| *kept.id == *entry || *kept.compacted.first_kept_entry_id == *entry);
-    if !is_it {
-        return Err(unknown("this compaction is not in force").with("compaction", entry));
-    }
-    session.undo();
-    let line = work.kept_undone();
-    if let Some(keep) = proxy.conversations.keep.as_ref().filter(|_| conversation.is_kept()) {
-        keep.append(id, vec![line]);
-    }
-    proxy.trace.undone(id, entry);
-    Ok(())
 }
 
 /// Runs what an engine does. A panic of it is a failure of one request's engine.

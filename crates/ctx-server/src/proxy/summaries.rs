@@ -12,12 +12,26 @@ use ctx_core::{
     Error, ErrorKind, Result, Summarizer, Summary, SummaryModels, SummaryRequest, Tokens,
 };
 use ctx_dialect::wire::Protocol;
+use ctx_engine_registry::Config;
 use ctx_model::{
     Api, Catalogue, Client, Endpoint, HttpModel, KeyRef, ModelFacts, Secret, TokioTimer, Url,
 };
 
+/// Refuses a configuration that names no model to write summaries, or one that cannot be had.
+pub(super) fn check_configured(config: &Config) -> Result<()> {
+    match ctx_runtime::configured_writer(config)? {
+        Some((_, model)) => model.map(drop),
+        None => Err(Error::new(
+            ErrorKind::Config,
+            "server.summaries is \"model\", and none is configured",
+        )
+        .with("key", "agents.defaults.compaction.model")
+        .hint("name a model there, or set server.summaries to \"upstream\" or \"extractive\"")),
+    }
+}
+
 /// Headers of a request that its summary is asked for with.
-const SAME: [&str; 9] = [
+const SAME: [&str; 10] = [
     "authorization",
     "x-api-key",
     "api-key",
@@ -25,6 +39,7 @@ const SAME: [&str; 9] = [
     "anthropic-version",
     "openai-organization",
     "openai-project",
+    "x-goog-user-project",
     "chatgpt-account-id",
     "user-agent",
 ];
@@ -80,7 +95,9 @@ impl Summarizer for BySlot {
         match self.slot.model() {
             Some(model) => model.summarize(request).await,
             None => {
-                Err(Error::new(ErrorKind::Capability, "no request is in hand to summarise with"))
+                let what =
+                    "the request names no model, or brings no key, to ask for a summary with";
+                Err(Error::new(ErrorKind::Capability, what))
             }
         }
     }
@@ -121,8 +138,11 @@ impl Asking<'_> {
         }
         if self.protocol == Protocol::Gemini {
             let in_query = || self.query?.split('&').find_map(|pair| pair.strip_prefix("key="));
-            let key = text("x-goog-api-key").or_else(in_query)?;
-            endpoint = endpoint.with_key(KeyRef::Literal(Secret::new(key)));
+            match text("x-goog-api-key").or_else(in_query) {
+                Some(key) => endpoint = endpoint.with_key(KeyRef::Literal(Secret::new(key))),
+                // Who shows a token of Google's shows it there as well.
+                None => drop(text("authorization")?),
+            }
         }
         let known = Catalogue::embedded().find(self.model);
         let facts = ModelFacts {

@@ -89,23 +89,32 @@ impl Upstreams {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] for what is no URL of a web server.
+    /// [`ErrorKind::InvalidInput`] for what is no URL of a web server, for a name of no API, and
+    /// where one is given twice.
     pub fn new(given: &[String], config: &UpstreamsConfig) -> Result<Self> {
+        let mut own: [Option<&str>; Family::ALL.len()] = [None; Family::ALL.len()];
+        let mut all = None;
+        for text in given {
+            let (name, url) = named(text)?;
+            let place = match name {
+                Some(family) => &mut own[family as usize],
+                None => &mut all,
+            };
+            if place.replace(url).is_some() {
+                let what = name.map_or("all", Family::name);
+                return Err(Error::new(ErrorKind::InvalidInput, "an upstream is given twice")
+                    .with("for", what)
+                    .hint("give one URL for all, or one for each: openai=URL, anthropic=URL, gemini=URL"));
+            }
+        }
         let of = |family: Family| -> Result<Url> {
-            let named = |given: &&String| {
-                given.strip_prefix(family.name()).and_then(|rest| rest.strip_prefix('=')).is_some()
-            };
-            let is_for_all = |given: &&String| {
-                !Family::ALL.iter().any(|f| given.starts_with(&format!("{}=", f.name())))
-            };
-            let own = given.iter().rev().find(named).map(|text| &text[family.name().len() + 1..]);
-            let all = || given.iter().rev().find(is_for_all).map(String::as_str);
             let configured = match family {
                 Family::OpenAi => &config.openai,
                 Family::Anthropic => &config.anthropic,
                 Family::Gemini => &config.gemini,
             };
-            base(own.or_else(all).or(configured.as_deref()).unwrap_or(family.public()))
+            let given = own[family as usize].or(all);
+            base(given.or(configured.as_deref()).unwrap_or(family.public()))
         };
         Ok(Self {
             openai: of(Family::OpenAi)?,
@@ -156,6 +165,20 @@ impl Upstreams {
     }
 }
 
+/// The API that a URL is given for, and the URL. A URL may hold `=` itself, but its scheme does not.
+fn named(text: &str) -> Result<(Option<Family>, &str)> {
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    let Some((name, url)) = text.split_once('=').filter(|(name, _)| is_name(name)) else {
+        return Ok((None, text));
+    };
+    match Family::ALL.into_iter().find(|family| family.name() == name) {
+        Some(family) => Ok((Some(family), url)),
+        None => Err(Error::new(ErrorKind::InvalidInput, "there is no API of that name")
+            .with("upstream", name)
+            .hint("an upstream is for openai, anthropic or gemini (openai=URL), or for all (URL)")),
+    }
+}
+
 /// Reads a base URL.
 pub(super) fn base(text: &str) -> Result<Url> {
     let wrong = |what: String| {
@@ -189,6 +212,10 @@ fn joined(base: &str, path: &str, version: &str) -> String {
         return format!("{before}/{first}/{tail}");
     }
     match of_base {
+        // Ollama's own API stands beside that for OpenAI's clients, without a version.
+        Some(_) if first == "api" => {
+            format!("{}/{rest}", before.strip_suffix("/api").unwrap_or(before))
+        }
         Some(version) => format!("{before}/{version}/{rest}"),
         // A host that is more than a host knows where its API is.
         None if before.is_empty() && is_api(first) => format!("/{version}/{rest}"),
@@ -270,6 +297,9 @@ mod tests {
             ),
             ("/v1", "/v1beta/models/m:generateContent", "/v1beta/models/m:generateContent"),
             ("/", "/api/tags", "/api/tags"),
+            ("/v1", "/api/tags", "/api/tags"),
+            ("/ollama/v1", "/api/chat", "/ollama/api/chat"),
+            ("/api/v1", "/api/v1/models", "/api/v1/models"),
             ("/v1", "/v1", "/v1/"),
             ("/", "/", "/"),
         ] {
@@ -293,6 +323,16 @@ mod tests {
         assert_eq!(Family::ALL.map(host), ["api.openai.com", "a", "g"]);
         for wrong in ["ftp://x", "x", "http://", "http://x/?key=1"] {
             assert!(Upstreams::new(&[wrong.to_owned()], &config).is_err(), "{wrong}");
+        }
+        for (wrong, words) in [
+            (&["foo=http://x"][..], "no API of that name (upstream: foo)"),
+            (&["http://x", "http://y"], "given twice (for: all)"),
+            (&["gemini=http://x", "http://y", "gemini=http://z"], "given twice (for: gemini)"),
+        ] {
+            let given: Vec<String> = wrong.iter().map(|&text| text.to_owned()).collect();
+            let error = Upstreams::new(&given, &config).unwrap_err();
+            assert!(error.to_string().contains(words), "{error}");
+            assert!(error.hint_text().is_some_and(|hint| hint.contains("anthropic")));
         }
     }
 

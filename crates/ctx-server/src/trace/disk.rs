@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -37,27 +38,51 @@ enum Work {
     Settle(SyncSender<()>),
 }
 
+/// What requests and the thread that writes tell each other beside the queue.
+#[derive(Debug, Default)]
+struct Beside {
+    /// Conversations whose files are to go when the queue is done, in which there was no room for
+    /// them. A file that stays would be back after a restart.
+    gone: Mutex<Vec<String>>,
+    /// How much was not written: there was no room in the queue, or on the disk.
+    lost: AtomicU64,
+}
+
 /// The folder, and the thread that writes there.
 #[derive(Debug)]
 pub(super) struct Disk {
     folder: PathBuf,
     work: SyncSender<Work>,
+    beside: Arc<Beside>,
 }
 
 impl Disk {
     pub(super) fn open(folder: PathBuf, most: u64, shelf: Arc<Mutex<Shelf>>) -> Result<Self> {
         let failed = |what: &'static str, folder: &Path| {
             let at = folder.display().to_string();
-            move |error: io::Error| Error::new(ErrorKind::Io, what).with("path", at).source(error)
+            move |error: io::Error| {
+                Error::new(ErrorKind::Io, what)
+                    .with("path", at)
+                    .hint("set CTX_HOME to a folder that can be written to")
+                    .source(error)
+            }
         };
         private::folder(&folder).map_err(failed("records cannot be kept", &folder))?;
         let (work, todo) = sync_channel(WAITING);
-        let mut writer = Writer { folder: folder.clone(), most, shelf, files: Files::default() };
+        let beside = Arc::<Beside>::default();
+        let (folder_, beside_) = (folder.clone(), beside.clone());
+        let mut writer =
+            Writer { folder: folder_, most, shelf, files: Files::default(), beside: beside_ };
         thread::Builder::new()
             .name("ctx-trace".to_owned())
             .spawn(move || writer.run(&todo))
             .map_err(failed("no thread can be started", &folder))?;
-        Ok(Self { folder, work })
+        Ok(Self { folder, work, beside })
+    }
+
+    /// How many records and beginnings of conversations were not written.
+    pub(super) fn lost(&self) -> u64 {
+        self.beside.lost.load(Ordering::Relaxed)
     }
 
     pub(super) fn begin(&self, info: Arc<SessionInfo>) {
@@ -69,8 +94,10 @@ impl Disk {
     }
 
     pub(super) fn remove(&self, gone: Vec<String>) {
-        // A file that stays would be back after a restart; these are rare enough to wait for.
-        let _ = self.work.send(Work::Remove(gone));
+        if let Err(TrySendError::Full(Work::Remove(gone))) = self.work.try_send(Work::Remove(gone))
+        {
+            self.beside.gone().extend(gone);
+        }
     }
 
     /// Waits until all that was passed on so far is written.
@@ -109,11 +136,16 @@ impl Disk {
     }
 
     fn pass(&self, work: Work) {
-        match self.work.try_send(work) {
-            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
-            // A request waits for no disk.
-            Err(TrySendError::Full(_)) => {}
+        // A request waits for no disk.
+        if self.work.try_send(work).is_err() {
+            self.beside.lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+}
+
+impl Beside {
+    fn gone(&self) -> MutexGuard<'_, Vec<String>> {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -122,12 +154,19 @@ struct Writer {
     most: u64,
     shelf: Arc<Mutex<Shelf>>,
     files: Files,
+    beside: Arc<Beside>,
 }
 
 impl Writer {
     fn run(&mut self, todo: &Receiver<Work>) {
         self.restore();
-        while let Ok(work) = todo.recv() {
+        loop {
+            let work = todo.try_recv().or_else(|_| {
+                let gone = std::mem::take(&mut *self.beside.gone());
+                gone.iter().for_each(|id| self.remove(id));
+                todo.recv()
+            });
+            let Ok(work) = work else { return };
             match work {
                 Work::Begin(info) => {
                     let id = info.id.clone();
@@ -148,6 +187,14 @@ impl Writer {
 
     /// Appends a line. That it cannot be written costs the entries of a record, and nothing else.
     fn append(&mut self, id: &str, line: &Line) -> Option<Place> {
+        let place = self.write(id, line);
+        if place.is_none() {
+            self.beside.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        place
+    }
+
+    fn write(&mut self, id: &str, line: &Line) -> Option<Place> {
         let mut text = serde_json::to_vec(line).ok()?;
         let length = u32::try_from(text.len()).ok()?;
         text.push(b'\n');

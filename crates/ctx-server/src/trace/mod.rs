@@ -23,8 +23,8 @@ use disk::Disk;
 use shelf::Shelf;
 
 pub use record::{
-    BEGINS_CHARS, CompactionRecord, ComponentRecord, EntryRecord, EntryState, Outcome, Record,
-    SessionInfo, of_manifest,
+    BEGINS_CHARS, BreakCause, CompactionRecord, ComponentRecord, EntryRecord, EntryState, Outcome,
+    PrefixBreak, Record, SessionInfo, Summarised, SummaryOutcome, of_manifest,
 };
 
 /// How many news a reader of the feed may be behind before it misses some.
@@ -112,6 +112,13 @@ impl Trace {
         }
         self.tell(News::Recorded(sizes));
         self.let_go(gone);
+    }
+
+    /// How many records could not be written, because the disk was too slow for them or full. Of
+    /// these the sizes are kept and the entries are not.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.disk.as_ref().map_or(0, Disk::lost)
     }
 
     /// Notes that a compaction was taken back: the one of that entry.

@@ -86,6 +86,10 @@ pub struct Record {
     pub fits: bool,
     /// Tokens at the beginning that are the same as in the request before.
     pub unchanged_prefix: Tokens,
+    /// What the provider may have had in its cache and was not sent again; null where the request
+    /// begins with all of the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix_break: Option<PrefixBreak>,
     /// The status of the answer; null where there was none.
     pub status: Option<u16>,
     /// What became of it.
@@ -103,6 +107,85 @@ pub struct Record {
     /// Its entries. They are kept on disk only.
     #[serde(default)]
     pub entries: Vec<EntryRecord>,
+}
+
+/// A request does not begin as the one before it that was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrefixBreak {
+    /// Why.
+    pub cause: BreakCause,
+    /// Tokens of the request before, from the first place on at which this one differs.
+    pub tokens: Tokens,
+}
+
+/// Why a request does not begin as the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum BreakCause {
+    /// History became a summary, or the summary another one.
+    Compaction,
+    /// Another edit of ctx: tool results that were cut, messages left out, what was recalled.
+    Edit,
+    /// The client changed what it said before, its instructions or its tools, or asks another model.
+    Client,
+}
+
+impl BreakCause {
+    /// Its name in JSON and among metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compaction => "compaction",
+            Self::Edit => "edit",
+            Self::Client => "client",
+        }
+    }
+}
+
+/// How a summary was come by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summarised {
+    /// What became of asking for it.
+    pub outcome: SummaryOutcome,
+    /// What stands in the place of the history: `model`, `withoutOversized`, `extractive` or
+    /// `hardPrune`.
+    pub rung: Cow<'static, str>,
+    /// How often a model was asked.
+    pub calls: u32,
+    /// Why there is none of a model; redacted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What became of asking for a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SummaryOutcome {
+    /// A model wrote it.
+    Written,
+    /// Nobody was to be asked: it is extracted.
+    Extracted,
+    /// A model was there, and could not be asked; it is extracted.
+    Unasked,
+    /// No answer came; it is extracted.
+    Failed,
+    /// No answer could be used (empty, a refusal, longer than the history); it is extracted.
+    Unusable,
+}
+
+impl SummaryOutcome {
+    /// Its name in JSON and among metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Written => "written",
+            Self::Extracted => "extracted",
+            Self::Unasked => "unasked",
+            Self::Failed => "failed",
+            Self::Unusable => "unusable",
+        }
+    }
 }
 
 /// A part of the request and its size.
@@ -132,6 +215,9 @@ pub struct CompactionRecord {
     pub summary: String,
     /// What the engine has to say about it.
     pub details: Option<serde_json::Value>,
+    /// How the summary was come by; null where the engine does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summarised: Option<Summarised>,
     /// Whether it was taken back.
     #[serde(default)]
     pub undone: bool,
@@ -149,6 +235,7 @@ impl CompactionRecord {
             tokens_after: compacted.tokens_after,
             summary: compacted.summary.clone(),
             details: compacted.details.clone(),
+            summarised: None,
             undone: false,
         }
     }
@@ -163,6 +250,7 @@ impl CompactionRecord {
         Self {
             summary: self.summary[..end].to_owned(),
             details: details.cloned(),
+            summarised: self.summarised.clone(),
             entry_id: self.entry_id.clone(),
             first_kept_entry_id: self.first_kept_entry_id.clone(),
             ..*self

@@ -32,6 +32,7 @@ fn record(session: &str, number: u64) -> Record {
         prompt_tokens: Some(9_100),
         fits: true,
         unchanged_prefix: Tokens(8_000),
+        prefix_break: None,
         status: Some(200),
         outcome: Outcome::Ok,
         attempts: 1,

@@ -22,23 +22,20 @@ fn long_talk(len: usize) -> Vec<Message> {
 #[test]
 fn rolling_goes_chunk_by_chunk_and_each_chunk_knows_the_summary_so_far() {
     let a = Arc::new(model("a").with_window(Tokens(40_000)).replies(
-        ["first", "second", "third"].map(|n| {
+        ["first", "second", "third", "fourth"].map(|n| {
             Reply::Text(format!("## Goal\n- {n} retry summary, steps 000 to 999, loop goes on"))
         }),
     ));
-    let mut job = job_of(config(Strategy::Rolling), long_talk(25));
+    let mut job = job_of(config(Strategy::Rolling), long_talk(32));
     job.previous =
         previous("## Goal\n- the summary before\n\n<read-files>\nsrc/old.rs\n</read-files>");
     let (draft, log, _) = climb(&job, &[&a]);
-    assert_eq!(
-        calls(&log),
-        ["a: summary, chunk 1 of 3", "a: summary, chunk 2 of 3", "a: summary, chunk 3 of 3"]
-    );
+    assert_eq!(calls(&log), [1, 2, 3, 4].map(|n| format!("a: summary, chunk {n} of 4")));
     assert_eq!(
         draft.unwrap().text,
-        "## Goal\n- third retry summary, steps 000 to 999, loop goes on"
+        "## Goal\n- fourth retry summary, steps 000 to 999, loop goes on"
     );
-    let seen = ["the summary before", "first retry summary", "second retry summary"];
+    let seen = ["the summary before", "first retry", "second retry", "third retry"];
     for (request, before) in a.asked().iter().zip(seen) {
         let (_, behind) = request.prompt.split_once("<previous-summary>").unwrap();
         assert!(behind.contains(before), "{before}");
@@ -49,7 +46,7 @@ fn rolling_goes_chunk_by_chunk_and_each_chunk_knows_the_summary_so_far() {
         assert!(job.counter.text(history) <= chunk);
     }
     let all: String = a.asked().iter().map(|request| request.prompt.clone()).collect();
-    for n in 0..25 {
+    for n in 0..32 {
         assert_eq!(all.matches(&format!("[e:{n:08x}]")).count(), 1, "message {n} is sent once");
     }
 }
@@ -97,10 +94,22 @@ fn a_single_call_takes_all_that_fits_the_window() {
     let (_, log, _) = climb(&job_of(config(Strategy::Single), messages.clone()), &[&a]);
     assert_eq!(calls(&log), ["a: summary"], "60,000 of 128,000 tokens");
     let (_, log, _) = climb(&job_of(config(Strategy::Rolling), messages.clone()), &[&a]);
-    assert_eq!(log.calls.len(), 2, "more than 0.4 of them: {:?}", calls(&log));
+    assert_eq!(calls(&log), ["a: summary"], "what fits is not cut");
+    let (_, log, _) = climb(&job_of(config(Strategy::Rolling), long_talk(110)), &[&a]);
+    assert_eq!(log.calls.len(), 3, "0.4 of 128,000 in each: {:?}", calls(&log));
     let small = Arc::new(model("small").with_window(Tokens(32_000)));
     let (_, log, _) = climb(&job_of(config(Strategy::Single), messages), &[&small]);
     assert!(log.calls.len() > 2, "it does not fit: {:?}", calls(&log));
+}
+
+#[test]
+fn a_small_window_is_used_as_far_as_it_goes() {
+    // 0.4 of it less the overhead is 2,300: a call for every second message.
+    let a = Arc::new(model("a").with_window(Tokens(16_000)));
+    let (_, log, _) = climb(&job_of(config(Strategy::Rolling), long_talk(18)), &[&a]);
+    assert!((2..=3).contains(&log.calls.len()), "{:?}", calls(&log));
+    let (_, log, _) = climb(&job_of(config(Strategy::Rolling), long_talk(7)), &[&a]);
+    assert_eq!(calls(&log), ["a: summary"]);
 }
 
 #[test]

@@ -87,7 +87,7 @@ struct Api {
 
 impl Api {
     fn over(source: Arc<dyn Source>) -> Self {
-        Self { router: Inspector::new(vec![source]).router() }
+        Self { router: Inspector::new(vec![source]).router_alone() }
     }
 
     async fn ask(&self, method: Method, path: &str, access: Option<Access>) -> (StatusCode, Value) {

@@ -41,6 +41,7 @@ fn record(number: u64, entries: Vec<EntryRecord>, compaction: Option<CompactionR
         prompt_tokens: Some(9_100),
         fits: true,
         unchanged_prefix: Tokens(8_000),
+        prefix_break: None,
         status: Some(200),
         outcome: Outcome::Ok,
         attempts: 2,
@@ -66,6 +67,7 @@ fn trace() -> Arc<Trace> {
         tokens_after: Some(Tokens(60)),
         summary: "sum".to_owned(),
         details: None,
+        summarised: None,
         undone: false,
     };
     let entries = vec![

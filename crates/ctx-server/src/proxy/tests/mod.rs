@@ -1,11 +1,14 @@
 //! Clients that talk to a fake provider through the proxy.
 
 mod breaking;
+mod cached;
 mod cutting;
 mod limits;
+mod packed;
 mod passing;
 mod recovery;
 mod strict;
+mod summaries;
 
 use std::sync::Arc;
 

@@ -1,0 +1,133 @@
+//! Who writes summaries, and what is said where nobody does.
+
+use ctx_testkit::provider::{FailureKind, FakeProvider, Reply, Step};
+
+use super::*;
+use crate::trace::{Summarised, SummaryOutcome};
+
+const UPSTREAM: Set =
+    Set { window: Some(16_000), config: "{ server: { summaries: 'upstream' } }", base: "" };
+
+/// Answers requests with tools; one without is for a summary.
+fn provider(summary: impl Fn() -> Step + Send + Sync + 'static) -> FakeProvider {
+    let builder =
+        FakeProvider::builder().respond(move |request| match request.json["tools"].is_array() {
+            true => Step::text("done"),
+            false => summary(),
+        });
+    builder.start().unwrap()
+}
+
+fn body(turns: usize) -> Value {
+    let tools = json!([{ "type": "function", "function": { "name": "read" } }]);
+    json!({ "model": "m", "messages": talk(turns, 600), "tools": tools })
+}
+
+async fn summarised(rig: &Rig) -> Vec<Summarised> {
+    let records = rig.records().await;
+    let made = records.iter().filter_map(|record| record.compaction.as_ref()?.summarised.clone());
+    made.collect()
+}
+
+#[tokio::test]
+async fn a_summary_that_fails_is_said_once_and_recorded_each_time() {
+    let provider = provider(|| Step::error(FailureKind::Unauthorized));
+    let rig = Rig::new(provider, UPSTREAM).await;
+    for turns in [40, 80] {
+        let got = rig.post("/v1/chat/completions", &body(turns)).await;
+        assert!(got.body.contains("done"), "{got:?}");
+    }
+    let made = summarised(&rig).await;
+    assert_eq!(made.len(), 2, "{made:?}");
+    for made in made {
+        assert_eq!((made.outcome, &*made.rung), (SummaryOutcome::Failed, "extractive"));
+        assert!(made.calls > 0 && made.error.is_some_and(|error| error.contains("status: 401")));
+    }
+    let warnings = rig.warnings.lock().unwrap().clone();
+    let said: Vec<_> = warnings.iter().filter(|text| text.contains("summary")).collect();
+    assert_eq!(said.len(), 1, "{warnings:?}");
+    assert!(said[0].contains("401") && said[0].contains("extracted"), "{warnings:?}");
+    let metrics = rig.send(Method::GET, "/metrics", &[], "").await.body;
+    assert!(metrics.contains("ctx_summaries_total{outcome=\"failed\"} 2"), "{metrics}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_summary_is_told_from_none() {
+    for text in ["", "I'm sorry, but I cannot do that."] {
+        let rig = Rig::new(provider(move || Step::text(text)), UPSTREAM).await;
+        rig.post("/v1/chat/completions", &body(40)).await;
+        let made = summarised(&rig).await;
+        assert_eq!(made[0].outcome, SummaryOutcome::Unusable, "{made:?}");
+        assert!(rig.warnings.lock().unwrap().iter().any(|text| text.contains("could be used")));
+    }
+}
+
+#[tokio::test]
+async fn a_summary_that_a_model_wrote_is_no_reason_to_warn() {
+    let rig = Rig::new(provider(|| Step::new(Reply::Summary)), UPSTREAM).await;
+    rig.post("/v1/chat/completions", &body(40)).await;
+    let made = summarised(&rig).await;
+    assert_eq!((made[0].outcome, &made[0].error), (SummaryOutcome::Written, &None));
+    assert!(!rig.warnings.lock().unwrap().iter().any(|text| text.contains("summary")));
+    let rig = Rig::new(provider(|| Step::text("no")), Set::default()).await;
+    rig.post("/v1/chat/completions", &body(40)).await;
+    let made = summarised(&rig).await;
+    assert_eq!((made[0].outcome, made[0].calls), (SummaryOutcome::Extracted, 0));
+    assert!(!rig.warnings.lock().unwrap().iter().any(|text| text.contains("summary")));
+}
+
+#[tokio::test]
+async fn a_token_of_googles_is_shown_where_the_summary_is_asked_for() {
+    let provider =
+        FakeProvider::builder().respond(|request| match request.path.contains("openai") {
+            true => Step::new(Reply::Summary),
+            false => Step::text("done"),
+        });
+    let rig = Rig::new(provider.start().unwrap(), UPSTREAM).await;
+    let contents: Vec<Value> = talk(40, 600)[1..]
+        .iter()
+        .map(|message| {
+            let role = if message["role"] == "user" { "user" } else { "model" };
+            json!({ "role": role, "parts": [{ "text": message["content"] }] })
+        })
+        .collect();
+    let body = json!({ "contents": contents });
+    let path = "/v1beta/models/gemini-2.5-pro:generateContent";
+    let headers = [("authorization", "Bearer ya29.token"), ("x-goog-user-project", "mine")];
+    let got = rig.send(Method::POST, path, &headers, body.to_string()).await;
+    assert_eq!(got.status, 200, "{got:?}");
+    let asked = rig.provider.requests();
+    let summary =
+        asked.iter().find(|request| request.path.contains("openai")).expect("one is asked for");
+    assert_eq!(summary.header("authorization"), Some("Bearer ya29.token"));
+    assert_eq!(summary.header("x-goog-user-project"), Some("mine"));
+    assert_eq!(summarised(&rig).await[0].outcome, SummaryOutcome::Written);
+    // Without any of both there is nothing to ask with, and that is said.
+    let rig = Rig::new(provider_of_nothing(), UPSTREAM).await;
+    rig.send(Method::POST, path, &[], body.to_string()).await;
+    assert_eq!(summarised(&rig).await[0].outcome, SummaryOutcome::Failed);
+    assert!(rig.warnings.lock().unwrap().iter().any(|text| text.contains("no key")));
+}
+
+fn provider_of_nothing() -> FakeProvider {
+    FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap()
+}
+
+#[test]
+fn a_model_that_is_to_write_summaries_must_be_configured() {
+    let home = TempDir::new().unwrap();
+    let config = Config::parse("{ server: { summaries: 'model' } }").unwrap();
+    let settings = Settings {
+        config: config.section().unwrap(),
+        host: Host { config, home: Home::at(home.path()) },
+        upstreams: Upstreams::new(&[], &UpstreamsConfig::default()).unwrap(),
+        window: None,
+        engine: None,
+        agent: None,
+        warn: Box::new(|_| {}),
+    };
+    let trace = Arc::new(Trace::in_memory(trace::Limits::default()));
+    let error = Proxy::new(settings, trace, Metrics::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("agents.defaults.compaction.model"), "{error}");
+}
