@@ -32,24 +32,31 @@ pub fn parse_raw(raw: &RawValue) -> Message {
 /// Without an id a call goes by the name of its function, and so does the response. Of several of
 /// one name in a content the second is `name#2`, on both sides.
 fn number(blocks: &mut [Block]) {
-    let (mut calls, mut responses) = (HashMap::new(), HashMap::new());
-    let again = |seen: &mut HashMap<CallId, usize>, name: &str, id: &mut CallId| {
+    let (mut calls, mut responses) = (Again::default(), Again::default());
+    for block in blocks {
+        match block {
+            Block::ToolCall(call) => calls.number(&call.name, &mut call.id),
+            Block::ToolResult(result) => {
+                let name = result.name.clone().unwrap_or_default();
+                responses.number(&name, &mut result.call_id);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Counts what goes by its name.
+#[derive(Default)]
+struct Again(HashMap<CallId, usize>);
+
+impl Again {
+    fn number(&mut self, name: &str, id: &mut CallId) {
         if !name.is_empty() && **id == *name {
-            let count = seen.entry(CallId::clone(id)).or_insert(0);
+            let count = self.0.entry(CallId::clone(id)).or_insert(0);
             *count += 1;
             if *count > 1 {
                 *id = format!("{name}#{count}").into();
             }
-        }
-    };
-    for block in blocks {
-        match block {
-            Block::ToolCall(call) => again(&mut calls, &call.name, &mut call.id),
-            Block::ToolResult(result) => {
-                let name = result.name.clone().unwrap_or_default();
-                again(&mut responses, &name, &mut result.call_id);
-            }
-            _ => {}
         }
     }
 }
@@ -62,19 +69,54 @@ fn is_made(id: &str, name: &str) -> bool {
         && (id.len() == name.len() || id.as_bytes().get(name.len()) == Some(&b'#'))
 }
 
-/// As [`parse_raw`], of a conversation whose calls have no ids: a response goes by the name of its
-/// function even where its client has made up an id for it.
-pub(crate) fn parse_by_name(raw: &RawValue) -> Message {
+/// As [`parse_raw`], with its results one after the other under these ids, as far as there is one.
+pub(crate) fn parse_under(raw: &RawValue, ids: &[Option<CallId>]) -> Message {
     let mut message = parse_raw(raw);
-    for block in &mut message.blocks {
-        if let Block::ToolResult(result) = block
-            && let Some(name) = &result.name
-        {
-            result.call_id = name.as_str().into();
+    let results = message.blocks.iter_mut().filter_map(|block| match block {
+        Block::ToolResult(result) => Some(result),
+        _ => None,
+    });
+    for (result, id) in results.zip(ids) {
+        if let Some(id) = id {
+            result.call_id = id.clone();
         }
     }
-    number(&mut message.blocks);
     message
+}
+
+/// A call or a response, by what ties them.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    /// Of a call the one that it is known under, of a response the one it came with, if any.
+    pub(crate) id: CallId,
+    pub(crate) name: String,
+}
+
+/// The calls of a content, as [`parse_raw`] knows them.
+pub(crate) fn calls(raw: &RawValue) -> Vec<Named> {
+    let mut again = Again::default();
+    let numbered = |Named { id, name }: Named| {
+        let mut id = if id.is_empty() { name.as_str().into() } else { id };
+        again.number(&name, &mut id);
+        Named { id, name }
+    };
+    named(raw, ["functionCall", "function_call"]).into_iter().map(numbered).collect()
+}
+
+/// The responses of a content.
+pub(crate) fn responses(raw: &RawValue) -> Vec<Named> {
+    named(raw, ["functionResponse", "function_response"])
+}
+
+fn named(raw: &RawValue, keys: [&str; 2]) -> Vec<Named> {
+    let parts = Object::of(raw).and_then(|o| o.array("parts").or_else(|| o.array("content")));
+    let one = |part: &RawValue| {
+        let part = Object::of(part)?;
+        let object = keys.iter().find_map(|key| part.object(key))?;
+        let id = block::call_id(&object, &["id"]);
+        Some(Named { id, name: object.owned("name").unwrap_or_default() })
+    };
+    parts.unwrap_or_default().into_iter().filter_map(one).collect()
 }
 
 /// A conversation as a request takes it.

@@ -33,12 +33,17 @@ pub fn parse(json: &str) -> Result<Message> {
 /// Reads a message from a value that is known to be JSON.
 #[must_use]
 pub fn parse_raw(raw: &RawValue) -> Message {
+    read(raw, tool_calls)
+}
+
+/// As [`parse_raw`], with the calls of a message as `calls` reads them.
+pub(crate) fn read(raw: &RawValue, calls: fn(&Object<'_>) -> Vec<Block>) -> Message {
     let Some(object) = Object::of(raw) else { return block::no_message(raw) };
     let name = object.text("role").unwrap_or_else(|| "unknown".into());
     let role = Role::from_name(&name);
     let blocks = match role {
         Role::ToolResult => vec![Block::ToolResult(block::result_of(&object))],
-        _ => blocks(&object),
+        _ => blocks(&object, calls),
     };
     let meta = Meta {
         name: object.owned("name").filter(|_| role != Role::ToolResult),
@@ -51,7 +56,7 @@ pub fn parse_raw(raw: &RawValue) -> Message {
     Message { role, blocks, meta }
 }
 
-fn blocks(object: &Object<'_>) -> Vec<Block> {
+fn blocks(object: &Object<'_>, calls: fn(&Object<'_>) -> Vec<Block>) -> Vec<Block> {
     let mut blocks = Vec::new();
     let reasoning =
         REASONING.iter().find_map(|key| Some((*key, object.owned(key).filter(|t| !t.is_empty())?)));
@@ -62,17 +67,25 @@ fn blocks(object: &Object<'_>) -> Vec<Block> {
     if let Some(refusal) = object.owned("refusal") {
         blocks.push(Block::text(refusal));
     }
-    for call in object.array("tool_calls").or_else(|| object.array("toolCalls")).unwrap_or_default()
-    {
-        blocks.push(match Object::of(call) {
-            Some(call) => Block::ToolCall(call_of(&call)),
-            None => Block::Opaque { json: RawJson::from(call) },
-        });
-    }
+    blocks.extend(calls(object));
     if let Some(call) = object.object("function_call") {
         blocks.push(Block::ToolCall(call_of(&call)));
     }
     blocks
+}
+
+pub(crate) fn tool_calls(object: &Object<'_>) -> Vec<Block> {
+    let one = |raw: &RawValue| match Object::of(raw) {
+        Some(call) => Block::ToolCall(call_of(&call)),
+        None => Block::Opaque { json: RawJson::from(raw) },
+    };
+    told_calls(object).into_iter().map(one).collect()
+}
+
+/// The list of a message's calls as it stands there.
+pub(crate) fn told_calls<'a>(object: &Object<'a>) -> Vec<&'a RawValue> {
+    let calls = object.array("tool_calls").or_else(|| object.array("toolCalls"));
+    calls.unwrap_or_default()
 }
 
 pub(crate) fn call_of(call: &Object<'_>) -> ctx_core::ToolCall {

@@ -28,9 +28,11 @@
 //! # }
 //! ```
 
+mod apart;
 mod error;
 mod history;
 mod join;
+mod pair;
 mod peek;
 mod put;
 mod rewrite;

@@ -3,10 +3,11 @@
 use ctx_core::{Message, Role};
 use serde_json::value::RawValue;
 
-use super::Protocol;
+use super::pair::{Ids, Pairs};
 use super::peek::peek;
-use crate::json::{Object, elements};
-use crate::{anthropic, gemini, openai_chat, openai_responses};
+use super::{Protocol, apart};
+use crate::json::elements;
+use crate::{anthropic, gemini, openai_responses};
 
 /// What OpenAI calls the items in which it has compacted a history.
 const COMPACTIONS: [&str; 3] = ["compaction", "compaction_summary", "context_compaction"];
@@ -18,8 +19,7 @@ pub struct Unit<'a> {
     /// Its elements as they stand in the body, with what stands between them.
     pub raw: &'a str,
     pub(super) protocol: Protocol,
-    /// Whether calls have no ids, and responses go by the names of their functions (Gemini).
-    pub(super) by_name: bool,
+    pub(super) ids: Ids,
 }
 
 impl Unit<'_> {
@@ -35,9 +35,14 @@ impl Unit<'_> {
         };
         match self.protocol {
             Protocol::Messages => anthropic::parse_raw(raw),
-            Protocol::Gemini if self.by_name => gemini::parse_by_name(raw),
-            Protocol::Gemini => gemini::parse_raw(raw),
-            Protocol::Chat | Protocol::Responses => openai_chat::parse_raw(raw),
+            Protocol::Gemini => match &self.ids {
+                Ids::These(ids) => gemini::parse_under(raw, ids),
+                Ids::Told | Ids::Nth(_) => gemini::parse_raw(raw),
+            },
+            Protocol::Chat | Protocol::Responses => match self.ids {
+                Ids::Nth(nth) => apart::parse(raw, nth),
+                Ids::Told | Ids::These(_) => apart::parse(raw, 0),
+            },
         }
     }
 }
@@ -87,11 +92,12 @@ pub(super) fn cut<'a>(
     history: &[&'a RawValue],
     body: &'a str,
 ) -> (Vec<Unit<'a>>, bool) {
-    let by_name = protocol == Protocol::Gemini && goes_by_name(history);
-    let one = |raw: &'a str| Unit { raw, protocol, by_name };
     if protocol != Protocol::Responses {
-        return (history.iter().map(|raw| one(raw.get())).collect(), true);
+        let mut pairs = Pairs::of(protocol);
+        let one = |raw: &&'a RawValue| Unit { raw: raw.get(), protocol, ids: pairs.next(raw) };
+        return (history.iter().map(one).collect(), true);
     }
+    let one = |raw: &'a str| Unit { raw, protocol, ids: Ids::Told };
     let mut is_whole = true;
     let mut units: Vec<Unit<'a>> = Vec::with_capacity(history.len());
     let mut begun: Option<usize> = None;
@@ -109,25 +115,6 @@ pub(super) fn cut<'a>(
         }
     }
     (units, is_whole)
-}
-
-/// Whether the first call of a history has no id.
-fn goes_by_name(history: &[&RawValue]) -> bool {
-    let calls = |raw: &&&RawValue| {
-        let text = raw.get().as_bytes();
-        let has = |key: &str| memchr::memmem::find(text, key.as_bytes()).is_some();
-        has("\"functionCall\"") || has("\"function_call\"")
-    };
-    history.iter().filter(calls).find_map(|raw| first_call_has_id(raw)).is_some_and(|has| !has)
-}
-
-fn first_call_has_id(content: &RawValue) -> Option<bool> {
-    let parts = Object::of(content)?.array("parts")?;
-    parts.into_iter().find_map(|part| {
-        let part = Object::of(part)?;
-        let call = part.object("functionCall").or_else(|| part.object("function_call"))?;
-        Some(call.get("id").is_some())
-    })
 }
 
 /// Whether an item is one of those that make up an answer.

@@ -3,11 +3,11 @@
 use ctx_core::{Block, Message, Role};
 use serde_json::value::RawValue;
 
-use super::super::Unit;
+use super::super::{Unit, apart};
 use super::{changed_text, list, only_texts, patched, patched_within};
 use crate::block;
 use crate::json::{Object, arguments_text, array, elements, quote};
-use crate::openai_chat::{self, REASONING, call_json, call_of, part};
+use crate::openai_chat::{self, REASONING, call_json, part};
 use crate::shape::texts;
 
 /// A message as elements of the list.
@@ -16,7 +16,7 @@ pub(super) fn write(message: &Message, of: Option<&Unit<'_>>) -> Vec<String> {
     match replaced {
         Some(json) => vec![json],
         None => {
-            let written = openai_chat::write([message]);
+            let written = openai_chat::write([&*apart::as_told(message)]);
             written.into_iter().map(|json| json.as_str().to_owned()).collect()
         }
     }
@@ -107,13 +107,7 @@ fn content(before: Option<&RawValue>, said: &[Block]) -> Option<String> {
 
 fn tool_calls(object: &Object<'_>, message: &Message) -> Option<String> {
     let raws = object.array("tool_calls")?;
-    let old: Vec<_> = raws
-        .iter()
-        .map(|raw| match Object::of(raw) {
-            Some(call) => Block::ToolCall(call_of(&call)),
-            None => Block::Opaque { json: (*raw).into() },
-        })
-        .collect();
+    let old = apart::calls(object);
     let new: Vec<_> = message.tool_calls().cloned().map(Block::ToolCall).collect();
     let changed = |object: &Object<'_>, _: &Block, new: &Block| match new {
         Block::ToolCall(call) if object.object("custom").is_none() => {

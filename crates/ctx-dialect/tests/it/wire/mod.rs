@@ -1,5 +1,6 @@
 //! Requests taken apart and put together again, and answers watched.
 
+mod pairs;
 mod provider;
 mod put;
 mod random;
