@@ -1,5 +1,9 @@
 //! Making one message smaller.
 
+use std::collections::HashSet;
+
+use serde::Deserialize;
+
 use crate::text::{head, without_middle};
 use crate::{Block, Chars, Counter, Message, RawJson, Role, Tokens, ToolCall};
 
@@ -63,11 +67,16 @@ fn drop_thinking(message: &mut Message, _: Tokens, _: &str, _: &Counter) {
 }
 
 /// Takes images and unknown blocks out, the first ones first, until the message fits or none is
-/// left.
+/// left. What a provider's own tool gave back goes with its call.
 fn drop_attachments(message: &mut Message, max: Tokens, _: &str, counter: &Counter) {
     let mut over = counter.message(message) - max;
+    let mut gone: HashSet<String> = HashSet::new();
     let mut visit = |block: &mut Block, role: &Role| {
-        if over > Tokens::ZERO && matches!(block, Block::Image(_) | Block::Opaque { .. }) {
+        let tie = if let Block::Opaque { json } = &*block { tie(json) } else { None };
+        let is_half = tie.as_ref().is_some_and(|tie| gone.contains(tie));
+        let is_droppable = matches!(block, Block::Image(_) | Block::Opaque { .. });
+        if is_half || (over > Tokens::ZERO && is_droppable) {
+            gone.extend(tie);
             let size = counter.message(&Message::new(role.clone(), vec![block.clone()]));
             *block = Block::text(NOTHING);
             // Less than what is freed may be counted, never more: sizes are rounded up.
@@ -82,6 +91,17 @@ fn drop_attachments(message: &mut Message, max: Tokens, _: &str, counter: &Count
             block => visit(block, &message.role),
         }
     }
+}
+
+/// What ties an unknown block to another one: the id of a call that the provider itself answers.
+fn tie(json: &RawJson) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Tied {
+        id: Option<String>,
+        tool_use_id: Option<String>,
+    }
+    let tied: Tied = serde_json::from_str(json.as_str()).ok()?;
+    tied.tool_use_id.or(tied.id).filter(|id| !id.is_empty())
 }
 
 /// Cuts the texts by one common cap.
@@ -197,5 +217,40 @@ fn cut_strings(value: &mut serde_json::Value, longest: Chars) {
         serde_json::Value::Array(items) => items.iter_mut().for_each(|v| cut_strings(v, longest)),
         serde_json::Value::Object(map) => map.values_mut().for_each(|v| cut_strings(v, longest)),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_providers_own_tool_gave_back_goes_with_its_call() {
+        let opaque = |json: String| Block::Opaque { json: RawJson::from_text(json) };
+        let call = |id: &str, query: &str| {
+            opaque(format!(
+                r#"{{"type":"server_tool_use","id":"{id}","name":"web_search","input":{{"query":"{query}"}}}}"#
+            ))
+        };
+        let result = |id: &str| {
+            opaque(format!(
+                r#"{{"type":"web_search_tool_result","tool_use_id":"{id}","content":[]}}"#
+            ))
+        };
+        let long = "words of a question ".repeat(400);
+        let blocks = vec![call("a", &long), call("b", "x"), result("a"), result("b")];
+        let message = Message::new(Role::Assistant, blocks);
+        let counter = Counter::default();
+        let form = shortened(&message, Tokens(400), &counter);
+        assert!(counter.message(&form) <= Tokens(400));
+        let left: Vec<_> = form
+            .blocks
+            .iter()
+            .filter_map(|block| match block {
+                Block::Opaque { json } => tie(json),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(left, ["b", "b"]);
     }
 }
