@@ -21,6 +21,9 @@ const NEVER: [u16; 4] = [401, 402, 403, 429];
 pub struct Overflow {
     /// Tokens of the request, with the answer's share where the provider counts it in.
     pub used: Option<u64>,
+    /// Tokens of the prompt alone, where the provider says them apart from the answer's share or
+    /// does not count that.
+    pub prompt: Option<u64>,
     /// Tokens the model takes.
     pub limit: Option<u64>,
     /// The row of the table that recognised it, for example `anthropic-prompt`.
@@ -43,6 +46,9 @@ struct RowText {
     no_body: bool,
     used_field: Option<String>,
     limit_field: Option<String>,
+    /// Whether what was used is the sum with the answer's share.
+    #[serde(default)]
+    with_answer: bool,
     source: String,
 }
 
@@ -120,15 +126,16 @@ pub(crate) fn overflow_of(status: u16, error: &ErrorText) -> Option<Overflow> {
     }
     let mut found: Option<Overflow> = None;
     for row in &TABLE.overflow {
-        let Some((used, limit)) = row.read(status, error) else { continue };
+        let Some(read) = row.read(status, error) else { continue };
         let so_far = found.get_or_insert(Overflow {
             used: None,
+            prompt: None,
             limit: None,
             pattern: &row.text.id,
             provider: &row.text.provider,
         });
         if so_far.used.is_none() && so_far.limit.is_none() {
-            (so_far.used, so_far.limit) = (used, limit);
+            (so_far.used, so_far.prompt, so_far.limit) = (read.used, read.prompt, read.limit);
         }
         if so_far.used.is_some() {
             break;
@@ -146,15 +153,24 @@ pub fn silent_overflow(usage: &Usage, window: u64, answer_is_empty: bool) -> Opt
     let full = used > window || (answer_is_empty && used >= window.saturating_mul(99) / 100);
     (window > 0 && full).then_some(Overflow {
         used: Some(used),
+        prompt: Some(used),
         limit: Some(window),
         pattern: "silent",
         provider: "any",
     })
 }
 
+/// The numbers of an error, as far as they are given.
+#[derive(Clone, Copy, Debug, Default)]
+struct Numbers {
+    used: Option<u64>,
+    prompt: Option<u64>,
+    limit: Option<u64>,
+}
+
 impl Row {
-    /// `None` if the row does not match; else used and limit as far as they are given.
-    fn read(&self, status: u16, error: &ErrorText) -> Option<(Option<u64>, Option<u64>)> {
+    /// `None` if the row does not match.
+    fn read(&self, status: u16, error: &ErrorText) -> Option<Numbers> {
         let row = &self.text;
         if !row.statuses.is_empty() && !row.statuses.contains(&status) {
             return None;
@@ -163,25 +179,31 @@ impl Row {
             return None;
         }
         let field = |name: &Option<String>| error.number(name.as_deref()?);
-        let fields = || (field(&row.used_field), field(&row.limit_field));
+        let mut found = Numbers::default();
         if let Some(pattern) = &self.pattern {
-            let found = error.texts().find_map(|text| pattern.captures(text))?;
-            let (used, limit) = numbers(&found);
-            let (used_field, limit_field) = fields();
-            return Some((used.or(used_field), limit.or(limit_field)));
-        }
-        if !row.codes.is_empty() && !row.codes.iter().any(|code| error.has_code(code)) {
+            found = self.numbers(&error.texts().find_map(|text| pattern.captures(text))?);
+        } else if !row.codes.is_empty() && !row.codes.iter().any(|code| error.has_code(code)) {
             return None;
         }
-        Some(fields())
+        if found.used.is_none() {
+            found.used = field(&row.used_field);
+            found.prompt = found.used.filter(|_| !row.with_answer);
+        }
+        found.limit = found.limit.or_else(|| field(&row.limit_field));
+        Some(found)
     }
-}
 
-fn numbers(found: &Captures<'_>) -> (Option<u64>, Option<u64>) {
-    let number =
-        |name: &str| -> Option<u64> { found.name(name)?.as_str().replace(',', "").parse().ok() };
-    let used = number("used").map(|used| used.saturating_add(number("extra").unwrap_or(0)));
-    (used, number("limit"))
+    fn numbers(&self, found: &Captures<'_>) -> Numbers {
+        let number = |name: &str| -> Option<u64> {
+            found.name(name)?.as_str().replace(',', "").parse().ok()
+        };
+        let used = number("used");
+        Numbers {
+            used: used.map(|used| used.saturating_add(number("extra").unwrap_or(0))),
+            prompt: number("prompt").or_else(|| used.filter(|_| !self.text.with_answer)),
+            limit: number("limit"),
+        }
+    }
 }
 
 /// A number of a JSON object, also where it is written as a string.
@@ -213,6 +235,32 @@ mod tests {
             };
             assert!(bodies.iter().any(hit), "{}", row.text.id);
         }
+    }
+
+    #[test]
+    fn the_prompt_is_told_apart_from_the_answers_share() {
+        let prompt = |message: &str| {
+            let body = serde_json::json!({ "error": { "message": message } });
+            let found = overflow(400, &body.to_string()).unwrap();
+            (found.used, found.prompt)
+        };
+        let openai = "This model's maximum context length is 8192 tokens. However, you requested";
+        for (message, used, alone) in [
+            (" 10000 tokens (6000 in the messages, 4000 in the completion).", 10_000, Some(6_000)),
+            (" 8238 tokens (8238 in your prompt; 0 for the completion).", 8_238, Some(8_238)),
+            (
+                " about 141607 tokens (10535 of text input, 131072 in the output).",
+                141_607,
+                Some(10_535),
+            ),
+            (" 351430 tokens. Please reduce the length of the messages.", 351_430, None),
+        ] {
+            assert_eq!(prompt(&format!("{openai}{message}")), (Some(used), alone), "{message}");
+        }
+        let plus = "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000";
+        assert_eq!(prompt(plus), (Some(242_959), Some(178_959)));
+        let plain = "prompt is too long: 208310 tokens > 200000 maximum";
+        assert_eq!(prompt(plain), (Some(208_310), Some(208_310)));
     }
 
     #[test]

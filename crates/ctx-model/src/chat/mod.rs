@@ -273,7 +273,13 @@ impl HttpModel {
         }
         if stop == Stop::Window && is_empty {
             let limit = Some(self.facts.window.get());
-            let found = Overflow { used: None, limit, pattern: "window-exceeded", provider: "any" };
+            let found = Overflow {
+                used: None,
+                prompt: None,
+                limit,
+                pattern: "window-exceeded",
+                provider: "any",
+            };
             return Err(asked.overflow(&found).with("model", name));
         }
         let Some(usage) = usage else { return Ok(()) };

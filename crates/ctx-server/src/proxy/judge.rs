@@ -97,6 +97,7 @@ impl Answer {
                 let is_full = self.watch.is_window_full();
                 let full = || Overflow {
                     used: None,
+                    prompt: None,
                     limit: None,
                     pattern: "finish-reason",
                     provider: "any",

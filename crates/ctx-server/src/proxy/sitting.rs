@@ -245,9 +245,10 @@ impl Sitting<'_> {
         smaller: Smaller,
         room: Room,
     ) -> Option<CompactionRecord> {
-        // What the provider counted says how far the counter is off.
-        if let Some(used) = smaller.overflow.used.filter(|_| session.sent.estimated > 0) {
-            session.correct(used, session.sent.estimated);
+        // What the provider counted says how far the counter is off, unless the answer's share is in
+        // it.
+        if let Some(counted) = smaller.overflow.prompt.filter(|_| session.sent.estimated > 0) {
+            session.correct(counted, session.sent.estimated);
         }
         let wanted = Compacting {
             trigger: CompactionTrigger::Overflow,
