@@ -14,6 +14,7 @@ import { closeBrowser, openBrowser, openPage, serve } from "./browser.mjs";
 import { hostile, large, live, openLarge, undo } from "./cases.mjs";
 import { makeHome } from "./fixtures.mjs";
 import { picture } from "./picture.mjs";
+import { proxied } from "./proxied.mjs";
 import { copying, focus, links, many, zones } from "./tries.mjs";
 import { everyView } from "./views.mjs";
 
@@ -59,6 +60,7 @@ async function main() {
     hostile: () => hostile(run),
     undo: () => undo(run, server),
     live: () => live(run, about),
+    proxied: () => proxied(run),
     picture: () => picture(run),
     large: () => large(run, opened),
   };

@@ -31,11 +31,12 @@ use tokio::sync::Semaphore;
 
 use crate::http::Shutdown;
 
+pub use diff::{DiffAsked, DiffPage};
 pub use memory::MemorySearch;
 pub use proxied::{Conversations, Proxied};
 pub use shape::{
-    CompactionRow, DiffAsked, DiffPage, EntriesAsked, EntryAsked, EntryPage, EntryRow, LayerEdits,
-    Overview, Part, Progress, RequestPage, RequestRow, SessionHead, Shown, SourceKind, Undone,
+    CompactionRow, EntriesAsked, EntryAsked, EntryPage, EntryRow, LayerEdits, Overview, Part,
+    Progress, RequestPage, RequestRow, SessionHead, Shown, SourceKind, Undone,
 };
 pub use source::{Opened, Source, State};
 pub use text::parts;

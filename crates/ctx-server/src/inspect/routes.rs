@@ -15,9 +15,10 @@ use serde_json::json;
 
 use super::Inspector;
 use super::answer::{Answer, Refusal, json_of, later};
+use super::diff::DiffAsked;
 use super::events::events;
 use super::memory::MemoryAsked;
-use super::shape::{DiffAsked, EntriesAsked, EntryAsked};
+use super::shape::{EntriesAsked, EntryAsked};
 use super::source::{Opened, State};
 use crate::http::Access;
 

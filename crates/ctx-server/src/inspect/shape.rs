@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use ctx_core::{EntryId, Timestamp, Tokens};
 use ctx_eval::{LayerTotals, Totals};
-use ctx_layers::compaction::Survival;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::trace::{ComponentRecord, EntryRecord};
+use crate::trace::{ComponentRecord, EntryRecord, PrefixBreak, Summarised};
 
 /// Where a session is known from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -127,6 +126,9 @@ pub struct RequestRow {
     pub cached_tokens: Option<u64>,
     /// Tokens at its beginning that are those of the request before.
     pub unchanged_prefix: u64,
+    /// What was sent before and is not sent again, where the proxy saw that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix_break: Option<PrefixBreak>,
     /// Tokens of the prompt, as the provider said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_tokens: Option<u64>,
@@ -191,6 +193,9 @@ pub struct CompactionRow {
     pub messages: Option<usize>,
     /// The receipt, where ctx made it.
     pub receipt: Option<Value>,
+    /// How the summary was come by, where the proxy saw that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summarised: Option<Summarised>,
 }
 
 /// Which entries of a request are asked for.
@@ -332,48 +337,6 @@ pub struct Part {
     pub is_error: bool,
     /// The text.
     pub text: String,
-}
-
-/// Which part of a diff is asked for.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct DiffAsked {
-    /// `facts` (default) or `removed`.
-    pub part: Option<String>,
-    /// Of the facts those that are now `summary`, `kept` or `lost`.
-    pub fate: Option<String>,
-    /// The first, among those that fit.
-    pub from: usize,
-    /// How many at most.
-    pub count: Option<usize>,
-}
-
-/// What a compaction took out, and where it is now.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DiffPage {
-    /// The compaction.
-    pub compaction: String,
-    /// The summary.
-    pub summary: String,
-    /// Facts by fate.
-    pub fates: BTreeMap<&'static str, usize>,
-    /// Messages that left the context.
-    pub removed_messages: usize,
-    /// Their tokens.
-    pub removed_tokens: u64,
-    /// How many fit what was asked for.
-    pub matching: usize,
-    /// The place of the first one given among them.
-    pub from: usize,
-    /// Facts, most important first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub facts: Vec<Survival>,
-    /// Messages, oldest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub removed: Vec<ctx_eval::Removed>,
-    /// Why something is not there.
-    pub note: Option<String>,
 }
 
 /// What an undo did.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use ctx_core::{Result, Timestamp};
 use tokio::sync::watch;
 
+use super::diff::{DiffAsked, DiffPage};
 use super::shape::{
-    DiffAsked, DiffPage, EntriesAsked, EntryAsked, EntryPage, Overview, Progress, RequestPage,
-    SessionHead, Undone,
+    EntriesAsked, EntryAsked, EntryPage, Overview, Progress, RequestPage, SessionHead, Undone,
 };
 
 /// Knows sessions by ids of its own. It is asked on threads that may block.

@@ -7,10 +7,11 @@ use ctx_core::{Counter, CounterKind, Entry, Error, ErrorKind, Result, Timestamp,
 use ctx_eval::{Diff, Removed};
 
 use super::{Conversations, head};
+use crate::inspect::diff::{DiffAsked, DiffPage};
 use crate::inspect::rows::{Fits, page, place, receipt_of};
 use crate::inspect::shape::{
-    CompactionRow, DiffAsked, DiffPage, EntriesAsked, EntryAsked, EntryPage, EntryRow, LayerEdits,
-    Overview, Part, RequestPage, RequestRow, Shown, Undone,
+    CompactionRow, EntriesAsked, EntryAsked, EntryPage, EntryRow, LayerEdits, Overview, Part,
+    RequestPage, RequestRow, Shown, Undone,
 };
 use crate::inspect::source::Opened;
 use crate::inspect::text::{holds, parts};
@@ -96,6 +97,7 @@ impl Conversation {
             tokens_after: compaction.tokens_after,
             messages: messages.and_then(|n| usize::try_from(n).ok()),
             receipt,
+            summarised: compaction.summarised.clone(),
         })
     }
 }
@@ -250,6 +252,7 @@ fn row(record: &Record) -> RequestRow {
         sent_tokens: record.sent_tokens.get(),
         cached_tokens: record.cached_tokens,
         unchanged_prefix: record.unchanged_prefix.get(),
+        prefix_break: record.prefix_break,
         prompt_tokens: record.prompt_tokens,
         fits: record.fits,
         actions: record.actions.clone(),

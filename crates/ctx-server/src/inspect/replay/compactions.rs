@@ -37,6 +37,7 @@ pub(super) fn rows(
             tokens_after: stored.tokens_after.or_else(|| report?.tokens_after),
             messages: Some(stored.covered.messages),
             receipt: details.and_then(|text| receipt_of(&serde_json::from_str(text).ok()?)),
+            summarised: None,
         }
     });
     let made = reported.iter().enumerate().filter(|(_, report)| report.id.is_none());

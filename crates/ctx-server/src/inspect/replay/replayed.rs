@@ -17,10 +17,11 @@ use tokio::sync::watch;
 use super::compactions::{self, no_such};
 use super::listed::Listed;
 use super::setup::{With, fitted};
+use crate::inspect::diff::{DiffAsked, DiffPage};
 use crate::inspect::rows::{Fits, by_layer, page, place};
 use crate::inspect::shape::{
-    DiffAsked, DiffPage, EntriesAsked, EntryAsked, EntryPage, EntryRow, Overview, Progress,
-    RequestPage, RequestRow, SessionHead, Undone,
+    EntriesAsked, EntryAsked, EntryPage, EntryRow, Overview, Progress, RequestPage, RequestRow,
+    SessionHead, Undone,
 };
 use crate::inspect::source::Opened;
 use crate::inspect::text::{parts, says};
