@@ -1,8 +1,8 @@
 //! Folders and files that nobody but their owner may look into.
 
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::Result;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{Read, Result, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -95,11 +95,69 @@ pub(crate) fn folder(path: &Path) -> Result<()> {
     builder.create(path)
 }
 
-/// Opens a file to append to.
+/// Opens a file to append lines to. What a write that broke off left behind, on a full disk or at a
+/// sudden end, becomes a line of its own.
 pub(crate) fn append(path: &Path) -> Result<File> {
+    let is_torn = is_torn(path);
     let mut options = OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    let mut file = options.open(path)?;
+    if is_torn {
+        file.write_all(b"\n")?;
+    }
+    Ok(file)
+}
+
+/// Whether a file ends in the middle of a line.
+fn is_torn(path: &Path) -> bool {
+    let last = || -> Result<u8> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::End(-1))?;
+        let mut last = [0];
+        file.read_exact(&mut last)?;
+        Ok(last[0])
+    };
+    let is_empty = fs::metadata(path).map_or(true, |file| file.len() == 0);
+    !is_empty && last().is_ok_and(|last| last != b'\n')
+}
+
+/// Holds a folder for this process, until what it gives is dropped. `None` where another process
+/// holds it. A file system that knows no locks has nobody to keep out.
+pub(crate) fn hold(folder: &Path) -> Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(folder.join("lock"))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_torn_takes_no_other_along() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.jsonl");
+        append(&path).unwrap().write_all(b"{}\n{\"to").unwrap();
+        append(&path).unwrap().write_all(b"[1]\n").unwrap();
+        append(&path).unwrap().write_all(b"[2]\n").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{}\n{\"to\n[1]\n[2]\n");
+    }
+
+    #[test]
+    fn a_folder_is_held_by_one() {
+        let home = tempfile::tempdir().unwrap();
+        let first = hold(home.path()).unwrap();
+        assert!(first.is_some());
+        assert!(hold(home.path()).unwrap().is_none());
+        drop(first);
+        assert!(hold(home.path()).unwrap().is_some());
+    }
 }

@@ -1,6 +1,7 @@
 //! What of a session goes to its long-term memory, and who tends that.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use ctx_core::{ContextView, MemoryStore};
@@ -26,12 +27,20 @@ pub(crate) struct Remembering {
     /// Whether something was compacted in which nobody has looked for facts since.
     is_unstudied: bool,
     at_work: Option<JoinHandle<Vec<String>>>,
+    /// What work that begins now keeps until it ends.
+    company: Option<Weak<dyn Any + Send + Sync>>,
     told: Vec<String>,
 }
 
 impl Remembering {
     pub(crate) fn new(store: Option<Arc<dyn MemoryStore>>) -> Self {
         Self { store, ..Self::default() }
+    }
+
+    /// Has work that begins while this is there keep it until it ends: it may ask with it.
+    pub(crate) fn accompany<T: Any + Send + Sync>(&mut self, company: &Arc<T>) {
+        let company: Weak<T> = Arc::downgrade(company);
+        self.company = Some(company);
     }
 
     /// Archives what has left a view, whichever engine took it out. It is on its way to the disk when
@@ -68,6 +77,7 @@ impl Remembering {
         let Some(store) = self.store.clone() else { return };
         let studies = std::mem::take(&mut self.is_unstudied);
         self.is_untended = false;
+        let company = self.company.as_ref().and_then(Weak::upgrade);
         self.at_work = Some(tokio::spawn(async move {
             let mut told = Vec::new();
             if let Err(error) = store.flush().await {
@@ -77,6 +87,7 @@ impl Remembering {
             if studies {
                 told.extend(store.study().await);
             }
+            drop(company);
             told
         }));
     }
@@ -132,7 +143,7 @@ mod tests {
 
     /// Remembers whose messages it was given.
     #[derive(Default)]
-    struct Told(Mutex<Vec<String>>);
+    struct Told(Mutex<Vec<String>>, Mutex<Option<Weak<()>>>);
 
     #[async_trait::async_trait]
     impl MemoryStore for Told {
@@ -149,6 +160,27 @@ mod tests {
         async fn flush(&self) -> Result<()> {
             Ok(())
         }
+
+        async fn study(&self) -> Vec<String> {
+            let asked = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_there = asked.as_ref().is_some_and(|with| with.upgrade().is_some());
+            vec![if is_there { "asked".into() } else { "nobody to ask".into() }]
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_is_there_when_work_begins_is_there_until_it_ends() {
+        let told = Arc::new(Told::default());
+        let mut memory = Remembering::new(Some(told.clone()));
+        let model = Arc::new(());
+        *told.1.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::downgrade(&model));
+        memory.accompany(&model);
+        memory.archive(&view(&["a", "b", "c"], 2), true);
+        // The request is answered before anybody has studied.
+        drop(model);
+        assert_eq!(memory.close().await, ["asked"]);
+        let with = told.1.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        assert!(with.is_some_and(|with| with.upgrade().is_none()), "and no longer");
     }
 
     /// A view of some messages, of which the first ones were left out.

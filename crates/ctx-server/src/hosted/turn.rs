@@ -65,10 +65,11 @@ impl Session {
     }
 
     /// Makes the messages of the next request without the engine: nothing but the rules that may
-    /// never break.
-    pub(crate) fn trim(&mut self, now: Option<i64>) -> Result<Made> {
+    /// never break. `pending` as in [`Session::assemble`].
+    pub(crate) fn trim(&mut self, pending: Tokens, now: Option<i64>) -> Result<Made> {
         let now = self.turn(now).now;
-        let view = self.take_view()?;
+        let mut view = self.take_view()?;
+        view.ledger_mut().set_pending(pending);
         self.finish(view, now)
     }
 

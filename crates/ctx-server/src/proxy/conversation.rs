@@ -8,6 +8,7 @@ use ctx_core::{EntryId, Tokens};
 
 use super::cached::Cached;
 use super::keep::{Added, Item, Keep, Kept, Line, Saved};
+use super::learned::Learned;
 use super::summaries::Slot;
 use super::told::Known;
 use crate::hosted::{Made, Mark, Session, Told};
@@ -22,6 +23,8 @@ pub(super) struct Conversation {
     reported: Mutex<Option<(u64, u64)>>,
     /// The last request that was answered, which the provider may have in its cache.
     cached: Mutex<Option<Arc<Cached>>>,
+    /// Whether a request that was refused at first was answered in its smaller form since.
+    recovered: AtomicBool,
     /// Bytes of the last request's body: what it takes in memory grows with them.
     bytes: AtomicUsize,
     /// Whether it has a file.
@@ -44,8 +47,7 @@ pub(super) struct Work {
     fixed: HashMap<&'static str, (Mark, Tokens)>,
     pub(super) begins: HashMap<EntryId, String>,
     pub(super) model: Option<String>,
-    /// The window that the provider says the model has.
-    pub(super) learned: Option<Tokens>,
+    pub(super) learned: Learned,
     kept_compaction: Option<EntryId>,
     kept_report: Option<(u64, u64)>,
     /// What of the messages the file does not have yet: those from there on, where it had so many.
@@ -74,6 +76,7 @@ impl Conversation {
             known: Mutex::new(saved.known.clone()),
             reported: Mutex::new(None),
             cached: Mutex::new(None),
+            recovered: AtomicBool::new(false),
             bytes: AtomicUsize::new(0),
             is_kept: AtomicBool::new(is_kept),
             used: AtomicU64::new(0),
@@ -102,6 +105,15 @@ impl Conversation {
 
     pub(super) fn cached(&self) -> Option<Arc<Cached>> {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that a smaller form was taken.
+    pub(super) fn recovered(&self) {
+        self.recovered.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn take_recovered(&self) -> bool {
+        self.recovered.swap(false, Ordering::Relaxed)
     }
 
     pub(super) fn touch(&self, clock: u64) {

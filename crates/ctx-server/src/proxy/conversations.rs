@@ -15,7 +15,8 @@ use crate::trace::Trace;
 /// another one that begins alike: an answer that is asked for again, a turn that was taken back.
 const TAKEN_BACK: usize = 4;
 
-/// So many conversations that begin alike are compared.
+/// So many conversations that begin alike are read from disk to be compared. Those in memory are
+/// compared all.
 const ALIKE: usize = 16;
 
 /// How much stays in memory.
@@ -38,10 +39,50 @@ pub(super) struct Conversations {
 
 #[derive(Debug, Default)]
 struct All {
-    /// Those that begin alike in one group, by the beginning of their ids, oldest first.
-    alike: HashMap<String, Vec<String>>,
+    /// Those that begin alike in one group, by the beginning of their ids.
+    alike: HashMap<String, Alike>,
     open: HashMap<String, Arc<Conversation>>,
     clock: u64,
+}
+
+/// Conversations that begin alike.
+#[derive(Debug, Default)]
+struct Alike {
+    /// Oldest first.
+    ids: Vec<String>,
+    /// The number of the next one.
+    next: u64,
+}
+
+impl Alike {
+    fn add(&mut self, id: String) {
+        self.next = self.next.max(number_of(&id).saturating_add(1));
+        self.ids.push(id);
+    }
+}
+
+/// Conversations, each with its place among those that begin alike.
+type Placed<T> = Vec<(usize, T)>;
+
+/// A conversation that a request may go on with.
+struct Compared {
+    /// How new it is among those that begin alike.
+    place: usize,
+    conversation: Arc<Conversation>,
+    common: Common,
+}
+
+impl Compared {
+    fn with(place: usize, conversation: Arc<Conversation>, told: &[Told<'_>]) -> Self {
+        let common = common(&conversation.known(), told);
+        Self { place, conversation, common }
+    }
+
+    /// Whether the request tells all that it holds, and a few messages more.
+    fn goes_on(&self) -> bool {
+        let more = self.common.ids.iter().filter(|id| id.is_none()).count();
+        self.common.messages > 0 && self.common.removed == 0 && more <= TAKEN_BACK
+    }
 }
 
 /// The conversation of a request.
@@ -55,9 +96,9 @@ impl Conversations {
     pub(super) fn new(limits: Limits, keep: Option<Keep>, trace: Arc<Trace>) -> Self {
         let mut all = All::default();
         let mut ids = keep.as_ref().map(Keep::ids).unwrap_or_default();
-        ids.sort();
+        ids.sort_by_cached_key(|id| (beginning_of(id).to_owned(), number_of(id)));
         for id in ids {
-            all.alike.entry(beginning_of(&id).to_owned()).or_default().push(id);
+            all.alike.entry(beginning_of(&id).to_owned()).or_default().add(id);
         }
         Self { limits, keep, trace, all: Mutex::new(all) }
     }
@@ -67,24 +108,25 @@ impl Conversations {
     /// which begins with what was cut of the other.
     pub(super) async fn find(self: &Arc<Self>, group: &Group, told: &[Told<'_>]) -> Found {
         let beginning = format!("{}-{}", group.id, group.begins);
-        let alike = self.lock().alike.get(&beginning).cloned().unwrap_or_default();
-        let mut compared = Vec::new();
-        for id in alike.iter().rev().take(ALIKE) {
-            if let Some(conversation) = self.open(id).await {
-                let common = common(&conversation.known(), told);
-                compared.push((conversation, common));
+        let (open, closed) = self.alike(&beginning);
+        let compare = |(place, conversation)| Compared::with(place, conversation, told);
+        let mut compared: Vec<Compared> = open.into_iter().map(compare).collect();
+        if !compared.iter().any(Compared::goes_on) {
+            for (place, id) in closed {
+                if let Some(conversation) = self.read(&beginning, &id).await {
+                    compared.push(Compared::with(place, conversation, told));
+                }
             }
         }
-        let best = compared
-            .into_iter()
-            .rev()
-            .max_by_key(|(_, common)| (common.messages, std::cmp::Reverse(common.removed)))
-            .filter(|(_, common)| common.messages > 0);
-        let found = match best {
-            Some((conversation, common)) if common.removed <= TAKEN_BACK => {
-                Found { conversation, ids: common.ids }
+        let best = compared.into_iter().max_by_key(|compared| {
+            let common = &compared.common;
+            (common.messages, std::cmp::Reverse(common.removed), compared.place)
+        });
+        let found = match best.filter(|best| best.common.messages > 0) {
+            Some(best) if best.common.removed <= TAKEN_BACK => {
+                Found { conversation: self.open(best.conversation), ids: best.common.ids }
             }
-            other => self.begin(&beginning, &alike, other, told.len()),
+            other => self.begin(&beginning, other, told.len()),
         };
         self.used(&found.conversation);
         found
@@ -124,23 +166,33 @@ impl Conversations {
             if !one.is_kept()
                 && let Some(alike) = all.alike.get_mut(beginning)
             {
-                alike.retain(|id| *id != one.id);
-                if alike.is_empty() {
+                alike.ids.retain(|id| *id != one.id);
+                if alike.ids.is_empty() {
                     all.alike.remove(beginning);
                 }
             }
         }
     }
 
-    fn begin(
-        &self,
-        beginning: &str,
-        alike: &[String],
-        from: Option<(Arc<Conversation>, Common)>,
-        units: usize,
-    ) -> Found {
+    /// Those that begin alike: the ones in memory, and the newest of the others, by their
+    /// names.
+    fn alike(&self, beginning: &str) -> (Placed<Arc<Conversation>>, Placed<String>) {
+        let all = self.lock();
+        let (mut open, mut closed) = (Vec::new(), Vec::new());
+        let ids = all.alike.get(beginning).map(|alike| &*alike.ids).unwrap_or_default();
+        for (place, id) in ids.iter().enumerate().rev() {
+            match all.open.get(id) {
+                Some(conversation) => open.push((place, conversation.clone())),
+                None if closed.len() < ALIKE => closed.push((place, id.clone())),
+                None => {}
+            }
+        }
+        (open, closed)
+    }
+
+    fn begin(&self, beginning: &str, from: Option<Compared>, units: usize) -> Found {
         let (saved, ids) = match from {
-            Some((other, common)) => {
+            Some(Compared { conversation: other, common, .. }) => {
                 // One that is worked on right now gives nothing; the new one is cut by itself.
                 let saved = other.work.try_lock().map(|work| work.inherit()).unwrap_or_default();
                 (saved.within(&common.ids), common.ids)
@@ -148,28 +200,38 @@ impl Conversations {
             None => (Saved::default(), vec![None; units]),
         };
         let mut all = self.lock();
-        let is_taken = |id: &String| alike.contains(id) || all.open.contains_key(id);
-        let numbered = (1..).map(|n| format!("{beginning}-{n}"));
-        let mut names = std::iter::once(beginning.to_owned()).chain(numbered);
-        let id = names.find(|id| !is_taken(id)).unwrap_or_else(|| beginning.to_owned());
+        let alike = all.alike.entry(beginning.to_owned()).or_default();
+        let id = match alike.next {
+            0 => beginning.to_owned(),
+            number => format!("{beginning}-{number}"),
+        };
+        alike.add(id.clone());
         let conversation = Arc::new(Conversation::new(id.clone(), saved, false, self.number(&id)));
-        all.alike.entry(beginning.to_owned()).or_default().push(id.clone());
         all.open.insert(id, conversation.clone());
         Found { conversation, ids }
     }
 
-    /// One that is in memory, or brought back from disk.
-    async fn open(self: &Arc<Self>, id: &str) -> Option<Arc<Conversation>> {
+    /// Takes one into memory, where another request was not faster.
+    fn open(&self, conversation: Arc<Conversation>) -> Arc<Conversation> {
+        let mut all = self.lock();
+        all.open.entry(conversation.id.clone()).or_insert(conversation).clone()
+    }
+
+    /// One that is on disk. A name whose file is gone is forgotten.
+    async fn read(self: &Arc<Self>, beginning: &str, id: &str) -> Option<Arc<Conversation>> {
         if let Some(open) = self.in_memory(id) {
             return Some(open);
         }
         let (this, name) = (self.clone(), id.to_owned());
         let read = move || this.keep.as_ref()?.read(&name);
-        let saved = tokio::task::spawn_blocking(read).await.ok().flatten()?;
+        let Some(saved) = tokio::task::spawn_blocking(read).await.ok().flatten() else {
+            if let Some(alike) = self.lock().alike.get_mut(beginning) {
+                alike.ids.retain(|known| known != id);
+            }
+            return None;
+        };
         let conversation = Conversation::new(id.to_owned(), saved, true, self.number(id));
-        // Another request may have been faster.
-        let mut all = self.lock();
-        Some(all.open.entry(id.to_owned()).or_insert_with(|| Arc::new(conversation)).clone())
+        Some(Arc::new(conversation))
     }
 
     /// The number of the next request of a conversation.
@@ -194,4 +256,10 @@ impl Conversations {
 fn beginning_of(id: &str) -> &str {
     let ends = id.match_indices('-').nth(1).map(|(at, _)| at);
     &id[..ends.unwrap_or(id.len())]
+}
+
+/// Which of those it is: the first has no number of its own.
+fn number_of(id: &str) -> u64 {
+    let number = id.get(beginning_of(id).len() + 1..).unwrap_or_default();
+    number.parse().unwrap_or_default()
 }

@@ -86,6 +86,12 @@ impl Ending {
         }
         let Some(mut record) = self.record.take() else { return };
         record.outcome = outcome;
+        if let Some((conversation, _)) = &self.conversation
+            && outcome == Outcome::Ok
+            && record.attempts > 1
+        {
+            conversation.recovered();
+        }
         if let Some(usage) = usage {
             record.prompt_tokens = Some(usage.prompt());
             record.cached_tokens = Some(usage.cache_read);

@@ -73,7 +73,7 @@ impl Salt {
 }
 
 /// The conversations that may be meant: those of one client's session, or those that begin alike;
-/// of one key, so that two users never share.
+/// of one key, or of one user's login, so that two users never share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Group {
     /// Sixteen hex digits.
@@ -96,7 +96,7 @@ impl Group {
         let header = NAMES.iter().find_map(|name| headers.get(*name));
         let header = header.map(|value| value.as_bytes()).filter(|value| !value.is_empty());
         let named = header.or(cache_key.map(str::as_bytes));
-        let key = headers::secrets(headers, query);
+        let key = headers::secrets(headers, query, named);
         let name = match named {
             Some(name) => [b"named".as_slice(), name],
             None => [b"begins".as_slice(), first.as_bytes()],

@@ -6,6 +6,8 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue};
 
+use super::bearer::{Owner, owner};
+
 /// Headers that are between two neighbours and go no further.
 const HOP_BY_HOP: [HeaderName; 7] =
     [CONNECTION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
@@ -65,13 +67,25 @@ pub(super) fn is_secret(name: &HeaderName) -> bool {
     ["authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"].contains(&name.as_str())
 }
 
-/// What a request shows of who asks, one after the other.
-pub(super) fn secrets(headers: &HeaderMap, query: Option<&str>) -> Vec<u8> {
+/// What a request shows of who asks, one after the other. `session`: what the client calls its
+/// session.
+pub(super) fn secrets(headers: &HeaderMap, query: Option<&str>, session: Option<&[u8]>) -> Vec<u8> {
     let mut all = Vec::new();
     for name in ["authorization", "x-api-key", "x-goog-api-key", "api-key"] {
         for value in headers.get_all(name) {
             all.extend_from_slice(name.as_bytes());
-            all.extend_from_slice(HeaderValue::as_bytes(value));
+            match owner(value.as_bytes(), session) {
+                Owner::Claimed(issuer, subject) => {
+                    // No header holds a line break.
+                    all.extend_from_slice(b"\nclaimed");
+                    for part in [issuer, subject] {
+                        all.extend_from_slice(&(part.len() as u64).to_le_bytes());
+                        all.extend_from_slice(part.as_bytes());
+                    }
+                }
+                Owner::OfSession => all.extend_from_slice(b"\nof the session"),
+                Owner::Token => all.extend_from_slice(HeaderValue::as_bytes(value)),
+            }
             all.push(0);
         }
     }

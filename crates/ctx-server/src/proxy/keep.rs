@@ -110,13 +110,16 @@ impl Saved {
     fn take(&mut self, line: Line) {
         match line {
             // A line before this one is missing: what these messages follow is not known.
-            Line::Told { from, .. } if from > self.known.len() => {}
             Line::Told { from, items } => {
+                let is_whole = from <= self.known.len();
                 self.known.truncate(from);
                 for Item(id, hash, is_instruction) in items {
                     let number = u32::from_str_radix(&id, 16).unwrap_or_default();
+                    // No id is made twice, whatever it named.
                     self.made = self.made.max(number.saturating_add(1));
-                    self.known.push(Known { id, mark: None, hash, is_instruction });
+                    if is_whole {
+                        self.known.push(Known { id, mark: None, hash, is_instruction });
+                    }
                 }
             }
             Line::Form(form) => self.forms.push(*form),
@@ -161,6 +164,9 @@ impl Beside {
 #[derive(Debug)]
 pub(super) struct Keep {
     folder: PathBuf,
+    /// Nobody else writes there meanwhile: the ids of two servers count up alike, and name different
+    /// messages.
+    _held: fs::File,
     work: SyncSender<Work>,
     beside: Arc<Beside>,
 }
@@ -176,6 +182,10 @@ pub(super) enum Added {
 
 impl Keep {
     /// Keeps conversations in a folder.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Locked`] where another server does, [`ErrorKind::Io`] where nobody can.
     pub(super) fn at(folder: &Path) -> Result<Self> {
         let failed = |what: &'static str| {
             let path = folder.display().to_string();
@@ -187,6 +197,13 @@ impl Keep {
             }
         };
         private::folder(folder).map_err(failed("conversations cannot be kept"))?;
+        let held = private::hold(folder).map_err(failed("conversations cannot be kept"))?;
+        let Some(held) = held else {
+            let what = "another `ctx serve` keeps conversations in this home";
+            return Err(Error::new(ErrorKind::Locked, what)
+                .with("path", folder.display())
+                .hint("give each server a $CTX_HOME of its own"));
+        };
         let (work, todo) = sync_channel(WAITING);
         let beside = Arc::<Beside>::default();
         let mut writer = Writer {
@@ -199,7 +216,7 @@ impl Keep {
             .name("ctx-proxy-keep".to_owned())
             .spawn(move || writer.run(&todo))
             .map_err(failed("no thread can be started"))?;
-        Ok(Self { folder: folder.to_owned(), work, beside })
+        Ok(Self { folder: folder.to_owned(), _held: held, work, beside })
     }
 
     /// How many changes were not written: there was no room in the queue, or on the disk.
@@ -360,6 +377,7 @@ mod tests {
         assert_eq!(keep.read("aa-cc").unwrap().known.len(), 5);
         // A line that lacks the one before it says nothing.
         keep.append("aa-cc", vec![told(7, 1)]);
-        assert_eq!(keep.read("aa-cc").unwrap().known.len(), 5);
+        let saved = keep.read("aa-cc").unwrap();
+        assert_eq!((saved.known.len(), saved.made), (5, 8));
     }
 }

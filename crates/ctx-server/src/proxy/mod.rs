@@ -10,6 +10,7 @@
 //! not be touched goes out as the very bytes that came.
 
 mod asked;
+mod bearer;
 mod body;
 mod cached;
 mod config;
@@ -17,10 +18,12 @@ mod conversation;
 mod conversations;
 mod ending;
 mod failure;
+mod fit;
 mod group;
 mod headers;
 mod judge;
 mod keep;
+mod learned;
 mod pass;
 mod prepare;
 mod recorded;
@@ -138,7 +141,14 @@ impl Proxy {
             summaries::check_configured(&settings.host.config)?;
         }
         let folder = settings.host.home.root().join("proxy");
-        let keep = Keep::at(&folder)?;
+        let keep = match Keep::at(&folder) {
+            Ok(keep) => Some(keep),
+            Err(error) if error.kind() == ErrorKind::Locked => {
+                (settings.warn)(&format!("what is cut here is forgotten at the end: {error}"));
+                None
+            }
+            Err(error) => return Err(error),
+        };
         let salt = Salt::of(&folder)?;
         let config = &settings.config;
         let limits = Limits { count: config.max_conversations as usize, bytes: MOST_BYTES };
@@ -153,7 +163,7 @@ impl Proxy {
             client: Client::new(timeouts).anonymous(),
             writer: Arc::new(Client::default()),
             salt,
-            conversations: Arc::new(Conversations::new(limits, Some(keep), trace.clone())),
+            conversations: Arc::new(Conversations::new(limits, keep, trace.clone())),
             memories: Arc::default(),
             trace,
             metrics,
@@ -202,8 +212,9 @@ impl Proxy {
         undo::undo(self, session, entry).await
     }
 
-    /// Waits until what was cut is on disk.
+    /// Waits until what was cut is on disk, and all records are.
     pub fn settle(&self) {
+        self.trace.settle();
         if let Some(keep) = &self.conversations.keep {
             keep.settle();
         }

@@ -15,6 +15,7 @@ use super::cached::{Cached, Head};
 use super::config::SummariesBy;
 use super::conversation::{Conversation, Work};
 use super::keep::Saved;
+use super::learned::Learned;
 use super::prepare::Smaller;
 use super::recorded::beginning;
 use super::room::Room;
@@ -60,7 +61,8 @@ impl Sitting<'_> {
         }
         let Work { session, summaries, .. } = &mut *work;
         let Some(session) = session else { return Err(lost()) };
-        let _in_hand = summaries.place(self.writer(session.ledger.window()));
+        let in_hand = Arc::new(summaries.place(self.writer(session.ledger.window())));
+        session.memory.accompany(&in_hand);
         if let Some((counted, estimated)) = conversation.take_report() {
             session.correct(counted, estimated);
         }
@@ -81,7 +83,7 @@ impl Sitting<'_> {
         if is_new && !session.in_force.as_ref().is_some_and(covers) {
             session.in_force = None;
         }
-        let room = self.fit(&mut work, smaller)?;
+        let room = self.fit(conversation, &mut work, smaller)?;
         let Some(session) = &mut work.session else { return Err(lost()) };
         let mut compaction = None;
         if let Some(smaller) = smaller {
@@ -92,7 +94,7 @@ impl Sitting<'_> {
             Ok(made) => made,
             Err(error) => {
                 self.trouble(&error);
-                session.trim(None)?
+                session.trim(empty, None)?
             }
         };
         for warning in session.warnings() {
@@ -122,41 +124,12 @@ impl Sitting<'_> {
         Ok(None)
     }
 
-    /// Gives the session its budget for this request.
-    fn fit(&self, work: &mut Work, smaller: Option<Smaller>) -> Result<Room> {
-        let Some(session) = &work.session else { return Err(lost()) };
-        let (counter, resolved) = (*session.ledger.counter(), &session.resolved);
-        let least = resolved.guard.hard_min_tokens;
-        let (window, native) = (resolved.window.tokens, resolved.native);
-        if let Some(smaller) = smaller {
-            // Without a number of the provider's it is less than what it refused: ever less.
-            let share = [0.9, 0.6, 0.4].get(smaller.attempt as usize - 1).copied().unwrap_or(0.4);
-            let sent = session.ledger.corrected(Tokens::saturating_from(session.sent.estimated));
-            let learned = match smaller.overflow.limit.filter(|_| smaller.attempt == 1) {
-                Some(limit) => Tokens::saturating_from(limit),
-                None => sent.scale(share),
-            };
-            work.learned = Some(work.learned.map_or(learned, |known| known.min(learned)));
-        }
-        let tools = self.request.tools.map(|tools| tools.get());
-        let system = self.request.system.as_deref();
-        let system = work.size_of("system", system, |text| counter.text(text));
-        let tools = work.size_of("tools", tools, |text| counter.text(text));
-        let answer = Tokens::saturating_from(self.request.max_tokens.unwrap_or_default());
-        let room = Room { window, native, learned: work.learned, least, answer };
-        let Some(session) = &mut work.session else { return Err(lost()) };
-        // An answer that asks for more than there is leaves no more than a quarter free.
-        session.fit(room.told(), answer, system, tools);
-        session.ledger.check().map_err(|error| match self.request.max_tokens {
-            Some(most) => error.with("maxTokens", most),
-            None => error,
-        })?;
-        Ok(room)
-    }
-
     /// Opens the session, where it is not open for this model.
     async fn open(&self, conversation: &Conversation, work: &mut Work) -> Result<()> {
         let model = self.request.model.as_deref();
+        if work.model.as_deref() != model {
+            work.learned = Learned::default();
+        }
         if work.session.is_some() {
             if work.model.as_deref() == model {
                 return Ok(());
@@ -316,7 +289,7 @@ impl Sitting<'_> {
         let Some(session) = session else { return record };
         let ledger = &session.ledger;
         let native = session.resolved.window.tokens;
-        record.window = learned.map_or(native, |learned| learned.min(native));
+        record.window = learned.window().map_or(native, |learned| learned.min(native));
         record.reserve = ledger.reserve();
         let items = session.history.items();
         let all: Tokens =
@@ -374,7 +347,7 @@ async fn guarded<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
         .unwrap_or_else(|_| Err(Error::new(ErrorKind::Contract, "the engine panicked")))
 }
 
-fn lost() -> Error {
+pub(super) fn lost() -> Error {
     Error::new(ErrorKind::Contract, "the session of a conversation is not there")
         .hint("please report this")
 }

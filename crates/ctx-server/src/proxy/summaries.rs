@@ -4,7 +4,7 @@
 //! model that asks whoever is in its [`Slot`], and a request puts itself there for as long as it is
 //! prepared.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use axum::http::HeaderMap;
@@ -44,18 +44,23 @@ const SAME: [&str; 10] = [
     "user-agent",
 ];
 
-/// Where the model of the request in hand is.
+/// Where the models of the requests in hand are, the newest last.
 #[derive(Clone, Default)]
-pub(super) struct Slot(Arc<Mutex<Option<Arc<HttpModel>>>>);
+pub(super) struct Slot(Arc<Mutex<Vec<Arc<HttpModel>>>>);
 
 /// A model in its slot, until this goes.
-pub(super) struct Placed(Slot);
+pub(super) struct Placed(Slot, Option<Arc<HttpModel>>);
 
 impl Slot {
     /// Puts a model there.
     pub(super) fn place(&self, model: Option<HttpModel>) -> Placed {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = model.map(Arc::new);
-        Placed(self.clone())
+        let model = model.map(Arc::new);
+        self.models_there().extend(model.clone());
+        Placed(self.clone(), model)
+    }
+
+    fn models_there(&self) -> MutexGuard<'_, Vec<Arc<HttpModel>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The models that an engine is built with.
@@ -65,13 +70,15 @@ impl Slot {
     }
 
     fn model(&self) -> Option<Arc<HttpModel>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.models_there().last().cloned()
     }
 }
 
 impl Drop for Placed {
     fn drop(&mut self) {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(own) = &self.1 {
+            self.0.models_there().retain(|model| !Arc::ptr_eq(model, own));
+        }
     }
 }
 
@@ -156,5 +163,37 @@ impl Asking<'_> {
             truncates: false,
         };
         Some(HttpModel::new(facts, endpoint, client))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(name: &str) -> Option<HttpModel> {
+        let asking = Asking {
+            protocol: Protocol::Chat,
+            model: name,
+            window: Tokens(8_000),
+            base: &Url::parse("http://127.0.0.1:9").expect("an address"),
+            headers: &HeaderMap::new(),
+            query: None,
+        };
+        asking.model(Arc::default())
+    }
+
+    #[test]
+    fn a_request_that_ends_takes_no_other_ones_model_along() {
+        let slot = Slot::default();
+        let name = || slot.model().map(|model| model.name().to_owned());
+        let first = slot.place(model("a"));
+        let second = slot.place(model("b"));
+        drop(first);
+        assert_eq!(name().as_deref(), Some("upstream/b"));
+        let third = slot.place(model("c"));
+        drop(third);
+        assert_eq!(name().as_deref(), Some("upstream/b"));
+        drop(second);
+        assert_eq!(name(), None);
     }
 }

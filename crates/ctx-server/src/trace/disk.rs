@@ -28,11 +28,15 @@ const MAX_LINE: u64 = 64 << 20;
 enum Line {
     Session(SessionInfo),
     Record(Box<Record>),
+    /// A compaction before it was taken back: the one of that entry.
+    Undone(String),
 }
 
 enum Work {
     Begin(Arc<SessionInfo>),
     Add(Box<Record>),
+    /// In which conversation, and the compaction of which entry.
+    Undone(String, String),
     Remove(Vec<String>),
     /// Says that everything before it was done.
     Settle(SyncSender<()>),
@@ -93,6 +97,10 @@ impl Disk {
         self.pass(Work::Add(Box::new(record)));
     }
 
+    pub(super) fn undone(&self, session: &str, entry: &str) {
+        self.pass(Work::Undone(session.to_owned(), entry.to_owned()));
+    }
+
     pub(super) fn remove(&self, gone: Vec<String>) {
         if let Err(TrySendError::Full(Work::Remove(gone))) = self.work.try_send(Work::Remove(gone))
         {
@@ -130,7 +138,9 @@ impl Disk {
             .map_err(|error| failed(ErrorKind::Io, "a record cannot be read")().source(error))?;
         match serde_json::from_slice(&line) {
             Ok(Line::Record(record)) => Ok(*record),
-            Ok(Line::Session(_)) => Err(failed(ErrorKind::Corrupt, "this line is no record")()),
+            Ok(Line::Session(_) | Line::Undone(_)) => {
+                Err(failed(ErrorKind::Corrupt, "this line is no record")())
+            }
             Err(error) => Err(failed(ErrorKind::Corrupt, "a record is damaged")().source(error)),
         }
     }
@@ -178,6 +188,11 @@ impl Writer {
                         self.shelf().placed(&id, number, place);
                     }
                     self.bound(&id);
+                }
+                Work::Undone(id, entry) => {
+                    // What was read from disk meanwhile did not know.
+                    self.shelf().undone(&id, &entry);
+                    self.append(&id, &Line::Undone(entry));
                 }
                 Work::Remove(gone) => gone.iter().for_each(|id| self.remove(id)),
                 Work::Settle(done) => drop(done.send(())),
@@ -250,7 +265,7 @@ type Rows = Vec<(Record, Place)>;
 fn read_all(path: &Path, id: &str) -> io::Result<(SessionInfo, Rows)> {
     let mut file = BufReader::new(File::open(path)?);
     let mut info = SessionInfo { id: id.to_owned(), ..SessionInfo::default() };
-    let (mut rows, mut offset, mut line) = (Vec::new(), 0, Vec::new());
+    let (mut rows, mut offset, mut line): (Rows, _, _) = (Vec::new(), 0, Vec::new());
     loop {
         line.clear();
         let read = (&mut file).take(MAX_LINE).read_until(b'\n', &mut line)?;
@@ -262,6 +277,9 @@ fn read_all(path: &Path, id: &str) -> io::Result<(SessionInfo, Rows)> {
             Ok(Line::Record(record)) if record.session == id => {
                 let length = u32::try_from(line.len()).unwrap_or(u32::MAX);
                 rows.push((without_entries(&record), Place { offset, length }));
+            }
+            Ok(Line::Undone(entry)) => {
+                rows.iter_mut().for_each(|(record, _)| record.undo(&entry));
             }
             _ => {}
         }

@@ -124,6 +124,16 @@ impl Trace {
     /// Notes that a compaction was taken back: the one of that entry.
     pub fn undone(&self, session: &str, entry: &str) {
         self.lock().undone(session, entry);
+        if let Some(disk) = &self.disk {
+            disk.undone(session, entry);
+        }
+    }
+
+    /// Waits until all that was recorded so far is on disk.
+    pub fn settle(&self) {
+        if let Some(disk) = &self.disk {
+            disk.settle();
+        }
     }
 
     /// What is known of all conversations, the one used last first.

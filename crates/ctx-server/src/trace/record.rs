@@ -223,6 +223,15 @@ pub struct CompactionRecord {
     pub undone: bool,
 }
 
+impl Record {
+    /// Notes that the compaction of that entry was taken back.
+    pub(super) fn undo(&mut self, entry: &str) {
+        if let Some(compaction) = self.compaction.as_mut().filter(|known| known.is_of(entry)) {
+            compaction.undone = true;
+        }
+    }
+}
+
 impl CompactionRecord {
     /// What is recorded of a compaction.
     #[must_use]
@@ -238,6 +247,11 @@ impl CompactionRecord {
             summarised: None,
             undone: false,
         }
+    }
+
+    /// Whether it is the one of that entry.
+    pub(super) fn is_of(&self, entry: &str) -> bool {
+        self.entry_id.as_deref() == Some(entry) || *self.first_kept_entry_id == *entry
     }
 
     /// As it stays in memory: what is long is cut.

@@ -103,12 +103,8 @@ impl Shelf {
     pub(super) fn undone(&mut self, session: &str, entry: &str) {
         let Some(session) = self.sessions.get_mut(session) else { return };
         for row in &mut session.rows {
-            let is_it = row.record.compaction.as_ref().is_some_and(|compaction| {
-                compaction.entry_id.as_deref() == Some(entry)
-                    || *compaction.first_kept_entry_id == *entry
-            });
-            if is_it && let Some(compaction) = &mut Arc::make_mut(&mut row.record).compaction {
-                compaction.undone = true;
+            if row.record.compaction.as_ref().is_some_and(|compaction| compaction.is_of(entry)) {
+                Arc::make_mut(&mut row.record).undo(entry);
             }
         }
     }

@@ -102,3 +102,41 @@ fn files_stay_within_their_bytes() {
     let bytes: u64 = sizes.map(|file| file.unwrap().metadata().unwrap().len()).sum();
     assert!(bytes <= 8_000, "{bytes}");
 }
+
+#[test]
+fn a_compaction_that_was_taken_back_stays_so_after_a_restart() {
+    let home = tempfile::tempdir().unwrap();
+    let trace = Trace::at(home.path(), Limits::default()).unwrap();
+    let compaction = |entry: &str| CompactionRecord {
+        request: 0,
+        entry_id: Some(entry.into()),
+        first_kept_entry_id: "b".into(),
+        tokens_before: Tokens(100),
+        tokens_after: Some(Tokens(60)),
+        summary: "sum".to_owned(),
+        details: None,
+        undone: false,
+    };
+    for (number, entry) in [(0, "s"), (1, "t")] {
+        trace.add(Record { compaction: Some(compaction(entry)), ..record("a-0", number) });
+    }
+    trace.undone("a-0", "s");
+    trace.settle();
+    let again = Trace::at(home.path(), Limits::default()).unwrap();
+    again.settle();
+    let undone = |record: &Record| record.compaction.as_ref().map(|known| known.undone);
+    let session = again.of_session("a-0").unwrap();
+    let all: Vec<_> = session.requests.iter().map(|record| undone(record)).collect();
+    assert_eq!(all, [Some(true), Some(false)]);
+    assert_eq!(undone(&again.record("a-0", 0).unwrap().unwrap()), Some(true));
+}
+
+#[test]
+fn what_was_settled_is_on_disk() {
+    let home = tempfile::tempdir().unwrap();
+    let trace = Trace::at(home.path(), Limits::default()).unwrap();
+    (0..9).for_each(|number| trace.add(record("a-0", number)));
+    trace.settle();
+    let text = std::fs::read_to_string(home.path().join("a-0.jsonl")).unwrap();
+    assert_eq!(text.lines().count(), 9);
+}

@@ -1,5 +1,6 @@
 //! Clients that talk to a fake provider through the proxy.
 
+mod alike;
 mod breaking;
 mod cached;
 mod cutting;
@@ -57,6 +58,7 @@ impl Got {
 #[derive(Clone)]
 struct Set {
     window: Option<u32>,
+    engine: Option<&'static str>,
     config: &'static str,
     /// What stands behind the provider's address.
     base: &'static str,
@@ -64,7 +66,8 @@ struct Set {
 
 impl Default for Set {
     fn default() -> Self {
-        Self { window: Some(16_000), config: "{ server: { summaries: 'extractive' } }", base: "" }
+        let config = "{ server: { summaries: 'extractive' } }";
+        Self { window: Some(16_000), engine: None, config, base: "" }
     }
 }
 
@@ -73,21 +76,36 @@ impl Rig {
         Self::at(TempDir::new().unwrap(), provider, set).await
     }
 
+    /// One in the same home as another that still runs.
+    async fn beside(other: &Self, provider: FakeProvider) -> Self {
+        let own = TempDir::new().unwrap();
+        Self::in_home(other.home.path().to_owned(), own, provider, Set::default()).await
+    }
+
     async fn at(home: TempDir, provider: FakeProvider, set: Set) -> Self {
+        Self::in_home(home.path().to_owned(), home, provider, set).await
+    }
+
+    async fn in_home(
+        path: std::path::PathBuf,
+        home: TempDir,
+        provider: FakeProvider,
+        set: Set,
+    ) -> Self {
         let config = Config::parse(set.config).unwrap();
         let warnings = Arc::new(Mutex::new(Vec::new()));
         let told = warnings.clone();
         let upstream = format!("{}{}", provider.url(), set.base);
         let settings = Settings {
             config: config.section().unwrap(),
-            host: Host { config, home: Home::at(home.path()) },
+            host: Host { config, home: Home::at(&path) },
             upstreams: Upstreams::new(&[upstream], &UpstreamsConfig::default()).unwrap(),
             window: set.window.map(Tokens),
-            engine: None,
+            engine: set.engine.map(str::to_owned),
             agent: None,
             warn: Box::new(move |text| told.lock().unwrap().push(text.to_owned())),
         };
-        let records = home.path().join("proxy/traces");
+        let records = path.join("proxy/traces");
         let trace = Arc::new(Trace::at(records, trace::Limits::default()).unwrap());
         let proxy = Proxy::new(settings, trace, Metrics::default()).unwrap();
         let bound = Server::new("127.0.0.1:0".parse().unwrap()).bind().await.unwrap();

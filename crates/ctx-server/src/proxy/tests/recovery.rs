@@ -204,3 +204,106 @@ async fn counts_that_cannot_be_are_ignored() {
     let sizes: Vec<usize> = rig.provider.requests().iter().map(|asked| asked.body.len()).collect();
     assert!(sizes.windows(2).all(|two| two[0] == two[1]), "{sizes:?}");
 }
+
+fn refusals(provider: Vec<Step>) -> FakeProvider {
+    FakeProvider::builder().script(provider).respond(|_| Step::text("done")).start().unwrap()
+}
+
+fn refused(status: u16, message: &str) -> Step {
+    let body = json!({ "error": { "message": message, "type": "invalid_request_error" } });
+    Step::raw(status, "application/json", body.to_string())
+}
+
+#[tokio::test]
+async fn a_refusal_that_less_did_not_cure_teaches_nothing() {
+    let large = refused(413, "Payload Too Large");
+    let rig = Rig::new(
+        refusals(vec![large.clone(), large.clone(), large.clone(), large]),
+        Set { window: Some(64_000), ..Set::default() },
+    )
+    .await;
+    let all = session(12, 1_500);
+    assert_eq!(rig.chat(&all).await.status, 413);
+    let before = rig.proxy.trace().sessions()[0].requests[0].limit;
+    assert!(before < Tokens(20_000), "{before:?}");
+    let mut more = all.clone();
+    more.extend(work(12, 300));
+    assert_eq!(rig.chat(&more).await.status, 200);
+    let record = rig.proxy.trace().sessions()[0].requests[1].clone();
+    assert!(record.limit > Tokens(40_000), "{record:?}");
+}
+
+#[tokio::test]
+async fn another_model_has_another_window() {
+    let message = "This model's maximum context length is 8000 tokens. However, you requested \
+        60000 tokens (20000 in the messages, 40000 in the completion).";
+    let rig = Rig::new(
+        refusals(vec![refused(400, message)]),
+        Set { window: Some(64_000), ..Set::default() },
+    )
+    .await;
+    let mut all = session(12, 1_500);
+    assert_eq!(rig.chat(&all).await.status, 200);
+    all.extend(work(12, 300));
+    let body = |model: &str| json!({ "model": model, "messages": all });
+    let path = "/v1/chat/completions";
+    assert_eq!(rig.post(path, &body("m")).await.status, 200);
+    assert_eq!(rig.post(path, &body("other")).await.status, 200);
+    let limits: Vec<Tokens> = rig.records().await.iter().map(|record| record.limit).collect();
+    assert!(limits[1] < Tokens(8_000) && limits[2] > Tokens(40_000), "{limits:?}");
+}
+
+#[tokio::test]
+async fn the_answers_share_does_not_count_as_the_prompt() {
+    let message = "This model's maximum context length is 32000 tokens. However, you requested \
+        99000 tokens. Please reduce the length of the messages or completion.";
+    let rig = Rig::new(
+        refusals(vec![refused(400, message)]),
+        Set { window: Some(64_000), ..Set::default() },
+    )
+    .await;
+    assert_eq!(rig.chat(&session(24, 1_000)).await.status, 200);
+    // As the window is: half as much more was asked for than there is, but not by the prompt.
+    let record = rig.records().await.remove(0);
+    let sent = rig.last().prompt.tokens() as u64;
+    assert!(record.sent_tokens.get() < sent * 5 / 4, "{record:?} {sent}");
+}
+
+#[tokio::test]
+async fn a_window_too_small_for_the_tools_is_the_providers_to_refuse() {
+    let message = "This model's maximum context length is 8000 tokens. However, your messages \
+        resulted in 20000 tokens.";
+    let rig = Rig::new(
+        refusals(vec![refused(400, message), refused(400, message)]),
+        Set { window: Some(64_000), ..Set::default() },
+    )
+    .await;
+    let tool = |n: usize| {
+        json!({ "type": "function", "function": { "name": format!("f{n}"),
+        "description": "words of a tool ".repeat(200), "parameters": { "type": "object" } } })
+    };
+    let tools: Vec<Value> = (0..20).map(tool).collect();
+    let body = json!({ "model": "m", "messages": session(2, 200), "tools": tools });
+    let path = "/v1/chat/completions";
+    assert_eq!(rig.post(path, &body).await.status, 400);
+    let asked = rig.provider.count();
+    let statuses = [rig.post(path, &body).await.status, rig.post(path, &body).await.status];
+    assert!(rig.provider.count() > asked, "{statuses:?}");
+    assert_eq!(statuses[1], 200);
+}
+
+#[tokio::test]
+async fn an_engine_that_fails_leaves_no_more_than_the_provider_takes() {
+    let message = "prompt is too long: 30000 tokens > 8000 maximum";
+    let set = Set { window: Some(64_000), engine: Some("obedient"), ..Set::default() };
+    let rig = Rig::new(refusals(vec![refused(400, message)]), set).await;
+    let mut all = talk(40, 600);
+    all.push(json!({ "role": "assistant", "content": "The last one." }));
+    all.push(user("fail"));
+    assert_eq!(rig.chat(&all).await.status, 200);
+    let warnings = rig.warnings.lock().unwrap().clone();
+    assert!(warnings.iter().any(|warning| warning.contains("the engine failed")), "{warnings:?}");
+    let tokens = rig.last().prompt.tokens();
+    assert!(tokens < 8_000, "{tokens} tokens");
+    assert_eq!(rig.provider.count(), 2);
+}

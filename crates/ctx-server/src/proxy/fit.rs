@@ -1,0 +1,58 @@
+//! What a request may measure.
+
+use ctx_core::{Result, Tokens};
+
+use super::conversation::{Conversation, Work};
+use super::prepare::Smaller;
+use super::room::Room;
+use super::sitting::{Sitting, lost};
+
+impl Sitting<'_> {
+    /// Gives the session its budget for this request.
+    pub(super) fn fit(
+        &self,
+        conversation: &Conversation,
+        work: &mut Work,
+        smaller: Option<Smaller>,
+    ) -> Result<Room> {
+        let was_taken = conversation.take_recovered();
+        let Some(smaller) = smaller else {
+            work.learned.settle(was_taken);
+            return self.budget(work).or_else(|error| {
+                // The provider has the last word: its window may not be what it said before.
+                let learned = std::mem::take(&mut work.learned);
+                if learned.window().is_some() { self.budget(work) } else { Err(error) }
+            });
+        };
+        let Some(session) = &work.session else { return Err(lost()) };
+        // Without a number of the provider's it is less than what it refused: ever less.
+        let share = [0.9, 0.6, 0.4].get(smaller.attempt as usize - 1).copied().unwrap_or(0.4);
+        let sent = session.ledger.corrected(Tokens::saturating_from(session.sent.estimated));
+        match smaller.overflow.limit.filter(|_| smaller.attempt == 1) {
+            Some(limit) => work.learned.refused(Tokens::saturating_from(limit), true),
+            None => work.learned.refused(sent.scale(share), false),
+        }
+        self.budget(work)
+    }
+
+    fn budget(&self, work: &mut Work) -> Result<Room> {
+        let Some(session) = &work.session else { return Err(lost()) };
+        let (counter, resolved) = (*session.ledger.counter(), &session.resolved);
+        let least = resolved.guard.hard_min_tokens;
+        let (window, native) = (resolved.window.tokens, resolved.native);
+        let tools = self.request.tools.map(|tools| tools.get());
+        let system = self.request.system.as_deref();
+        let system = work.size_of("system", system, |text| counter.text(text));
+        let tools = work.size_of("tools", tools, |text| counter.text(text));
+        let answer = Tokens::saturating_from(self.request.max_tokens.unwrap_or_default());
+        let room = Room { window, native, learned: work.learned.window(), least, answer };
+        let Some(session) = &mut work.session else { return Err(lost()) };
+        // An answer that asks for more than there is leaves no more than a quarter free.
+        session.fit(room.told(), answer, system, tools);
+        session.ledger.check().map_err(|error| match self.request.max_tokens {
+            Some(most) => error.with("maxTokens", most),
+            None => error,
+        })?;
+        Ok(room)
+    }
+}

@@ -1,0 +1,55 @@
+//! Conversations that begin alike.
+
+use std::collections::HashSet;
+
+use ctx_testkit::provider::{FakeProvider, Step};
+
+use super::*;
+
+fn provider() -> FakeProvider {
+    FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap()
+}
+
+/// One of many that begin with the same words.
+fn chat(n: usize) -> Vec<Value> {
+    let mut all = vec![user("hi")];
+    for turn in 0..4 {
+        all.push(json!({ "role": "assistant", "content": format!("I am {n}, turn {turn}.") }));
+        all.push(user(format!("Go on, {n}.")));
+    }
+    all
+}
+
+#[tokio::test]
+async fn many_conversations_that_begin_alike_are_each_known_again() {
+    let rig = Rig::new(provider(), Set::default()).await;
+    for _ in 0..2 {
+        for n in 0..40 {
+            assert_eq!(rig.chat(&chat(n)).await.status, 200);
+        }
+    }
+    let sessions = rig.proxy.trace().sessions();
+    let requests: Vec<usize> = sessions.iter().map(|session| session.requests.len()).collect();
+    assert_eq!(requests, [2; 40]);
+    let ids: HashSet<_> = sessions.iter().map(|session| session.info.id.clone()).collect();
+    assert_eq!(ids.len(), 40);
+}
+
+#[tokio::test]
+async fn a_second_server_in_one_home_keeps_nothing_and_says_so() {
+    let rig = Rig::new(provider(), Set::default()).await;
+    let other = Rig::beside(&rig, provider()).await;
+    let all = session(30, 1_500);
+    assert_eq!(other.chat(&all).await.status, 200);
+    other.proxy.settle();
+    let kept = || {
+        let files = std::fs::read_dir(rig.home.path().join("proxy")).unwrap();
+        files.flatten().filter(|file| file.path().extension().is_some_and(|e| e == "jsonl")).count()
+    };
+    assert_eq!(kept(), 0);
+    let warnings = other.warnings.lock().unwrap().clone();
+    assert!(warnings.iter().any(|warning| warning.contains("another `ctx serve`")), "{warnings:?}");
+    assert_eq!(rig.chat(&all).await.status, 200);
+    rig.proxy.settle();
+    assert_eq!(kept(), 1);
+}
