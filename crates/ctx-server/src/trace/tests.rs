@@ -115,6 +115,7 @@ fn a_compaction_that_was_taken_back_stays_so_after_a_restart() {
         tokens_after: Some(Tokens(60)),
         summary: "sum".to_owned(),
         details: None,
+        summarised: None,
         undone: false,
     };
     for (number, entry) in [(0, "s"), (1, "t")] {

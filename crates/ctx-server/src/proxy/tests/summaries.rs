@@ -5,8 +5,12 @@ use ctx_testkit::provider::{FailureKind, FakeProvider, Reply, Step};
 use super::*;
 use crate::trace::{Summarised, SummaryOutcome};
 
-const UPSTREAM: Set =
-    Set { window: Some(16_000), config: "{ server: { summaries: 'upstream' } }", base: "" };
+const UPSTREAM: Set = Set {
+    window: Some(16_000),
+    engine: None,
+    config: "{ server: { summaries: 'upstream' } }",
+    base: "",
+};
 
 /// Answers requests with tools; one without is for a summary.
 fn provider(summary: impl Fn() -> Step + Send + Sync + 'static) -> FakeProvider {
