@@ -158,7 +158,7 @@ impl Client {
             Ok(Ok(response)) => response,
         };
         // Another status of the family, such as 304, sends nobody anywhere.
-        if response.status().is_redirection() && response.headers().contains_key(LOCATION) {
+        if matches!(response.status().as_u16(), 301..=303 | 307 | 308) {
             return Err(redirected(&response, &server));
         }
         Ok(Response {
