@@ -199,32 +199,45 @@ async fn pass() {
     println!("CPU ms a request, clients and provider included: {without:.2}, {with:.2}");
 }
 
-/// A history of 200,000 tokens that has to be cut: first, and again as it grows.
-async fn cut() {
-    const TURNS: usize = 30;
-    let proxied = Proxied::start(128_000);
-    let client = Client::default();
-    let (direct, through) = (at(&proxied.upstream.url()), at(&proxied.url));
+/// The history of a coding agent, of 200,000 tokens.
+fn long(number: usize) -> Vec<serde_json::Value> {
     let mut all: Vec<serde_json::Value> = Vec::new();
     for n in 0..400 {
         let id = format!("call_{n}");
         let call = json!({ "id": id, "type": "function",
             "function": { "name": "read", "arguments": format!("{{\"path\":\"/src/{n}.rs\"}}") } });
         if n % 10 == 0 {
-            all.push(json!({ "role": "user", "content": format!("Now step {n}, please.") }));
+            all.push(json!({ "role": "user", "content": format!("Task {number}: now step {n}, please.") }));
         }
         all.push(json!({ "role": "assistant", "content": null, "tool_calls": [call] }));
         let line = format!("line {n}: fn read_file_{n}() -> Result<String> {{ todo }}\n");
         let text = line.repeat(1_950 / line.len() + 1);
         all.push(json!({ "role": "tool", "tool_call_id": id, "content": text }));
     }
+    all
+}
+
+/// A history of 200,000 tokens that has to be cut: first, and again as it grows.
+async fn cut() {
+    const TURNS: usize = 30;
+    const OTHERS: usize = 30;
+    let proxied = Proxied::start(128_000);
+    let client = Client::default();
+    let (direct, through) = (at(&proxied.upstream.url()), at(&proxied.url));
     let body = |all: &[serde_json::Value]| {
         json!({ "model": "m", "messages": all, "stream": true }).to_string()
     };
+    let mut all = long(0);
     let whole = body(&all);
     println!("cut: a history of {} KB, about {} tokens", whole.len() / 1_024, whole.len() / 4);
     let plain = ask(&client, &direct, &whole).await;
     let first = ask(&client, &through, &whole).await;
+    let (mut others, mut others_cut) = (Vec::new(), Vec::new());
+    for number in 1..=OTHERS {
+        let other = body(&long(number));
+        others.push(ask(&client, &direct, &other).await);
+        others_cut.push(ask(&client, &through, &other).await);
+    }
     let (mut without, mut with, mut busy) = (Vec::new(), Vec::new(), [Duration::ZERO; 2]);
     for n in 0..TURNS {
         all.push(json!({ "role": "assistant", "content": format!("Step {n} is done.") }));
@@ -238,14 +251,20 @@ async fn cut() {
             busy[at] += cpu.elapsed();
         }
     }
-    let session = proxied.proxy.trace().sessions().remove(0);
+    let sessions = proxied.proxy.trace().sessions();
+    let of_first = |trace: &&ctx_server::trace::SessionTrace| trace.requests.len() > TURNS;
+    let session = sessions.iter().find(of_first).expect("it was recorded");
     let last = session.requests.last().expect("it was recorded");
     println!("sent of the last: {} of {} tokens", last.sent_tokens, last.raw_tokens);
     let ms = |time: Duration| time.as_secs_f64() * 1_000.0;
     println!("| time to first byte, ms | without ctx | with ctx | added |");
     println!("|---|--:|--:|--:|");
     let (a, b) = (ms(plain), ms(first));
-    println!("| first request | {a:.2} | {b:.2} | {:.2} |", b - a);
+    println!("| the first since the start | {a:.2} | {b:.2} | {:.2} |", b - a);
+    for of in [50, 99] {
+        let (a, b) = (percentile(&mut others, of), percentile(&mut others_cut, of));
+        println!("| first of a conversation, p{of} | {a:.2} | {b:.2} | {:.2} |", b - a);
+    }
     for of in [50, 99] {
         let (a, b) = (percentile(&mut without, of), percentile(&mut with, of));
         println!("| later ones, p{of} | {a:.2} | {b:.2} | {:.2} |", b - a);
