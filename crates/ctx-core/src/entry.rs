@@ -76,6 +76,12 @@ impl Entry {
         Self::new(id.into(), timestamp, Body::Lazy(loader))
     }
 
+    /// The same, where the hash of the message's content is known already. It is taken at its word.
+    #[must_use]
+    pub fn hashed(self, hash: ContentHash) -> Self {
+        Self { hash: OnceLock::from(hash), ..self }
+    }
+
     fn new(id: EntryId, timestamp: Option<Timestamp>, body: Body) -> Self {
         Self {
             id,

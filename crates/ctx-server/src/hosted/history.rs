@@ -54,7 +54,7 @@ struct Incoming<'a, U> {
     id: Option<EntryId>,
     unit: &'a U,
     /// Read when it is needed: most messages of a list are known, byte for byte.
-    read: Option<(Message, ContentHash)>,
+    read: Option<(Arc<Message>, ContentHash)>,
 }
 
 impl<U: Unit> Incoming<'_, U> {
@@ -62,8 +62,7 @@ impl<U: Unit> Incoming<'_, U> {
         if let Some((_, hash)) = &self.read {
             return Ok(*hash);
         }
-        let message = self.unit.read()?;
-        let hash = ContentHash::of(&message);
+        let (message, hash) = self.unit.content()?;
         self.read = Some((message, hash));
         Ok(hash)
     }
@@ -73,11 +72,11 @@ impl<U: Unit> Incoming<'_, U> {
     }
 
     fn into_item(mut self, id: EntryId, is_heartbeat: bool, keeps: Keeps) -> Result<Item> {
-        let message = match self.read.take() {
-            Some((message, _)) => message,
-            None => self.unit.read()?,
+        let (message, hash) = match self.read.take() {
+            Some(read) => read,
+            None => self.unit.content()?,
         };
-        let entry = Arc::new(Entry::held(id, message));
+        let entry = Arc::new(Entry::held(id, message).hashed(hash));
         let told = Told::of(self.unit, keeps);
         Ok(Item { entry, told, is_heartbeat, ingested: false })
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ctx_core::{Message, Result};
+use ctx_core::{ContentHash, Message, Result};
 
 /// One message as a host tells it.
 pub(crate) trait Unit {
@@ -20,6 +20,17 @@ pub(crate) trait Unit {
     ///
     /// [`ErrorKind::InvalidInput`](ctx_core::ErrorKind::InvalidInput) for what is no message.
     fn read(&self) -> Result<Message>;
+
+    /// The same, with the hash of its content.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    fn content(&self) -> Result<(Arc<Message>, ContentHash)> {
+        let message = self.read()?;
+        let hash = ContentHash::of(&message);
+        Ok((Arc::new(message), hash))
+    }
 }
 
 /// What is kept of a message's text.

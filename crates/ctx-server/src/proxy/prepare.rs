@@ -106,6 +106,7 @@ pub(super) async fn prepare(
     let query = asked.query.as_deref();
     let group = Group::of(&proxy.salt, asked.protocol(), &asked.headers, query, cache_key, &told);
     let Found { conversation, ids } = proxy.conversations.find(&group, &told).await;
+    Told::read_new(&told, &ids);
     conversation.set_bytes(body.len());
     let sitting = Sitting { proxy, asked, request: &request, told: &told, ids };
     let made = sitting.hold(&conversation, smaller).await;

@@ -1,6 +1,6 @@
 //! A request's units, and how much of a conversation they go on from.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use ctx_core::{ContentHash, EntryId, Message, Result, Role};
 use ctx_dialect::wire;
@@ -11,14 +11,26 @@ use crate::hosted::{Mark, Unit, mark};
 pub(super) struct Told<'a> {
     unit: &'a wire::Unit<'a>,
     mark: Mark,
-    read: OnceLock<(Message, ContentHash)>,
+    read: OnceLock<(Arc<Message>, ContentHash)>,
 }
 
 impl<'a> Told<'a> {
     /// All units of a request.
     pub(super) fn all(request: &'a wire::Request<'a>) -> Vec<Self> {
-        let units = request.units.iter();
-        units.map(|unit| Self { unit, mark: mark(unit.raw), read: OnceLock::new() }).collect()
+        let told =
+            |unit: &'a wire::Unit<'a>| Self { unit, mark: mark(unit.raw), read: OnceLock::new() };
+        in_parts(
+            &request.units.iter().collect::<Vec<_>>(),
+            |unit| unit.raw.len(),
+            |unit| told(unit),
+        )
+    }
+
+    /// Reads those that nobody knows by their bytes.
+    pub(super) fn read_new(told: &[Self], ids: &[Option<EntryId>]) {
+        let new: Vec<&Self> =
+            told.iter().zip(ids).filter(|(_, id)| id.is_none()).map(|(told, _)| told).collect();
+        in_parts(&new, |told| told.unit.raw.len(), |told| told.hash());
     }
 
     /// What it says.
@@ -31,11 +43,11 @@ impl<'a> Told<'a> {
         self.known().1
     }
 
-    fn known(&self) -> &(Message, ContentHash) {
+    fn known(&self) -> &(Arc<Message>, ContentHash) {
         self.read.get_or_init(|| {
             let message = self.unit.read();
             let hash = ContentHash::of(&message);
-            (message, hash)
+            (Arc::new(message), hash)
         })
     }
 
@@ -56,6 +68,39 @@ impl Unit for Told<'_> {
     fn read(&self) -> Result<Message> {
         Ok(self.message().clone())
     }
+
+    fn content(&self) -> Result<(Arc<Message>, ContentHash)> {
+        Ok(self.known().clone())
+    }
+}
+
+/// Does something to each, on several cores where there is much to do.
+fn in_parts<T: Sync, R: Send>(
+    all: &[T],
+    bytes: impl Fn(&T) -> usize,
+    each: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    /// To hash and to read so many bytes takes longer by far than to begin a thread.
+    const MUCH: usize = 128 << 10;
+    const CORES: usize = 4;
+    let total: usize = all.iter().map(bytes).sum();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(CORES);
+    let parts = (total / MUCH).clamp(1, cores);
+    if parts == 1 {
+        return all.iter().map(each).collect();
+    }
+    let (first, rest) = all.split_at(all.len().div_ceil(parts));
+    let work = &|part: &[T]| -> Vec<R> { part.iter().map(&each).collect() };
+    std::thread::scope(|scope| {
+        let others = rest.chunks(first.len()).map(|part| (part, scope.spawn(move || work(part))));
+        let others: Vec<_> = others.collect();
+        let mut done = work(first);
+        for (part, other) in others {
+            // What panicked there panics here again, for who waits for it.
+            done.extend(other.join().unwrap_or_else(|_| work(part)));
+        }
+        done
+    })
 }
 
 /// What is known of one message of a conversation.
