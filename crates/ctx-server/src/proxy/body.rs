@@ -132,12 +132,13 @@ async fn room(room: &Arc<Semaphore>, bytes: usize) -> Result<OwnedSemaphorePermi
 }
 
 /// Takes what is left of a body, and drops it: a client that is still sending reads no answer, and
-/// loses the one that was given when the connection is closed on it.
+/// loses the one that was given when the connection is closed on it. One that pauses reads.
 async fn drain(mut body: Body) {
-    const MOST: usize = 1 << 30;
+    const MOST: usize = 256 << 20;
+    const PAUSE: Duration = Duration::from_secs(2);
     let all = async {
         let mut left = MOST;
-        while let Some(Ok(frame)) = body.frame().await {
+        while let Ok(Some(Ok(frame))) = timeout(PAUSE, body.frame()).await {
             left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
             if left == 0 {
                 break;

@@ -24,6 +24,7 @@ mod headers;
 mod judge;
 mod keep;
 mod learned;
+mod parts;
 mod pass;
 mod prepare;
 mod recorded;
@@ -264,6 +265,10 @@ async fn answer(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
         return failure::answer(None, 426, &error.hint("send the request over HTTP"));
     }
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+    if upstream::climbs(path) {
+        let error = Error::new(ErrorKind::InvalidInput, "the path of the request has `..` in it");
+        return failure::answer(None, 400, &error.hint("it would lead out of the provider's API"));
+    }
     match route(request.method().as_str(), path) {
         Some(route) => relay::relay(proxy, route, request).await,
         None => pass::pass(proxy, request).await,

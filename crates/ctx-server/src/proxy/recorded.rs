@@ -5,10 +5,12 @@ use ctx_memory::Redactor;
 
 use crate::trace::{BEGINS_CHARS, CompactionRecord};
 
+/// So many characters of a message are looked at.
+pub(super) const LOOKED_AT: usize = 512;
+
 /// What begins a message: its text, or what it calls. Redacted before it is cut: of half a key
 /// nobody can tell that it is one.
 pub(super) fn beginning(message: &Message) -> String {
-    const LOOKED_AT: usize = 512;
     let calls = || {
         let calls = message.tool_calls().map(|call| format!("{}(...)", call.name));
         calls.collect::<Vec<_>>().join(", ")

@@ -16,8 +16,9 @@ use super::config::SummariesBy;
 use super::conversation::{Conversation, Work};
 use super::keep::Saved;
 use super::learned::Learned;
+use super::parts::in_parts;
 use super::prepare::Smaller;
-use super::recorded::beginning;
+use super::recorded::{LOOKED_AT, beginning};
 use super::room::Room;
 use super::summaries::Asking;
 use super::summarised::noted;
@@ -308,19 +309,25 @@ impl Sitting<'_> {
         let Some(view) = &session.view else { return record };
         (record.components, record.entries) = of_manifest(view.manifest());
         record.components.retain(|part| part.name != "pending");
-        for entry in &mut record.entries {
-            if let Some(known) = begins.get(&entry.entry) {
-                entry.begins.clone_from(known);
-                continue;
-            }
-            let item = session.history.position(&entry.entry).and_then(|at| items.get(at));
+        let message = |id: &EntryId| {
+            let item = session.history.position(id).and_then(|at| items.get(at));
             let told = item.and_then(|item| item.entry.message().ok());
-            let message = told.or_else(|| {
-                let out = made.outgoing.iter().find(|out| out.id == entry.entry);
+            told.or_else(|| {
+                let out = made.outgoing.iter().find(|out| out.id == *id);
                 out.map(|out| out.message.clone())
-            });
-            entry.begins = message.map(|message| beginning(&message)).unwrap_or_default();
-            begins.insert(entry.entry.clone(), entry.begins.clone());
+            })
+        };
+        let ids = record.entries.iter().map(|entry| &entry.entry);
+        let new: Vec<_> = ids.filter(|id| !begins.contains_key(*id)).collect();
+        let new: Vec<_> = new.into_iter().map(|id| (id.clone(), message(id))).collect();
+        let texts = in_parts(
+            &new,
+            |_| LOOKED_AT,
+            |(_, message)| message.as_deref().map(beginning).unwrap_or_default(),
+        );
+        begins.extend(new.into_iter().map(|(id, _)| id).zip(texts));
+        for entry in &mut record.entries {
+            entry.begins = begins.get(&entry.entry).cloned().unwrap_or_default();
         }
         record
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use ctx_core::{ContentHash, EntryId, Message, Result, Role};
 use ctx_dialect::wire;
 
+use super::parts::in_parts;
 use crate::hosted::{Mark, Unit, mark};
 
 /// A unit of a request, with what was found out about it.
@@ -72,35 +73,6 @@ impl Unit for Told<'_> {
     fn content(&self) -> Result<(Arc<Message>, ContentHash)> {
         Ok(self.known().clone())
     }
-}
-
-/// Does something to each, on several cores where there is much to do.
-fn in_parts<T: Sync, R: Send>(
-    all: &[T],
-    bytes: impl Fn(&T) -> usize,
-    each: impl Fn(&T) -> R + Sync,
-) -> Vec<R> {
-    /// To hash and to read so many bytes takes longer by far than to begin a thread.
-    const MUCH: usize = 128 << 10;
-    const CORES: usize = 4;
-    let total: usize = all.iter().map(bytes).sum();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(CORES);
-    let parts = (total / MUCH).clamp(1, cores);
-    if parts == 1 {
-        return all.iter().map(each).collect();
-    }
-    let (first, rest) = all.split_at(all.len().div_ceil(parts));
-    let work = &|part: &[T]| -> Vec<R> { part.iter().map(&each).collect() };
-    std::thread::scope(|scope| {
-        let others = rest.chunks(first.len()).map(|part| (part, scope.spawn(move || work(part))));
-        let others: Vec<_> = others.collect();
-        let mut done = work(first);
-        for (part, other) in others {
-            // What panicked there panics here again, for who waits for it.
-            done.extend(other.join().unwrap_or_else(|_| work(part)));
-        }
-        done
-    })
 }
 
 /// What is known of one message of a conversation.

@@ -223,6 +223,13 @@ fn joined(base: &str, path: &str, version: &str) -> String {
     }
 }
 
+/// Whether a path leads up somewhere, in any spelling that a URL understands.
+pub(super) fn climbs(path_and_query: &str) -> bool {
+    let path = path_and_query.split(['?', '#']).next().unwrap_or_default();
+    let mut segments = path.split(['/', '\\']);
+    segments.any(|segment| segment.to_ascii_lowercase().replace("%2e", ".") == "..")
+}
+
 /// Whether a path begins as those of Google's API do.
 fn is_google(path: &str) -> bool {
     path.starts_with("/v1beta") || path.starts_with("/v1alpha")
@@ -309,6 +316,16 @@ mod tests {
             joined("", "/models/m:generateContent", "v1beta"),
             "/v1beta/models/m:generateContent"
         );
+    }
+
+    #[test]
+    fn a_path_that_leads_up_is_seen_in_every_spelling() {
+        for path in ["/v1/../admin", "/v1/%2e%2E/admin", "/v1/.%2e", "/..", "/v1\\..\\x"] {
+            assert!(climbs(path), "{path}");
+        }
+        for path in ["/v1/models/a..b", "/v1/...", "/v1/models?q=../x", "/v1/.", "/"] {
+            assert!(!climbs(path), "{path}");
+        }
     }
 
     #[test]

@@ -1,0 +1,46 @@
+//! Work on many messages at once.
+
+/// Does something to each, on several cores where there is much to do.
+pub(super) fn in_parts<T: Sync, R: Send>(
+    all: &[T],
+    bytes: impl Fn(&T) -> usize,
+    each: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    /// To hash and to read so many bytes takes longer by far than to begin a thread.
+    const MUCH: usize = 128 << 10;
+    const CORES: usize = 4;
+    let total: usize = all.iter().map(bytes).sum();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(CORES);
+    let parts = (total / MUCH).clamp(1, cores);
+    if parts == 1 {
+        return all.iter().map(each).collect();
+    }
+    let (first, rest) = all.split_at(all.len().div_ceil(parts));
+    let work = &|part: &[T]| -> Vec<R> { part.iter().map(&each).collect() };
+    std::thread::scope(|scope| {
+        let others = rest.chunks(first.len()).map(|part| (part, scope.spawn(move || work(part))));
+        let others: Vec<_> = others.collect();
+        let mut done = work(first);
+        for (part, other) in others {
+            // What panicked there panics here again, for who waits for it.
+            done.extend(other.join().unwrap_or_else(|_| work(part)));
+        }
+        done
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_in_parts_comes_back_whole_and_in_order() {
+        for count in [0, 1, 2, 3, 7, 1_000] {
+            for bytes in [0, 1 << 10, 1 << 20] {
+                let all: Vec<usize> = (0..count).collect();
+                let done = in_parts(&all, |_| bytes, |n| n * 2);
+                assert_eq!(done, all.iter().map(|n| n * 2).collect::<Vec<_>>(), "{count} {bytes}");
+            }
+        }
+    }
+}
