@@ -1,5 +1,7 @@
 //! Work on many messages at once.
 
+use std::sync::LazyLock;
+
 /// Does something to each, on several cores where there is much to do.
 pub(super) fn in_parts<T: Sync, R: Send>(
     all: &[T],
@@ -8,10 +10,13 @@ pub(super) fn in_parts<T: Sync, R: Send>(
 ) -> Vec<R> {
     /// To hash and to read so many bytes takes longer by far than to begin a thread.
     const MUCH: usize = 128 << 10;
-    const CORES: usize = 4;
+    const MOST_CORES: usize = 4;
     let total: usize = all.iter().map(bytes).sum();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from).min(CORES);
-    let parts = (total / MUCH).clamp(1, cores);
+    // To ask for it takes long: the system's files are read.
+    static CORES: LazyLock<usize> = LazyLock::new(|| {
+        std::thread::available_parallelism().map_or(1, usize::from).min(MOST_CORES)
+    });
+    let parts = (total / MUCH).clamp(1, *CORES);
     if parts == 1 {
         return all.iter().map(each).collect();
     }
