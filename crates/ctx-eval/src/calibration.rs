@@ -260,3 +260,61 @@ pub(crate) fn walk(
     }
     Ok(requests)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(line: impl Fn(f64) -> f64) -> Vec<Sample> {
+        (1..40).map(|n| (f64::from(n) * 1_000.0, line(f64::from(n) * 1_000.0))).collect()
+    }
+
+    #[test]
+    fn a_constant_and_a_factor_are_found() {
+        let fit = SessionCalibration::of(samples(|counted| 42_000.0 + 1.4 * counted)).unwrap();
+        assert_eq!((fit.constant, fit.requests), (42_000, 39));
+        assert!((fit.factor - 1.4).abs() < 1e-9 && fit.median_error < 1e-9, "{fit:?}");
+        assert_eq!(fit.tokens(Tokens(10_000)), Tokens(56_000));
+    }
+
+    #[test]
+    fn requests_that_carried_something_else_do_not_bend_the_line() {
+        let mut all = samples(|counted| 20_000.0 + 1.2 * counted);
+        for (_, reported) in all.iter_mut().step_by(8) {
+            *reported *= 3.0;
+        }
+        let fit = SessionCalibration::of(all).unwrap();
+        assert!((fit.factor - 1.2).abs() < 0.02, "{fit:?}");
+        assert!((19_500..20_500).contains(&fit.constant), "{fit:?}");
+    }
+
+    #[test]
+    fn too_little_to_fit_a_factor_gives_a_constant() {
+        let fit = |samples: &[Sample]| SessionCalibration::of(samples.to_vec());
+        assert_eq!(fit(&[]), None);
+        let one = fit(&[(1_000.0, 31_000.0)]).unwrap();
+        assert_eq!((one.constant, one.factor), (30_000, 1.0));
+        let two = fit(&[(1_000.0, 31_000.0), (1_100.0, 35_000.0)]).unwrap();
+        assert_eq!(two.factor, 1.0);
+        // Less reported than counted: there is no negative prompt.
+        let less = fit(&[(1_000.0, 500.0)]).unwrap();
+        assert_eq!((less.constant, less.factor), (0, 0.5));
+        let nothing = fit(&[(0.0, 700.0)]).unwrap();
+        assert_eq!((nothing.constant, nothing.factor), (700, 1.0));
+    }
+
+    #[test]
+    fn a_ledger_measures_as_the_provider_did() {
+        let ledger = TokenLedger::new(Default::default(), Tokens(200_000), Tokens(20_000))
+            .with_system(Tokens(500))
+            .with_tools(Tokens(300));
+        let fit = SessionCalibration::of(samples(|counted| 42_000.0 + 1.4 * counted)).unwrap();
+        let corrected = fit.apply(ledger.clone());
+        let size = corrected.corrected(corrected.fixed() + Tokens(10_000));
+        assert!(size.0.abs_diff(56_000) <= 2, "{size:?}");
+        assert_eq!(corrected.tools(), Tokens(300));
+        let bare = SessionCalibration { constant_applied: false, ..fit }.apply(ledger);
+        assert_eq!(bare.corrected(bare.fixed()), Tokens(800).scale(1.4));
+        assert!(fit.has_room(Tokens(180_000)) && !fit.has_room(Tokens(50_000)));
+    }
+}

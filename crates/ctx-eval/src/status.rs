@@ -223,13 +223,24 @@ pub fn status(
     };
     let before = before_compaction(transcript, context.compaction.as_ref())?;
     let mut last = None;
-    let mut stale = None;
+    let mut reported: Option<Reported> = None;
     for entry in &context.entries {
-        let Measured { role, tokens, .. } = measured(entry)?;
-        if let Some(usage) = recorded.usage(entry.id()) {
-            match before.contains(entry.id()) {
-                true => stale = Some(usage.total()),
-                false => last = Some((usage, report.counted_tokens, tokens)),
+        let Measured { role, tokens, failed, .. } = measured(entry)?;
+        let usage = recorded.usage(entry.id());
+        let is_current = !before.contains(entry.id());
+        if let Some(usage) = usage.filter(|_| is_current) {
+            last = Some((usage, report.counted_tokens, tokens));
+        }
+        match usage.filter(|_| !failed) {
+            Some(usage) => {
+                let counted = f64::from((report.counted_tokens + tokens).0.max(1));
+                let calibration = is_current.then(|| usage.total() as f64 / counted);
+                reported = Some(Reported { tokens: usage.total(), calibration });
+            }
+            None => {
+                if let Some(reported) = &mut reported {
+                    reported.tokens += tokens.get();
+                }
             }
         }
         report.messages += 1;
@@ -250,7 +261,11 @@ pub fn status(
     let corrected = |tokens: Tokens| tokens.scale(calibration.map_or(1.0, |fit| fit.factor));
     (report.tokens, report.source) = match (last, &calibration) {
         (Some((usage, ..)), _) => (reported_tokens(usage.prompt()), TokenSource::Provider),
-        (None, Some(fit)) => (fit.tokens(report.counted_tokens), TokenSource::Calibrated),
+        (None, Some(fit)) => {
+            let ledger = fit.apply(ledger.clone());
+            let whole = ledger.corrected(report.counted_tokens + ledger.fixed());
+            (whole, TokenSource::Calibrated)
+        }
         (None, None) => (report.counted_tokens + ledger.fixed(), TokenSource::Estimated),
     };
     if let Some((usage, before, answer)) = last {
@@ -260,13 +275,6 @@ pub fn status(
         };
         report.pending_tokens = answered + corrected(counted - before - answer);
     }
-    let reported = match (last, stale) {
-        (Some((usage, before, _)), _) => Some(Reported {
-            tokens: report.next_request().get(),
-            calibration: Some(usage.prompt() as f64 / f64::from(before.0.max(1))),
-        }),
-        (None, stale) => stale.map(|tokens| Reported { tokens, calibration: None }),
-    };
     let used = report.next_request();
     Ok(StatusReport {
         name: transcript.name().map(str::to_owned),
@@ -323,6 +331,8 @@ struct Measured {
     role: Role,
     tokens: Tokens,
     is_seen: bool,
+    /// Whether it is an answer that broke off.
+    failed: bool,
 }
 
 impl Measured {
@@ -331,6 +341,7 @@ impl Measured {
             role: message.role.clone(),
             tokens: ledger.count(message),
             is_seen: message.in_model_context(),
+            failed: matches!(message.meta.stop_reason.as_deref(), Some("error" | "aborted")),
         }
     }
 }
