@@ -205,9 +205,10 @@ fn notes(counter: &Counter, compact_to: f64, recorded: bool) -> Vec<String> {
          large as the rival lets its model write, but at most a quarter of what it stands for"
             .to_owned(),
         format!(
-            "all sizes are counted by {counter}, whoever sends them; the estimate error is that of \
-             the candidate's own counter against the provider's usage, in which the system prompt \
-             and the tools count even where the transcript does not hold them"
+            "recorded is what the provider reported, over all requests of the session; all other sizes \
+             are counted by {counter} and calibrated by these reports: a constant for system prompt \
+             and tools, and a factor; the estimate error is that of the candidate's own counter, \
+             uncalibrated"
         ),
         "coverage: must-keep facts of what was left out or shortened that still stand in the request \
          afterwards, wherever they stand in it, over all of the session; by ctx's own audit"
@@ -226,9 +227,8 @@ fn notes(counter: &Counter, compact_to: f64, recorded: bool) -> Vec<String> {
     ];
     if recorded {
         notes.push(
-            "recorded: what the agent itself did in the window it had, its sizes counted as the \
-             others'; in the row below it, ctx's extractive summary with audit and repair stands in \
-             the place of each of the agent's, in as many tokens"
+            "recorded, ctx-extractive: the same session with ctx's extractive summary, audited and \
+             repaired, in the place of each of the agent's, in as many tokens"
                 .to_owned(),
         );
     }
