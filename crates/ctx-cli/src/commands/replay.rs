@@ -8,7 +8,7 @@ use crate::args::{Global, Replay};
 use crate::faring;
 use crate::files::{Existing, write_beside};
 use crate::keeping::Keeping;
-use crate::out::{Cell, DIM, GREEN, Out, RED, YELLOW, table};
+use crate::out::{Cell, DIM, GREEN, Out, RED, Table, YELLOW, table};
 use crate::receipt;
 use crate::setup;
 use crate::words::{counted, harmless, percent, shortened, thousands, usd};
@@ -198,7 +198,8 @@ fn compactions(report: &ReplayReport) -> String {
         "ungrounded",
         "written by",
     ];
-    let mut text = table(&header, rows.collect(), 7);
+    let spared = &["messages", "written by", "ungrounded"];
+    let mut text = Table::new(&header, rows.collect(), 7).without(spared).fitted();
     if let Some(more) = report.compactions.len().checked_sub(LISTED).filter(|&more| more > 0) {
         text.push_str(&format!(
             "\n{DIM}and {} more; --json has them all{DIM:#}",
