@@ -9,7 +9,7 @@ use crate::args::{Global, Replay};
 use crate::faring;
 use crate::files::{Existing, write_beside};
 use crate::keeping::Keeping;
-use crate::out::{Cell, DIM, GREEN, Out, RED, YELLOW, table, terminal_columns};
+use crate::out::{Cell, DIM, GREEN, Out, RED, Table, YELLOW, table, terminal_columns};
 use crate::receipt;
 use crate::setup;
 use crate::words::{counted, harmless, percent, shortened, thousands, usd, wrapped};
@@ -77,7 +77,7 @@ fn print(report: &ReplayReport, out: &Out) -> anyhow::Result<()> {
         report.profile,
         report.counter,
     ))?;
-    for line in wrapped(&figures(report), [0; 2], terminal_columns().map(usize::from)) {
+    for line in wrapped(&figures(report), [0; 2], terminal_columns()) {
         out.line(format!("{DIM}{line}{DIM:#}"))?;
     }
     out.line("")?;
@@ -86,7 +86,7 @@ fn print(report: &ReplayReport, out: &Out) -> anyhow::Result<()> {
     }
     out.line(comparison(report))?;
     if let Some(text) = dearer(report) {
-        for line in wrapped(&text, [0; 2], terminal_columns().map(usize::from)) {
+        for line in wrapped(&text, [0; 2], terminal_columns()) {
             out.line(format!("{YELLOW}{line}{YELLOW:#}"))?;
         }
     }
@@ -270,7 +270,8 @@ fn compactions(report: &ReplayReport) -> String {
         "ungrounded",
         "written by",
     ];
-    let mut text = table(&header, rows.collect(), 7);
+    let spared = &["messages", "written by", "ungrounded"];
+    let mut text = Table::new(&header, rows.collect(), 7).without(spared).fitted();
     if let Some(more) = report.compactions.len().checked_sub(LISTED).filter(|&more| more > 0) {
         text.push_str(&format!(
             "\n{DIM}and {} more; --json has them all{DIM:#}",

@@ -2,9 +2,9 @@
 
 use ctx_eval::eval::{EvalReport, EvalRow, OnceRow, RowKind};
 
-use super::columns::{Columns, Told};
 use super::equal_size;
-use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, terminal_columns};
+use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, Table, terminal_columns};
+use crate::table::Told;
 use crate::words::{harmless, percent, shortened, thousands, usd, wrapped};
 
 /// A coverage from here on is what a compaction has to reach.
@@ -22,7 +22,7 @@ const SPARED: [&str; 7] =
     ["kind", "est. error", "ratio", "calls", "requests", "cuts", "cache hits"];
 
 pub(super) fn print(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
-    let most = terminal_columns().map(usize::from);
+    let most = terminal_columns();
     for session in &report.sessions {
         out.session(&session.session)?;
         let model = session.model.as_deref().map_or_else(
@@ -62,7 +62,7 @@ pub(super) fn print(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn replayed(report: &EvalReport) -> Columns {
+fn replayed(report: &EvalReport) -> Table {
     let columns: &[Told<EvalRow>] = &[
         ("arm", |row| arm(row).into()),
         ("requests", |row| thousands(row.requests as u64).into()),
@@ -80,7 +80,7 @@ fn replayed(report: &EvalReport) -> Columns {
         ("est. error", |row| share(row.estimate_error)),
         ("kind", |row| kind(row.kind).into()),
     ];
-    Columns::of(&report.rows, &SPARED, columns)
+    Table::of(&report.rows, &SPARED, columns)
 }
 
 /// What a row is called.
@@ -92,7 +92,7 @@ fn arm(row: &EvalRow) -> String {
 }
 
 /// The smallest first: neighbours are those that may be compared.
-fn once(report: &EvalReport) -> Columns {
+fn once(report: &EvalReport) -> Table {
     let mut rows: Vec<&OnceRow> = report.once.iter().collect();
     rows.sort_by(|one, two| left(one).total_cmp(&left(two)));
     let columns: &[Told<&OnceRow>] = &[
@@ -105,7 +105,7 @@ fn once(report: &EvalReport) -> Columns {
         ("ungrounded", |row| faults(row.ungrounded)),
         ("kind", |row| kind(row.kind).into()),
     ];
-    Columns::of(&rows, &["kind", "before"], columns)
+    Table::of(&rows, &["kind", "before"], columns)
 }
 
 /// The share of its tokens that a session still has.
