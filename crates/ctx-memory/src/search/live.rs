@@ -92,6 +92,11 @@ impl SearchIndex {
         self.turns.neighbours_of(row)
     }
 
+    /// Whether the user says what a row holds.
+    pub(crate) fn is_by_user(&self, row: u32) -> bool {
+        self.speakers.is_user(row)
+    }
+
     /// The rows of a session.
     pub(crate) fn rows_of(&self, session: &str) -> impl Iterator<Item = u32> {
         self.turns.rows_of(session)

@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use ctx_core::{Error, ErrorKind, Result};
+use ctx_core::{Error, ErrorKind, Result, Role};
 
 pub(crate) use embed::vectors_of;
 pub use session::SessionMemory;
@@ -213,6 +213,19 @@ impl Memory {
     pub fn neighbours(&self, id: SegmentId) -> Result<Vec<SegmentId>> {
         self.inner.ensure_open()?;
         Ok(self.inner.live().neighbours(id))
+    }
+
+    /// The reply to what the user says in a segment: the last words of the assistant before the user
+    /// speaks again.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read.
+    pub fn reply(&self, id: SegmentId) -> Result<Option<Segment>> {
+        self.inner.ensure_open()?;
+        let replies = self.inner.live().replies(id);
+        let mut replies = self.get(&replies)?.into_iter().flatten();
+        Ok(replies.find(|reply| reply.role == Role::Assistant))
     }
 
     /// Lets go of what is too old or too much, and says how many that were.
