@@ -105,7 +105,7 @@ fn is_utf16(text: &[u8]) -> bool {
 
 /// The format of the first line that gives one away. A bare message says least: it may be a piece
 /// of a broken line of another format.
-fn lines(beginning: &[u8]) -> Option<Format> {
+pub(crate) fn lines(beginning: &[u8]) -> Option<Format> {
     let mut bare = None;
     for line in beginning.split(|&b| b == b'\n') {
         let text = String::from_utf8_lossy(line);

@@ -16,6 +16,7 @@ use crate::builder::Builder;
 use crate::format::Format;
 use crate::source::Source;
 
+pub(crate) use codex::{token_usage, window};
 pub(crate) use document::{Document, into_json};
 
 /// The model name of assistant messages that the client itself wrote.
