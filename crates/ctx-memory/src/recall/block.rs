@@ -208,7 +208,7 @@ mod tests {
             (0..8).map(|n| passage(n, 0.9 - n as f32 / 10.0, &text)).collect();
         passages[0].adjacent = true;
         let block = built(&[], &passages, 400).unwrap();
-        assert_eq!(block.passages, [1, 2, 3]);
+        assert_eq!(block.passages, [1, 2, 3, 4]);
     }
 
     #[test]

@@ -166,6 +166,56 @@ impl Memory {
         Ok(())
     }
 
+    /// Takes over what other processes wrote. As long as this one writes there is no need to: it does so
+    /// itself.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read.
+    pub fn refresh(&self) -> Result<()> {
+        self.inner.ensure_open()?;
+        let Ok(mut source) = self.inner.source.try_lock() else { return Ok(()) };
+        self.inner.catch_up(&mut source)
+    }
+
+    /// The session of that name, or the only one whose name begins so.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read; [`ErrorKind::Conflict`] where several names begin so.
+    pub fn session_named(&self, name: &str) -> Result<Option<String>> {
+        self.inner.ensure_open()?;
+        let live = self.inner.live();
+        let mut alike: Vec<&str> = live.index.sessions_named(name).collect();
+        alike.sort_unstable();
+        match alike.as_slice() {
+            [] => Ok(None),
+            [first, ..] if *first == name => Ok(Some(name.to_owned())),
+            [only] => Ok(Some((*only).to_owned())),
+            several => {
+                Err(Error::new(ErrorKind::Conflict, "several sessions have a name that begins so")
+                    .with("session", name)
+                    .with("among", several[..2].join(", "))
+                    .hint("write more of the name"))
+            }
+        }
+    }
+
+    /// The segments of a session, in the order in which they were said.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read.
+    pub fn of_session(&self, session: &str) -> Result<Vec<Segment>> {
+        self.inner.ensure_open()?;
+        let ids: Vec<SegmentId> = {
+            let live = self.inner.live();
+            let ids = live.index.rows_of(session).filter_map(|row| live.id(row));
+            ids.filter(|id| live.row(*id).is_some()).collect()
+        };
+        Ok(self.get(&ids)?.into_iter().rev().flatten().collect())
+    }
+
     /// The segments that fit a query, best first. Where a model makes the vectors, `vector` is that
     /// of the query, by [`vector_of`](Self::vector_of); without one, words alone decide.
     ///

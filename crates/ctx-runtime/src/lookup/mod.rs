@@ -1,5 +1,6 @@
 //! An agent's memory, asked by hand: by a command, or by a tool that a model calls.
 
+mod ingest;
 mod recall;
 mod remember;
 mod search;
@@ -17,6 +18,7 @@ use ctx_session::Transcript;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
+pub use ingest::Ingested;
 pub use recall::{Nothing, RecallAsked, Recalled, RecalledFactReport, RecalledPassage};
 pub(crate) use remember::remember;
 pub use search::{SearchAsked, SearchHit, Searched, search};
