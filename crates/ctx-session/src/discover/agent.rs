@@ -1,16 +1,14 @@
 //! The agents, and where each keeps its sessions.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
-use ctx_core::{Error, ErrorKind};
 use serde::Serialize;
 
 use crate::format::Format;
 
 /// An agent whose sessions ctx finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Agent {
     /// ctx itself.
@@ -22,100 +20,70 @@ pub enum Agent {
     /// pi.
     Pi,
     /// OpenClaw, as long as it keeps sessions in files.
+    #[serde(rename = "openclaw")]
     OpenClaw,
+    /// Gemini CLI.
+    GeminiCli,
 }
 
-impl Agent {
-    /// All agents.
-    pub const ALL: [Self; 5] = [Self::Ctx, Self::ClaudeCode, Self::Codex, Self::Pi, Self::OpenClaw];
+/// Each agent with its name, the format of its sessions, and the names of folders and files below its
+/// folder; `*` stands for any text.
+const AGENTS: [(Agent, &str, Format, &[&str]); 6] = [
+    (Agent::Ctx, "ctx", Format::Ctx, &["*", "sessions", "*.jsonl"]),
+    (Agent::ClaudeCode, "claude-code", Format::ClaudeCode, &["*", "*.jsonl"]),
+    (Agent::Codex, "codex", Format::Codex, &["*", "*", "*", "rollout-*.jsonl"]),
+    (Agent::Pi, "pi", Format::Pi, &["*", "*.jsonl"]),
+    (Agent::OpenClaw, "openclaw", Format::Ctx, &["*", "sessions", "*.jsonl"]),
+    (Agent::GeminiCli, "gemini-cli", Format::GeminiCli, &["*", "chats", "session-*"]),
+];
 
+impl Agent {
     /// The name on the command line and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Ctx => "ctx",
-            Self::ClaudeCode => "claude-code",
-            Self::Codex => "codex",
-            Self::Pi => "pi",
-            Self::OpenClaw => "openclaw",
-        }
+        AGENTS.iter().find(|row| row.0 == self).map_or("", |row| row.1)
     }
 
-    /// The names of folders and files below the agent's folder; `*` stands for any text.
+    /// The agent of that name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        AGENTS.iter().find(|row| row.1 == name).map(|row| row.0)
+    }
+
     pub(super) fn layout(self) -> &'static [&'static str] {
-        match self {
-            Self::ClaudeCode | Self::Pi => &["*", "*.jsonl"],
-            Self::Codex => &["*", "*", "*", "rollout-*.jsonl"],
-            Self::Ctx | Self::OpenClaw => &["*", "sessions", "*.jsonl"],
-        }
+        AGENTS.iter().find(|row| row.0 == self).map_or(&[], |row| row.3)
     }
 
-    /// Whose sessions have that format, where only one agent writes it.
+    /// The agent that writes a format; of several the one that it is named after.
     pub(super) fn of(format: Format) -> Option<Self> {
-        match format {
-            Format::Ctx => Some(Self::Ctx),
-            Format::ClaudeCode => Some(Self::ClaudeCode),
-            Format::Codex => Some(Self::Codex),
-            Format::Pi => Some(Self::Pi),
-            _ => None,
-        }
+        AGENTS.iter().find(|row| row.2 == format).map(|row| row.0)
     }
 }
 
-impl fmt::Display for Agent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl Serialize for Agent {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-impl FromStr for Agent {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self, Error> {
-        Self::ALL.into_iter().find(|agent| agent.name() == name).ok_or_else(|| {
-            let known: Vec<_> = Self::ALL.iter().map(|agent| agent.name()).collect();
-            Error::new(ErrorKind::InvalidInput, format!("unknown agent '{name}'"))
-                .hint(format!("known agents: {}", known.join(", ")))
-        })
-    }
-}
-
-/// The folders that the environment names. One without a home has only those that variables name.
+/// The folders that the environment names. Without a home they are only those that variables name.
 pub(super) fn roots_of_env() -> Vec<(Agent, PathBuf)> {
     let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
-    let home_or = |name: &str| var(name, home.as_ref()).or_else(|| home.clone());
-    let or_home = |name: &str, default: &str| {
-        var(name, home.as_ref()).or_else(|| home.as_ref().map(|home| home.join(default)))
+    let var = |name: &str| {
+        let path = PathBuf::from(std::env::var_os(name).filter(|path| !path.is_empty())?);
+        let rest = path.strip_prefix("~").ok().zip(home.as_ref());
+        Some(rest.map(|(rest, home)| home.join(rest)).unwrap_or(path))
     };
-    let open_claw = var("OPENCLAW_STATE_DIR", home.as_ref())
-        .or_else(|| home_or("OPENCLAW_HOME").map(|home| home.join(".openclaw")));
+    let or_home = |name: &str, default: &str| {
+        var(name).or_else(|| home.as_ref().map(|home| home.join(default)))
+    };
+    // These two variables name another home.
+    let in_home = |name: &str, below: &str| or_home(name, "").map(|home| home.join(below));
+    let open_claw = var("OPENCLAW_STATE_DIR").or_else(|| in_home("OPENCLAW_HOME", ".openclaw"));
     let roots = [
         (Agent::ClaudeCode, or_home("CLAUDE_CONFIG_DIR", ".claude"), "projects"),
         (Agent::Codex, or_home("CODEX_HOME", ".codex"), "sessions"),
         (Agent::Pi, or_home("PI_CODING_AGENT_DIR", ".pi/agent"), "sessions"),
         (Agent::OpenClaw, open_claw, "agents"),
+        (Agent::GeminiCli, in_home("GEMINI_CLI_HOME", ".gemini"), "tmp"),
     ];
-    let mut roots: Vec<_> = roots
-        .into_iter()
-        .filter_map(|(agent, folder, below)| Some((agent, folder?.join(below))))
-        .collect();
-    if let Some(folder) = var("PI_CODING_AGENT_SESSION_DIR", home.as_ref()) {
-        roots.push((Agent::Pi, folder));
-    }
+    let named =
+        |(agent, folder, below): (Agent, Option<PathBuf>, &str)| Some((agent, folder?.join(below)));
+    let mut roots: Vec<_> = roots.into_iter().filter_map(named).collect();
+    roots.extend(var("PI_CODING_AGENT_SESSION_DIR").map(|folder| (Agent::Pi, folder)));
     roots
-}
-
-/// A folder that a variable names; `~` is the user's own.
-fn var(name: &str, home: Option<&PathBuf>) -> Option<PathBuf> {
-    let path = PathBuf::from(std::env::var_os(name).filter(|path| !path.is_empty())?);
-    match (path.strip_prefix("~"), home) {
-        (Ok(rest), Some(home)) => Some(home.join(rest)),
-        _ => Some(path),
-    }
 }

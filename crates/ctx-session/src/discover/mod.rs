@@ -15,8 +15,6 @@ pub use agent::Agent;
 pub use peek::LastUsage;
 
 use crate::paths::Home;
-use walk::File;
-
 /// The folders in which agents keep their sessions.
 #[derive(Clone, Debug, Default)]
 pub struct AgentHomes {
@@ -42,7 +40,7 @@ pub struct FoundSession {
 
 /// What was found, and what could not be read.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct Discovery {
     /// The sessions, newest first.
     pub sessions: Vec<FoundSession>,
     /// Folders and files that cannot be read.
@@ -52,7 +50,7 @@ pub struct Found {
 impl AgentHomes {
     /// The folders of all agents but ctx, as the environment names them: `CLAUDE_CONFIG_DIR`, `CODEX_HOME`,
     /// `PI_CODING_AGENT_DIR`, `PI_CODING_AGENT_SESSION_DIR`, `OPENCLAW_STATE_DIR`, `OPENCLAW_HOME`,
-    /// `GEMINI_CLI_HOME`, `XDG_DATA_HOME`; else the agents' defaults in the user's own folder.
+    /// `GEMINI_CLI_HOME`; else the agents' defaults in the user's own folder.
     #[must_use]
     pub fn from_env() -> Self {
         Self { roots: agent::roots_of_env() }
@@ -65,8 +63,7 @@ impl AgentHomes {
     }
 
     /// The same, with a folder of `agent`. It is the one that holds the sessions: `~/.claude/projects`,
-    /// `~/.codex/sessions`, `~/.pi/agent/sessions`, `~/.openclaw/agents`, `~/.gemini/tmp`,
-    /// `~/.local/share/opencode`.
+    /// `~/.codex/sessions`, `~/.pi/agent/sessions`, `~/.openclaw/agents`, `~/.gemini/tmp`.
     #[must_use]
     pub fn with(mut self, agent: Agent, folder: impl Into<PathBuf>) -> Self {
         self.roots.push((agent, folder.into()));
@@ -81,9 +78,8 @@ impl AgentHomes {
 
     /// All sessions, newest first. What cannot be read is a problem, and hides nothing else.
     #[must_use]
-    pub fn sessions(&self) -> Found {
-        let (files, problems) = self.files();
-        peek::sessions(files, problems)
+    pub fn sessions(&self) -> Discovery {
+        self.files().completed()
     }
 
     /// The newest session of a project: of the folder itself, else of the closest folder above it that has
@@ -93,13 +89,15 @@ impl AgentHomes {
         let project = real(project);
         let home = std::env::home_dir().map(|home| real(&home));
         let mut best: Option<(usize, FoundSession)> = None;
-        for file in self.files().0 {
-            let Some(found) = peek::session(&file).ok().flatten() else { continue };
+        for mut found in self.files().sessions {
+            if !peek::complete(&mut found).unwrap_or(false) {
+                continue;
+            }
             let Some(of) = found.project.as_deref().map(real) else { continue };
+            let depth = of.components().count();
             if of == project {
                 return Some(found);
             }
-            let depth = of.components().count();
             let is_above = project.starts_with(&of) && depth > 1 && home.as_ref() != Some(&of);
             if is_above && best.as_ref().is_none_or(|(known, _)| depth > *known) {
                 best = Some((depth, found));
@@ -117,13 +115,27 @@ impl AgentHomes {
         named(self.sessions().sessions, id)
     }
 
-    fn files(&self) -> (Vec<File>, Vec<Error>) {
-        let (mut files, mut problems) = (Vec::new(), Vec::new());
+    fn files(&self) -> Discovery {
+        let mut found = Discovery::default();
         for (agent, folder) in &self.roots {
-            walk::expand(*agent, folder, agent.layout(), &mut files, &mut problems);
+            walk::expand(*agent, folder, agent.layout(), &mut found);
         }
-        files.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
-        (files, problems)
+        found.sort();
+        found
+    }
+}
+
+impl Discovery {
+    /// What of the files is a session.
+    fn completed(mut self) -> Self {
+        self.sessions.retain_mut(|session| match peek::complete(session) {
+            Ok(is_session) => is_session,
+            Err(error) => {
+                self.problems.push(error);
+                false
+            }
+        });
+        self
     }
 }
 
@@ -132,11 +144,11 @@ impl AgentHomes {
 /// # Errors
 ///
 /// Where the folder itself cannot be listed.
-pub fn in_folder(folder: &Path) -> Result<Found> {
-    let (mut files, mut problems) = (Vec::new(), Vec::new());
-    walk::below(folder, &mut files, &mut problems)?;
-    files.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
-    Ok(peek::sessions(files, problems))
+pub fn in_folder(folder: &Path) -> Result<Discovery> {
+    let mut found = Discovery::default();
+    walk::below(folder, &mut found)?;
+    found.sort();
+    Ok(found.completed())
 }
 
 /// How many sessions an error lists.
@@ -148,16 +160,11 @@ const LISTED: usize = 5;
 ///
 /// As [`AgentHomes::named`].
 pub fn named(sessions: Vec<FoundSession>, id: &str) -> Result<FoundSession> {
-    let missing = || {
-        Error::new(ErrorKind::NotFound, "no session has that id")
-            .with("id", id)
-            .hint("`ctx sessions` lists the sessions with their ids")
-    };
-    if id.is_empty() {
-        return Err(missing());
-    }
     let mut begun: Vec<FoundSession> = Vec::new();
-    for session in sessions.into_iter().filter(|session| session.is_named(id)) {
+    let begins = |session: &FoundSession| {
+        !id.is_empty() && (session.session_id.starts_with(id) || session.stem().starts_with(id))
+    };
+    for session in sessions.into_iter().filter(begins) {
         if session.session_id == id || session.stem() == id {
             return Ok(session);
         }
@@ -173,7 +180,11 @@ pub fn named(sessions: Vec<FoundSession>, id: &str) -> Result<FoundSession> {
             .with("sessions", ids.join(", "))
             .hint("write more of the id"));
     }
-    begun.pop().ok_or_else(missing)
+    begun.pop().ok_or_else(|| {
+        Error::new(ErrorKind::NotFound, "no session has that id")
+            .with("id", id)
+            .hint("`ctx sessions` lists the sessions with their ids")
+    })
 }
 
 impl FoundSession {
@@ -182,10 +193,6 @@ impl FoundSession {
     #[must_use]
     pub fn last_usage(&self) -> Option<LastUsage> {
         peek::last_usage(self)
-    }
-
-    fn is_named(&self, beginning: &str) -> bool {
-        self.session_id.starts_with(beginning) || self.stem().starts_with(beginning)
     }
 
     fn stem(&self) -> &str {

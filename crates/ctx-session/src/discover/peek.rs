@@ -3,22 +3,21 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use ctx_core::{Error, Result, Usage};
+use ctx_core::{Result, Usage};
 use ctx_dialect::json::Object;
 use ctx_dialect::{anthropic, pi};
 
-use super::walk::File;
-use super::{Agent, Found, FoundSession};
+use super::{Agent, FoundSession};
 use crate::detect;
 use crate::format::Format;
-use crate::read::{SYNTHETIC, token_usage, window};
+use crate::read::{SYNTHETIC, codex_usage, codex_window, gemini_project, gemini_usage};
 use crate::source::{Source, Span};
 
 /// How much of the beginning is read: what mostly suffices, and what must.
-const HEADS: [usize; 2] = [16 << 10, 1 << 20];
+const BEGINNINGS: [usize; 2] = [16 << 10, 1 << 20];
 
 /// How much of the end is read: what mostly suffices, and what must.
-const TAILS: [u64; 2] = [64 << 10, 2 << 20];
+const ENDS: [u64; 2] = [64 << 10, 2 << 20];
 
 /// What a provider reported of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,46 +30,34 @@ pub struct LastUsage {
     pub window: Option<u32>,
 }
 
-/// The sessions among these files, in their order.
-pub(super) fn sessions(files: Vec<File>, mut problems: Vec<Error>) -> Found {
-    let mut sessions = Vec::with_capacity(files.len());
-    for file in files {
-        match session(&file) {
-            Ok(found) => sessions.extend(found),
-            Err(error) => problems.push(error),
-        }
-    }
-    Found { sessions, problems }
-}
-
-/// The session in a file; none where it is none of an agent.
-pub(super) fn session(file: &File) -> Result<Option<FoundSession>> {
-    let source = Source::open(&file.path)?;
-    let mut head = Head::default();
-    for look in HEADS {
+/// Fills in what the beginning says; whether the file is a session of an agent.
+pub(super) fn complete(session: &mut FoundSession) -> Result<bool> {
+    let source = Source::open(&session.path)?;
+    for look in BEGINNINGS {
         let bytes = source.beginning(look)?;
-        head = Head::of(&bytes, file.agent);
-        if head.is_whole() || bytes.len() < look {
+        let known = Beginning::of(&bytes, session.agent);
+        if known.is_whole() || bytes.len() < look || look == BEGINNINGS[1] {
             // Titles and snapshots alone are no conversation.
-            head.agent = head.agent.filter(|_| head.has_message);
-            break;
+            let talks = known.has_message || bytes.len() == look;
+            let Some(agent) = known.agent.filter(|_| talks && !known.is_subagent) else { break };
+            session.agent = agent;
+            session.session_id = match known.id.filter(|id| !id.is_empty()) {
+                Some(id) => id,
+                None => session.stem().to_owned(),
+            };
+            session.project = match agent {
+                Agent::GeminiCli => gemini_project(&session.path),
+                _ => known.cwd.map(PathBuf::from),
+            };
+            return Ok(true);
         }
     }
-    let Some(agent) = head.agent.filter(|_| !head.is_subagent) else { return Ok(None) };
-    let stem = || file.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Some(FoundSession {
-        agent,
-        session_id: head.id.filter(|id| !id.is_empty()).unwrap_or_else(stem),
-        project: head.cwd.map(PathBuf::from),
-        path: file.path.clone(),
-        modified: file.modified,
-        bytes: file.bytes,
-    }))
+    Ok(false)
 }
 
-/// What the beginning says.
+/// What the beginning of a transcript says.
 #[derive(Default)]
-struct Head {
+struct Beginning {
     agent: Option<Agent>,
     id: Option<String>,
     cwd: Option<String>,
@@ -78,21 +65,24 @@ struct Head {
     is_subagent: bool,
 }
 
-impl Head {
-    fn of(bytes: &[u8], agent: Option<Agent>) -> Self {
+impl Beginning {
+    fn of(bytes: &[u8], agent: Agent) -> Self {
         let text = String::from_utf8_lossy(bytes);
-        let Some(format) = detect::lines(bytes) else { return Self::default() };
-        // ctx and OpenClaw write pi's format: the place says which of them it was.
-        let agent = agent.filter(|_| format == Format::Pi).or_else(|| Agent::of(format));
-        let mut head = Self { agent, ..Self::default() };
-        for line in text.lines() {
-            // The last line may be cut: its first fields are read.
-            head.line(&Object::parse_prefix(line).0);
-            if head.is_whole() {
-                break;
-            }
+        let mut known = Self {
+            // ctx and OpenClaw write pi's format: the place says which of them it was.
+            agent: match detect::lines(bytes) {
+                Some(Format::Pi) => Some(agent),
+                format => format.and_then(Agent::of),
+            },
+            ..Self::default()
+        };
+        let mut text = &*text;
+        while known.agent.is_some() && !text.is_empty() && !known.is_whole() {
+            // The last line may be cut, and a document is one value on many: the first fields are read.
+            known.line(&Object::parse_prefix(text).0);
+            text = text.split_once('\n').map_or("", |(_, rest)| rest);
         }
-        head
+        known
     }
 
     fn is_whole(&self) -> bool {
@@ -102,6 +92,7 @@ impl Head {
 
     fn line(&mut self, object: &Object<'_>) {
         let kind = object.text("type").unwrap_or_default();
+        let meta = object.object("payload").filter(|_| kind == "session_meta");
         match self.agent {
             Some(Agent::ClaudeCode) => {
                 self.take(object, "sessionId");
@@ -111,14 +102,15 @@ impl Head {
                 }
             }
             Some(Agent::Codex) => {
-                let meta = object.object("payload").filter(|_| kind == "session_meta");
-                let is_meta = meta.is_some() || (kind.is_empty() && object.has("id"));
-                if is_meta {
-                    let meta = meta.as_ref().unwrap_or(object);
-                    self.take(meta, "id");
-                    self.is_subagent = meta.object("source").is_some_and(|s| s.has("subagent"));
-                    self.has_message = true;
-                }
+                self.take(meta.as_ref().unwrap_or(object), "id");
+                let source = meta.and_then(|meta| meta.object("source"));
+                self.is_subagent = source.is_some_and(|source| source.has("subagent"));
+                self.has_message = self.id.is_some();
+            }
+            Some(Agent::GeminiCli) => {
+                self.take(object, "sessionId");
+                self.is_subagent |= object.text("kind").is_some_and(|kind| kind == "subagent");
+                self.has_message = true;
             }
             _ if kind == "session" => {
                 self.take(object, "id");
@@ -141,16 +133,18 @@ impl Head {
 pub(super) fn last_usage(session: &FoundSession) -> Option<LastUsage> {
     let source = Source::open(&session.path).ok()?;
     let size = source.len().ok()?;
-    for look in TAILS {
+    for look in ENDS {
         let offset = size.saturating_sub(look);
-        let span = Span { offset, len: u32::try_from(size - offset).ok()? };
-        let bytes = source.read(span).ok()?;
-        let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
-        if offset > 0 && !lines.is_empty() {
-            // It begins before what was read.
-            lines.remove(0);
-        }
-        let found = lines.iter().rev().find_map(|line| usage_of(session.agent, line));
+        let bytes = source.read(Span { offset, len: u32::try_from(size - offset).ok()? }).ok()?;
+        // The first line begins before what was read.
+        let cut = bytes.iter().position(|byte| *byte == b'\n').filter(|_| offset > 0);
+        let whole = bytes.get(cut.map_or(0, |at| at + 1)..).unwrap_or_default();
+        let mut lines = whole.rsplit(|byte| *byte == b'\n');
+        let found = match session.agent {
+            // Older ones are one document on many lines.
+            Agent::GeminiCli => usage_of(session.agent, whole),
+            agent => lines.find_map(|line| usage_of(agent, line)),
+        };
         if found.is_some() || offset == 0 {
             return found;
         }
@@ -158,30 +152,36 @@ pub(super) fn last_usage(session: &FoundSession) -> Option<LastUsage> {
     None
 }
 
-/// What a line reports of a request. A report of nothing is none.
+/// What a line reports of a request. A report of nothing is none, and so is that of half a line.
 fn usage_of(agent: Agent, line: &[u8]) -> Option<LastUsage> {
     // Most lines are results of tools: they are not parsed.
-    memchr::memmem::find(line, b"usage")?;
+    let word: &[u8] = if agent == Agent::GeminiCli { b"\"tokens\":" } else { b"usage" };
+    memchr::memmem::find(line, word)?;
     let text = std::str::from_utf8(line).ok()?;
-    let object = Object::parse(text).ok()?;
-    let mut window_of = None;
-    let (usage, model): (Usage, Option<String>) = match agent {
+    let object = Object::parse_prefix(text).0;
+    match agent {
+        Agent::GeminiCli => {
+            let (usage, model) = gemini_usage(text)?;
+            reported(usage, model, None)
+        }
         Agent::ClaudeCode => {
             let message = object.get("message").filter(|_| !object.is_true("isSidechain"))?;
             let meta = anthropic::parse_raw(message).meta;
-            let model = meta.model.filter(|model| model != SYNTHETIC)?;
-            (meta.usage?, Some(model))
+            reported(meta.usage?, meta.model.filter(|model| model != SYNTHETIC).map(Some)?, None)
         }
         Agent::Codex => {
             let info = object.object("payload")?.object("info")?;
-            window_of = window(&info);
-            (token_usage(&info.object("last_token_usage")?), None)
+            let usage = codex_usage(&info.object("last_token_usage")?);
+            reported(usage, None, codex_window(&info))
         }
-        Agent::Ctx | Agent::Pi | Agent::OpenClaw => {
+        _ => {
             let meta = pi::parse_raw(object.get("message")?).meta;
-            (meta.usage?, meta.model)
+            reported(meta.usage?, meta.model, None)
         }
-    };
+    }
+}
+
+fn reported(usage: Usage, model: Option<String>, window: Option<u32>) -> Option<LastUsage> {
     let prompt_tokens = Some(usage.prompt()).filter(|tokens| *tokens > 0)?;
-    Some(LastUsage { prompt_tokens, model, window: window_of })
+    Some(LastUsage { prompt_tokens, model, window })
 }

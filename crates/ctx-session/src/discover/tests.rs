@@ -56,7 +56,7 @@ impl Homes {
     fn ids(&self) -> Vec<(Agent, String)> {
         let found = self.homes().sessions();
         assert!(found.problems.is_empty(), "{:?}", found.problems);
-        found.sessions.into_iter().map(|s| (s.agent, s.session_id)).collect()
+        found.sessions.into_iter().map(|session| (session.agent, session.session_id)).collect()
     }
 }
 

@@ -1,91 +1,82 @@
 //! The files below a folder that may be sessions.
 
-use std::fs::{DirEntry, Metadata};
+use std::fs::{DirEntry, ReadDir};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use ctx_core::{Error, Result, Timestamp};
 
-use super::Agent;
+use super::{Agent, Discovery, FoundSession};
 use crate::disk::io_error;
 
 /// Folders deeper than that below one that was named hold no sessions.
 const DEEPEST: usize = 12;
 
-/// A file that may be a session.
-pub(super) struct File {
-    pub(super) path: PathBuf,
-    /// Whose it is by its place.
-    pub(super) agent: Option<Agent>,
-    pub(super) modified: Timestamp,
-    pub(super) bytes: u64,
-}
-
 /// Lists the files below `folder` whose names fit `layout`, a name for each level. A folder that is not
 /// there has none.
-pub(super) fn expand(
-    agent: Agent,
-    folder: &Path,
-    layout: &[&str],
-    files: &mut Vec<File>,
-    problems: &mut Vec<Error>,
-) {
+pub(super) fn expand(agent: Agent, folder: &Path, layout: &[&str], found: &mut Discovery) {
     let Some((name, deeper)) = layout.split_first() else { return };
-    if !name.contains('*') {
-        let below = folder.join(name);
-        if below.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
-            expand(agent, &below, deeper, files, problems);
-        }
-        return;
-    }
-    let mut each = |entry: DirEntry, problems: &mut Vec<Error>| {
-        let Ok(kind) = entry.file_type() else { return };
-        if !fits(&entry, name) {
-            return;
-        }
-        if deeper.is_empty() {
-            // One that went away since is no problem.
-            let metadata = entry.metadata().ok().filter(Metadata::is_file);
-            files.extend(metadata.map(|metadata| file(entry.path(), Some(agent), &metadata)));
-        } else if kind.is_dir() {
-            expand(agent, &entry.path(), deeper, files, problems);
-        }
+    let entries = match list(folder) {
+        Ok(entries) => entries,
+        Err((error, _)) if error.kind() == io::ErrorKind::NotFound => return,
+        Err((_, error)) => return found.problems.push(error),
     };
-    match std::fs::read_dir(folder) {
-        Ok(entries) => entries.flatten().for_each(|entry| each(entry, problems)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => problems.push(io_error("cannot list the folder", folder, error)),
+    for entry in entries.flatten().filter(|entry| fits(entry, name)) {
+        match entry.file_type() {
+            Ok(kind) if kind.is_file() && deeper.is_empty() => found.add(&entry, agent),
+            Ok(kind) if kind.is_dir() => expand(agent, &entry.path(), deeper, found),
+            _ => {}
+        }
     }
 }
 
 /// Lists the files below `folder` whose names are those of transcripts, at any depth.
-pub(super) fn below(folder: &Path, files: &mut Vec<File>, problems: &mut Vec<Error>) -> Result<()> {
-    let listed = |folder: &Path| {
-        std::fs::read_dir(folder).map_err(|e| io_error("cannot list the folder", folder, e))
-    };
-    let mut folders = vec![(0, listed(folder)?)];
+pub(super) fn below(folder: &Path, found: &mut Discovery) -> Result<()> {
+    let mut folders = vec![(0, list(folder).map_err(|(_, error)| error)?)];
     while let Some((depth, entries)) = folders.pop() {
         for entry in entries.flatten() {
             let Ok(kind) = entry.file_type() else { continue };
             if kind.is_dir() && entry.file_name() != "subagents" && depth < DEEPEST {
-                match listed(&entry.path()) {
+                match list(&entry.path()) {
                     Ok(entries) => folders.push((depth + 1, entries)),
-                    Err(error) => problems.push(error),
+                    Err((_, error)) => found.problems.push(error),
                 }
-            } else if kind.is_file() && fits(&entry, "*.jsonl") {
-                let metadata = entry.metadata().ok();
-                files.extend(metadata.map(|metadata| file(entry.path(), None, &metadata)));
+            } else if kind.is_file() && (fits(&entry, "*.jsonl") || fits(&entry, "session-*")) {
+                found.add(&entry, Agent::Pi);
             }
         }
     }
     Ok(())
 }
 
-fn file(path: PathBuf, agent: Option<Agent>, metadata: &Metadata) -> File {
-    let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    let modified = modified.and_then(|at| i64::try_from(at.as_millis()).ok()).unwrap_or(0);
-    File { path, agent, modified: Timestamp(modified), bytes: metadata.len() }
+fn list(folder: &Path) -> Result<ReadDir, (io::Error, Error)> {
+    std::fs::read_dir(folder).map_err(|error| {
+        let kind = io::Error::from(error.kind());
+        (kind, io_error("cannot list the folder", folder, error))
+    })
+}
+
+impl Discovery {
+    /// Adds a file, of which only the name is known. One that went away since is no problem.
+    fn add(&mut self, entry: &DirEntry, agent: Agent) {
+        let Ok(metadata) = entry.metadata() else { return };
+        let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let modified = modified.and_then(|at| i64::try_from(at.as_millis()).ok());
+        self.sessions.push(FoundSession {
+            path: entry.path(),
+            agent,
+            session_id: String::new(),
+            project: None,
+            modified: Timestamp(modified.unwrap_or(0)),
+            bytes: metadata.len(),
+        });
+    }
+
+    /// Puts the newest first.
+    pub(super) fn sort(&mut self) {
+        self.sessions.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
+    }
 }
 
 /// Whether a name fits a pattern with at most one `*`. Subagents' files are no sessions of their own.
