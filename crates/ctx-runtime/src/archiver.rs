@@ -213,7 +213,7 @@ impl Archiver {
             let last = done.checked_sub(1).and_then(|at| new.get(at));
             let last = last.map(|item| item.entry.id().to_string()).or_else(|| known.clone());
             let (path, project) = (found.path.clone(), found.project.clone());
-            let (agent, session) = (found.agent.to_string(), session.clone());
+            let (agent, session) = (found.agent.name().to_owned(), session.clone());
             let modified = found.modified;
             let note = ArchivedSession { path, agent, session, project, bytes, modified, last };
             locked(&self.archived).note(&lock, note)
