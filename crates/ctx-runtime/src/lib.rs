@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod archiver;
 mod chain;
 pub mod cited;
 mod embedder;
@@ -30,6 +31,7 @@ pub mod words;
 mod workspace;
 mod writers;
 
+pub use archiver::{ArchiveProgress, Archiver};
 pub use chain::Chain;
 pub use embedder::{http_embedder, vector_model};
 pub use memory::{AgentMemory, MemoryAt, memory_session};

@@ -112,7 +112,10 @@ impl Transcript {
         let bytes = source.len()?;
         match detect(&source)? {
             Shape::Lines(format) => {
-                let source = Arc::new(source);
+                let source = Arc::new(match format {
+                    Format::GeminiCli => read::translated(source)?,
+                    _ => source,
+                });
                 let builder = read::lines(format, &source)?;
                 Ok(Self::assemble(format, builder, bytes))
             }

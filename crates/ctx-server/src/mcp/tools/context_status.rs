@@ -19,7 +19,8 @@ pub(super) const TOOL: Entry = reads("context_status", describe, call);
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// The session, by its key or its id; without one, the session that the server was started with
+    /// The session, by its key, its id or the beginning of that; without one, the session that the server
+    /// was started with, else the newest of its folder
     session: Option<String>,
     /// The model's window in tokens; without one, what the configuration and the transcript say
     #[schemars(range(min = 1))]
