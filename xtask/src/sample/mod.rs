@@ -6,11 +6,11 @@
 
 mod agent;
 mod claude_code;
-mod clock;
+pub(crate) mod clock;
 mod commands;
 mod output;
 mod pictures;
-mod random;
+pub(crate) mod random;
 mod recorder;
 mod story;
 mod workspace;

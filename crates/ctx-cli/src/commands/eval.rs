@@ -1,6 +1,5 @@
 //! `ctx eval`.
 
-mod columns;
 mod equal_size;
 mod print;
 mod recall;

@@ -2,8 +2,8 @@
 
 use ctx_eval::eval::{EqualSize, EvalReport, RecordedSummary, SummaryFigures, SummarySums};
 
-use super::columns::{Columns, Told};
 use super::print::{coverage, faults};
+use crate::columns::{Columns, Told};
 use crate::out::{BOLD, Cell};
 use crate::words::{counted, percent, thousands};
 

@@ -2,8 +2,8 @@
 
 use ctx_eval::eval::{EvalReport, EvalRow, OnceRow, RowKind};
 
-use super::columns::{Columns, Told};
 use super::equal_size;
+use crate::columns::{Columns, Told};
 use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, terminal_columns};
 use crate::words::{harmless, percent, shortened, thousands, usd, wrapped};
 

@@ -3,24 +3,27 @@
 
 use crate::out::{Cell, table_within};
 
+/// Columns of words. They stand behind the numbers, which are aligned to the right.
+const WORDS: [&str; 4] = ["kind", "project", "id", "transcript"];
+
 /// A column: its heading, and a cell for each row.
 type Column = (&'static str, Vec<Cell>);
 
 /// A table by columns, and those of them that it can do without.
-pub(super) struct Columns {
+pub(crate) struct Columns {
     columns: Vec<Column>,
     spared: &'static [&'static str],
 }
 
 impl Columns {
-    pub(super) fn of<T>(rows: &[T], spared: &'static [&'static str], columns: &[Told<T>]) -> Self {
+    pub(crate) fn of<T>(rows: &[T], spared: &'static [&'static str], columns: &[Told<T>]) -> Self {
         let cells = |told: &Told<T>| (told.0, rows.iter().map(told.1).collect());
         Self { columns: columns.iter().map(cells).collect(), spared }
     }
 
     /// The table in `most` columns of the terminal, if it can be had so narrow, and the headings of
     /// what had to go for that.
-    pub(super) fn text(mut self, most: Option<usize>) -> (String, Vec<&'static str>) {
+    pub(crate) fn text(mut self, most: Option<usize>) -> (String, Vec<&'static str>) {
         let mut gone = Vec::new();
         for name in self.spared {
             if most.is_none_or(|most| self.width() <= most) {
@@ -30,7 +33,8 @@ impl Columns {
             gone.push(*name);
         }
         let header: Vec<&str> = self.columns.iter().map(|(heading, _)| *heading).collect();
-        let words = self.columns.iter().rev().take_while(|(heading, _)| *heading == "kind").count();
+        let is_words = |column: &&Column| WORDS.contains(&column.0);
+        let words = self.columns.iter().rev().take_while(is_words).count();
         let numbers = header.len() - words;
         let mut columns: Vec<_> =
             self.columns.into_iter().map(|(_, cells)| cells.into_iter()).collect();
@@ -56,7 +60,7 @@ impl Columns {
 }
 
 /// A heading, and what a row says under it.
-pub(super) type Told<T> = (&'static str, fn(&T) -> Cell);
+pub(crate) type Told<T> = (&'static str, fn(&T) -> Cell);
 
 #[cfg(test)]
 mod tests {
