@@ -19,6 +19,7 @@ mod out;
 mod receipt;
 mod selection;
 mod setup;
+mod table;
 mod words;
 mod workspace;
 

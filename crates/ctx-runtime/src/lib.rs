@@ -39,7 +39,7 @@ pub use runtime::{
     Builder, Clock, Deaf, Event, Fill, Input, LONGEST_WAIT, LayerAction, Lifecycle, Listener,
     Lived, Notice, NoticeKind, OneSession, Runtime, SILENCE, TurnOutcome, WorkspaceAccess,
 };
-pub use setup::{Asked, Resolved, Wanted};
+pub use setup::{Asked, Resolved, Wanted, WindowProof};
 pub use sharing::Memories;
 pub use stores::Stores;
 pub use subagents::{ContextMode, SpawnRequest, SubagentConfig, SubagentOutcome};

@@ -35,7 +35,11 @@ fn describe() -> Tool {
         "type": "object",
         "properties": {
             "context": { "type": "object", "properties": {
-                "messages": { "type": "integer" }, "tokens": { "type": "integer" } } },
+                "messages": { "type": "integer" },
+                "tokens": { "type": "integer", "description": "of the last request" },
+                "source": { "enum": ["provider", "calibrated", "estimated"] },
+                "pendingTokens": { "type": "integer", "description": "added since" },
+                "limit": { "type": "integer" } } },
             "window": { "type": "integer" },
             "reserve": { "type": "integer" },
             "limit": { "type": "integer", "description": "window minus reserve" },
@@ -68,7 +72,7 @@ fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
 }
 
 fn text(session: &str, report: &StatusReport) -> String {
-    let used = report.context.tokens + report.system + report.tools;
+    let used = report.context.next_request();
     let share = 100.0 * report.used_share;
     let next = if report.should_block {
         "refused: the window is under the guard's minimum"
@@ -79,9 +83,10 @@ fn text(session: &str, report: &StatusReport) -> String {
     };
     let roles = report.context.roles.iter().map(|(role, n)| format!("{n} {role}"));
     format!(
-        "session {session}\nrequest: {used} of {} tokens ({share:.1} %)\nwindow: {} (from {}), {} kept \
+        "session {session}\nrequest: {used} of {} tokens ({share:.1} %, {})\nwindow: {} (from {}), {} kept \
          free for the answer\nmessages: {} ({})\ncompactions: {}\nengine: {} ({})\nnext request: {next}",
         report.limit,
+        report.context.source,
         report.window,
         report.source,
         report.reserve,
