@@ -4,7 +4,6 @@
 
 mod args;
 mod chat;
-mod columns;
 mod commands;
 mod ending;
 mod failure;
@@ -20,6 +19,7 @@ mod receipt;
 mod selection;
 mod session_args;
 mod setup;
+mod table;
 mod words;
 mod workspace;
 

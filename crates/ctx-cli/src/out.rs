@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anstream::{eprintln, stdout};
 use anstyle::{AnsiColor, Style};
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use ctx_core::{Error, ErrorKind};
 use ctx_eval::SessionReport;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -14,10 +13,8 @@ use serde::Serialize;
 use terminal_size::{Width, terminal_size_of};
 
 use crate::args::{Global, When};
+pub(crate) use crate::table::{Cell, Table, table};
 use crate::words::{bytes, counted, harmless, harmless_json, shortened, wrapped};
-
-/// Longer texts than this are cut in a table: an id can be a megabyte.
-const CELL_CHARS: usize = 160;
 
 /// Longer notes, warnings and errors than this are cut.
 const LINE_CHARS: usize = 600;
@@ -202,86 +199,7 @@ fn stderr_columns() -> Option<usize> {
     terminal_size_of(io::stderr()).map(|(Width(columns), _)| usize::from(columns))
 }
 
-/// Whether lines of so many characters fit where the answer goes: anywhere but on a terminal that
-/// is narrower.
-pub(crate) fn has_room(chars: u16) -> bool {
-    terminal_size_of(io::stdout()).is_none_or(|(Width(columns), _)| columns >= chars)
-}
-
-/// A cell of a table: what it says, and how.
-#[derive(Debug)]
-pub(crate) struct Cell {
-    text: String,
-    style: Style,
-}
-
-impl Cell {
-    /// A cell in a style.
-    pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
-        Self { text: text.into(), style }
-    }
-}
-
-impl<T: Into<String>> From<T> for Cell {
-    fn from(text: T) -> Self {
-        Self { text: text.into(), style: Style::new() }
-    }
-}
-
-impl Cell {
-    /// Whether a table has no room for all that it says.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.text.chars().count() > CELL_CHARS
-    }
-
-    /// How many columns of the terminal it takes.
-    pub(crate) fn columns(&self) -> usize {
-        shortened(&self.text, CELL_CHARS).chars().count()
-    }
-}
-
 /// How many columns the terminal has, where there is one.
-pub(crate) fn terminal_columns() -> Option<u16> {
-    terminal_size_of(io::stdout()).map(|(Width(columns), _)| columns)
-}
-
-/// A table without lines, no wider than the terminal where there is one. The columns from the second
-/// to the `numbers`th are aligned to the right.
-/// What cells say may come from a transcript: it is made harmless here.
-pub(crate) fn table(header: &[&str], rows: Vec<Vec<Cell>>, numbers: usize) -> String {
-    table_within(terminal_columns(), header, rows, numbers)
-}
-
-/// A [`table`] no wider than `most` columns. Without them no cell is broken over lines.
-pub(crate) fn table_within(
-    most: Option<u16>,
-    header: &[&str],
-    rows: Vec<Vec<Cell>>,
-    numbers: usize,
-) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    if let Some(columns) = most {
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
-    }
-    if !header.is_empty() {
-        table.set_header(header.iter().map(|h| (*h).to_owned()).collect::<Vec<_>>());
-    }
-    for row in rows {
-        let cells = row.into_iter().map(|Cell { text, style }| {
-            let text = shortened(&text, CELL_CHARS);
-            if style == Style::new() { text } else { format!("{style}{text}{style:#}") }
-        });
-        table.add_row(cells.collect::<Vec<_>>());
-    }
-    for at in 1..numbers {
-        if let Some(column) = table.column_mut(at) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    if let Some(first) = table.column_mut(0) {
-        first.set_padding((0, 1));
-    }
-    let text = table.to_string();
-    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+pub(crate) fn terminal_columns() -> Option<usize> {
+    terminal_size_of(io::stdout()).map(|(Width(columns), _)| usize::from(columns))
 }

@@ -3,7 +3,7 @@
 use ctx_layers::compaction::{Call, FactKind, Receipt, Rung};
 
 use crate::named::ShortIds;
-use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table};
+use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, Table, YELLOW};
 use crate::words::{counted, harmless, percent, shortened, thousands, usd};
 
 /// How many of a list are named.
@@ -149,7 +149,8 @@ fn audit(receipt: &Receipt) -> String {
         thousands(audit.repaired.into()).into(),
         lost_cell(audit.missing),
     ]);
-    table(&["must be kept", "facts", "kept", "repaired", "lost"], rows, 5)
+    let header = ["must be kept", "facts", "kept", "repaired", "lost"];
+    Table::new(&header, rows, 5).without(&["repaired"]).fitted()
 }
 
 fn lost_cell(lost: u32) -> Cell {

@@ -21,7 +21,7 @@ use crate::failure::misuse;
 use crate::faring::Fared;
 use crate::keeping::{Keeping, Left, archive};
 use crate::named::{ID_CHARS, ShortIds, find_entry};
-use crate::out::{BOLD, Cell, DIM, Out, table};
+use crate::out::{BOLD, Cell, DIM, Out, Table};
 use crate::receipt;
 use crate::setup;
 use crate::words::{counted, shortened, thousands};
@@ -169,6 +169,7 @@ fn print(manifest: &Manifest, ids: &ShortIds<'_>, out: &Out) -> anyhow::Result<(
         return Ok(());
     }
     let header = ["entry", "tokens", "sent", "role", "form", "why"];
-    out.line(table(&header, rows.collect(), 3))?;
+    let spared = &["tokens", "role", "form"];
+    out.line(Table::new(&header, rows.collect(), 3).without(spared).fitted())?;
     Ok(())
 }

@@ -11,13 +11,10 @@ use jiff::Timestamp;
 
 use crate::args::Compactions;
 use crate::named::ShortIds;
-use crate::out::{Cell, DIM, GREEN, Out, has_room, table};
+use crate::out::{Cell, DIM, GREEN, Out, Table};
 use crate::receipt;
 use crate::setup;
 use crate::words::{harmless, thousands};
-
-/// What a row takes with its year.
-const ROW_CHARS: u16 = 100;
 
 pub(crate) fn run(args: &Compactions, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
@@ -71,7 +68,6 @@ fn count_what_was_seen(
 
 fn rows(list: &[StoredCompaction], ids: &ShortIds<'_>) -> String {
     let in_force = list.iter().rposition(|compaction| !compaction.undone);
-    let date = if has_room(ROW_CHARS) { "%Y-%m-%d %R" } else { "%m-%d %R" };
     let rows = list.iter().enumerate().map(|(at, compaction)| {
         let receipt = receipt_of(compaction);
         let state = match in_force {
@@ -101,12 +97,15 @@ fn rows(list: &[StoredCompaction], ids: &ShortIds<'_>) -> String {
             writer.into(),
             state,
         ];
-        row.push(when.map_or_else(String::new, |when| when.strftime(date).to_string()).into());
+        row.push(
+            when.map_or_else(String::new, |when| when.strftime("%Y-%m-%d %R").to_string()).into(),
+        );
         row
     });
     // A row with ids in full would not fit into 80 columns; --json has them.
     let header = ["id", "messages", "tokens", "after", "kept", "by", "state", "when"];
-    table(&header, rows.collect(), 5)
+    let spared = &["when", "messages", "by", "kept"];
+    Table::new(&header, rows.collect(), 5).without(spared).fitted()
 }
 
 /// The receipt of a compaction that ctx made.

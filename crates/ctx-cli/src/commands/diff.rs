@@ -104,8 +104,8 @@ fn section(
         };
         let cells: [Cell; 3] = [
             format!("  {}", receipt::kind_name(survival.fact.kind)).into(),
-            shortened(&survival.fact.text, FACT_CHARS).into(),
             Cell::styled(place, DIM),
+            shortened(&survival.fact.text, FACT_CHARS).into(),
         ];
         Vec::from(cells)
     });

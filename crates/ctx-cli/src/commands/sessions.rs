@@ -14,9 +14,8 @@ use ctx_session::store::{SessionEntry, SessionStore};
 use serde::Serialize;
 
 use crate::args::{Global, Sessions, SessionsCommand};
-use crate::columns::{Columns, Told};
 use crate::failure::misuse;
-use crate::out::{Out, terminal_columns};
+use crate::out::{Out, Table};
 use crate::session_args::homes;
 use crate::words::{bytes, thousands};
 
@@ -215,26 +214,20 @@ fn age(at: Timestamp) -> String {
 }
 
 fn print(rows: &[Row], paths: bool, out: &Out) -> anyhow::Result<()> {
-    let last: Told<Row> = match paths {
-        true => ("transcript", |row| match &row.path {
-            Some(path) => path.display().to_string().into(),
-            None => "-".into(),
-        }),
-        false => ("id", |row| row.id().into()),
+    let path = |row: &Row| row.path.as_ref().map_or("-".to_owned(), |p| p.display().to_string());
+    let cells = |row: &Row| {
+        vec![
+            row.agent.name().into(),
+            age(row.entry.updated_at).into(),
+            row.bytes.map_or_else(|| "-".to_owned(), bytes).into(),
+            row.context().into(),
+            row.project().into(),
+            if paths { path(row).into() } else { row.id().into() },
+        ]
     };
-    let columns: [Told<Row>; 6] = [
-        ("agent", |row| row.agent.name().into()),
-        ("age", |row| age(row.entry.updated_at).into()),
-        ("size", |row| row.bytes.map_or_else(|| "-".to_owned(), bytes).into()),
-        ("context", |row| row.context().into()),
-        ("project", |row| row.project().into()),
-        last,
-    ];
-    let most = terminal_columns().map(usize::from);
-    let (text, gone) = Columns::of(rows, &SPARED, &columns).text(most);
-    out.line(text)?;
-    if !gone.is_empty() {
-        out.note(format!("no room for: {}", gone.join(", ")));
-    }
+    let last = if paths { "transcript" } else { "id" };
+    let header = ["agent", "age", "size", "context", "project", last];
+    let table = Table::new(&header, rows.iter().map(cells).collect(), 4);
+    out.line(table.without(&SPARED).fitted())?;
     Ok(())
 }

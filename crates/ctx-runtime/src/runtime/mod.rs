@@ -233,7 +233,8 @@ impl Runtime {
         }
         let inner = self.inner.clone();
         blocking(move || {
-            let committed = session.map_or(Ok(()), |session| session.log().commit());
+            let committed = session.as_ref().map_or(Ok(()), |session| session.log().commit());
+            // While the session is locked: who finds it free finds when it was last used.
             inner.book.write()?;
             committed
         })

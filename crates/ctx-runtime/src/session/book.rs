@@ -108,6 +108,16 @@ impl Book {
         due || is_news
     }
 
+    /// Takes note, and writes.
+    ///
+    /// # Errors
+    ///
+    /// As [`SessionStore::update`].
+    pub(crate) fn write_now(&self, key: &SessionKey, tally: &Tally) -> Result<()> {
+        locked(&self.state).tallies.entry(key.clone()).or_default().take(tally);
+        self.write()
+    }
+
     /// Puts a session that begins into the store, in the place of the one that was `seen` there.
     /// `false` if another is there by now. Those that begin at the same time are written together, by
     /// the first of them.
@@ -234,7 +244,9 @@ impl Book {
                 let entry = sessions.get_mut(key).filter(|entry| entry.session_id == tally.id);
                 let Some(entry) = entry else { continue };
                 let add = |known: &mut Option<u64>, more: u64| {
-                    *known = Some(known.unwrap_or_default().saturating_add(more));
+                    if more > 0 {
+                        *known = Some(known.unwrap_or_default().saturating_add(more));
+                    }
                 };
                 entry.updated_at = entry.updated_at.max(tally.updated_at);
                 add(&mut entry.input_tokens, tally.usage.input);

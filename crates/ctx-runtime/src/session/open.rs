@@ -2,7 +2,7 @@
 //!
 //! Other processes may do the same at the same time. Who begins a session in the place of another has
 //! that one's lock until it is done, and puts it into the store only if the store still says what was
-//! seen before; who opens one looks again once it has the lock.
+//! seen before; who opens one says in the store that it is used, and looks again once it has the lock.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,8 +14,11 @@ use ctx_session::store::{SessionEntry, SessionStore};
 use ctx_session::{Hold, retire};
 
 use super::hands::Hand;
-use super::{Identity, Log, Session, gone, mend};
+use super::{Identity, Log, Session, Tally, gone, mend};
 use crate::runtime::{Inner, Lived, Opening};
+
+/// A session that the store calls used within so many milliseconds is opened without a word to it.
+const TOUCHED_MS: i64 = 60_000;
 
 /// A session, and what a person should be told of its opening.
 pub(crate) struct Opened {
@@ -83,6 +86,7 @@ impl Wanted<'_> {
 
     /// Opens a session that is there. `None` if the key stands for another by the time it is open.
     fn old(&self, seen: &SessionEntry) -> Result<Option<Opened>> {
+        self.touch(seen)?;
         let path = self.inner.home.transcript(self.key, seen)?;
         let is_seen = |known: &SessionEntry| {
             known.session_id == seen.session_id && known.session_file == seen.session_file
@@ -118,7 +122,7 @@ impl Wanted<'_> {
             });
         }
         let mut session = self.session(&path, log, newest);
-        session.began = began(&entry);
+        session.began = began(seen);
         session.to_archive = to_archive;
         for entry in context.entries.iter().rev() {
             if entry.facts()?.role == Role::Assistant {
@@ -129,6 +133,17 @@ impl Wanted<'_> {
         session.compactions = entry.compaction_count.unwrap_or_default();
         session.flushed_at = entry.memory_flush_compaction_count;
         Ok(Some(Opened { session, notices }))
+    }
+
+    /// Has the store say that the session is used, before it is locked: whoever is refused now comes
+    /// again, and maintenance must not put the session aside meanwhile.
+    fn touch(&self, seen: &SessionEntry) -> Result<()> {
+        if self.now.0.saturating_sub(seen.updated_at.0) < TOUCHED_MS {
+            return Ok(());
+        }
+        let id = seen.session_id.clone();
+        let used = Tally { id, updated_at: self.now, ..Tally::default() };
+        self.inner.book.write_now(self.key, &used)
     }
 
     /// Begins a session. `None` if somebody else began one meanwhile.

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use anstyle::Style;
 use ctx_engine_registry::find::{Outcome, Step};
 use ctx_engine_registry::{EngineEntry, EngineState, Registry, SelectFor, Selection};
 use ctx_session::engine_health::EngineTrouble;
@@ -10,9 +9,9 @@ use serde::Serialize;
 
 use crate::args::{Engines, Global};
 use crate::faring;
-use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, YELLOW, table, terminal_columns};
+use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, Table, YELLOW, table};
 use crate::setup;
-use crate::words::{shortened, wrapped};
+use crate::words::shortened;
 
 /// Longer reasons are cut.
 const REASON_CHARS: usize = 400;
@@ -117,22 +116,21 @@ fn names(step: &Step, id: &str) -> bool {
 
 fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
     out.line(format!("{BOLD}Engines{BOLD:#}"))?;
-    let columns = terminal_columns().map(usize::from);
     // Where an engine comes from is in its trace and in the JSON: a path breaks every table.
-    let listed = report.engines.iter().map(|Listed { entry: e, .. }| {
+    let rows = report.engines.iter().map(|Listed { entry: e, .. }| {
         let mark = if e.selected { "*" } else { " " };
-        let (word, style) = match e.state {
-            EngineState::Ok => ("ok", GREEN),
-            EngineState::Degraded => ("degraded", YELLOW),
-            EngineState::Refused => ("refused", RED),
+        let state = match e.state {
+            EngineState::Ok => Cell::styled("ok", GREEN),
+            EngineState::Degraded => Cell::styled("degraded", YELLOW),
+            EngineState::Refused => Cell::styled("refused", RED),
         };
-        let id = format!("{mark} {}", shortened(&e.id, 80));
         let version = shortened(e.version.as_deref().unwrap_or("-"), 20);
-        ([id, e.carrier.clone(), version, word.to_owned()], style, shortened(&e.about, 160))
+        let id = format!("{mark} {}", shortened(&e.id, 80));
+        vec![id.into(), e.carrier.clone().into(), version.into(), state, e.about.clone().into()]
     });
-    for line in lines(&listed.collect::<Vec<_>>(), columns) {
-        out.line(line)?;
-    }
+    let header = ["  engine", "carrier", "version", "state", "about"];
+    let spared = &["version", "carrier"];
+    out.line(Table::new(&header, rows.collect(), 0).without(spared).fitted())?;
     let selection = &report.selected;
     let by = selection.source;
     out.line(format!("{DIM}selected: {}, by {by}{DIM:#}", shortened(&selection.id, 80)))?;
@@ -164,32 +162,6 @@ fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What an engine's line says, the style of its state, and what it is about.
-type Row = ([String; 4], Style, String);
-
-/// What an engine is about is put under it where there are fewer columns left than this.
-const LEAST_ABOUT: usize = 24;
-
-/// The engines as lines of at most `columns`, if they can be had so: no id is ever broken.
-fn lines(rows: &[Row], columns: Option<usize>) -> Vec<String> {
-    let width = |at: usize| rows.iter().map(|row| row.0[at].chars().count()).max().unwrap_or(0);
-    let widths = [0, 1, 2, 3].map(width);
-    let taken = widths.iter().sum::<usize>() + 2 * widths.len();
-    let is_beside = columns.is_none_or(|columns| columns >= taken + LEAST_ABOUT);
-    let mut lines = Vec::new();
-    for ([id, carrier, version, state], style, about) in rows {
-        let [a, b, c, d] = widths;
-        let state = format!("{style}{state}{style:#}{}", " ".repeat(d - state.chars().count()));
-        let line = format!("{id:<a$}  {carrier:<b$}  {version:<c$}  {state}");
-        let indent = if is_beside { taken } else { 4 };
-        let mut about = wrapped(about, [indent; 2], columns).into_iter();
-        let first = if is_beside { about.next().unwrap_or_default() } else { String::new() };
-        lines.push(format!("{line}  {first}").trim_end().to_owned());
-        lines.extend(about.map(|more| format!("{:indent$}{more}", "")));
-    }
-    lines
-}
-
 fn print_trace(steps: &[Step], out: &Out) -> anyhow::Result<()> {
     out.line(format!("\n{BOLD}Looked for in{BOLD:#}"))?;
     for step in steps {
@@ -212,28 +184,4 @@ fn print_trace(steps: &[Step], out: &Out) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_whole_in_any_terminal_and_no_line_is_wider_than_it() {
-        let about = "keeps the newest whole groups that fit, and drops what is older than that";
-        let row = |id: &str| {
-            let cells = [id, "process", "0.1.0", "degraded"].map(str::to_owned);
-            (cells, Style::new(), about.to_owned())
-        };
-        let rows = [row("* legacy"), row("  sliding-window-process")];
-        for columns in [60, 80, 120] {
-            let lines = lines(&rows, Some(columns));
-            assert!(lines.iter().any(|line| line.contains("sliding-window-process  process")));
-            assert!(lines.iter().all(|line| line.chars().count() <= columns), "{lines:?}");
-            let words = lines.join(" ");
-            assert_eq!(words.matches("groups").count(), 2, "{columns}: {lines:?}");
-        }
-        assert_eq!(lines(&rows, Some(20)).iter().filter(|l| l.contains("process  ")).count(), 2);
-        assert_eq!(lines(&rows, None).len(), 2);
-    }
 }

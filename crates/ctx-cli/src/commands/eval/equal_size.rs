@@ -3,8 +3,8 @@
 use ctx_eval::eval::{EqualSize, EvalReport, RecordedSummary, SummaryFigures, SummarySums};
 
 use super::print::{coverage, faults};
-use crate::columns::{Columns, Told};
-use crate::out::{BOLD, Cell};
+use crate::out::{BOLD, Cell, Table};
+use crate::table::Told;
 use crate::words::{counted, percent, thousands};
 
 /// The comparison that may be made without looking at sizes.
@@ -21,7 +21,7 @@ pub(super) fn title(sums: &EqualSize) -> String {
 }
 
 /// The agent's own summaries and ours, a row each.
-pub(super) fn table(report: &EvalReport, sums: &EqualSize) -> Columns {
+pub(super) fn table(report: &EvalReport, sums: &EqualSize) -> Table {
     let found = report.sessions.iter().flat_map(|session| &session.recorded);
     let mut rows: Vec<_> = found.flat_map(|found| [Line::Own(found), Line::Ours(found)]).collect();
     if sums.summaries > 1 {
@@ -39,7 +39,7 @@ pub(super) fn table(report: &EvalReport, sums: &EqualSize) -> Columns {
         ("kept", Line::kept),
         ("ungrounded", Line::ungrounded),
     ];
-    Columns::of(&rows, &["messages"], columns)
+    Table::of(&rows, &["messages"], columns)
 }
 
 /// A row of the comparison at equal size.

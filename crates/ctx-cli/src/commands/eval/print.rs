@@ -3,8 +3,8 @@
 use ctx_eval::eval::{EvalReport, EvalRow, OnceRow, RowKind};
 
 use super::equal_size;
-use crate::columns::{Columns, Told};
-use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, terminal_columns};
+use crate::out::{BOLD, Cell, DIM, GREEN, Out, RED, Table, terminal_columns};
+use crate::table::Told;
 use crate::words::{harmless, percent, shortened, thousands, usd, wrapped};
 
 /// A coverage from here on is what a compaction has to reach.
@@ -18,10 +18,11 @@ const REASON_CHARS: usize = 400;
 
 /// Columns of the replay that a narrow terminal has to do without, the first to go first. What the
 /// candidates are is said by their names, and most of the others by the page and by `--json` alone.
-const SPARED: [&str; 7] = ["kind", "est. error", "ratio", "calls", "requests", "cuts", "cached"];
+const SPARED: [&str; 7] =
+    ["kind", "est. error", "ratio", "calls", "requests", "cuts", "cache hits"];
 
 pub(super) fn print(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
-    let most = terminal_columns().map(usize::from);
+    let most = terminal_columns();
     for session in &report.sessions {
         out.session(&session.session)?;
         let model = session.model.as_deref().map_or_else(
@@ -61,12 +62,12 @@ pub(super) fn print(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn replayed(report: &EvalReport) -> Columns {
+fn replayed(report: &EvalReport) -> Table {
     let columns: &[Told<EvalRow>] = &[
-        ("candidate", |row| row.name.clone().into()),
+        ("arm", |row| arm(row).into()),
         ("requests", |row| thousands(row.requests as u64).into()),
-        ("sent", |row| thousands(row.sent_tokens).into()),
-        ("cached", |row| share(row.prefix_reuse)),
+        ("prompt tokens", |row| thousands(row.sent_tokens).into()),
+        ("cache hits", |row| share(row.prefix_reuse)),
         ("cost", |row| row.cost_usd.map_or_else(|| "-".to_owned(), usd).into()),
         ("calls", |row| thousands(row.calls).into()),
         ("cuts", |row| thousands(row.cuts as u64).into()),
@@ -79,11 +80,19 @@ fn replayed(report: &EvalReport) -> Columns {
         ("est. error", |row| share(row.estimate_error)),
         ("kind", |row| kind(row.kind).into()),
     ];
-    Columns::of(&report.rows, &SPARED, columns)
+    Table::of(&report.rows, &SPARED, columns)
+}
+
+/// What a row is called.
+fn arm(row: &EvalRow) -> String {
+    match row.kind {
+        RowKind::None => "full history".to_owned(),
+        _ => row.name.clone(),
+    }
 }
 
 /// The smallest first: neighbours are those that may be compared.
-fn once(report: &EvalReport) -> Columns {
+fn once(report: &EvalReport) -> Table {
     let mut rows: Vec<&OnceRow> = report.once.iter().collect();
     rows.sort_by(|one, two| left(one).total_cmp(&left(two)));
     let columns: &[Told<&OnceRow>] = &[
@@ -96,7 +105,7 @@ fn once(report: &EvalReport) -> Columns {
         ("ungrounded", |row| faults(row.ungrounded)),
         ("kind", |row| kind(row.kind).into()),
     ];
-    Columns::of(&rows, &["kind", "before"], columns)
+    Table::of(&rows, &["kind", "before"], columns)
 }
 
 /// The share of its tokens that a session still has.
@@ -106,7 +115,7 @@ fn left(row: &OnceRow) -> f64 {
 
 fn kind(kind: RowKind) -> &'static str {
     match kind {
-        RowKind::None => "nothing left out",
+        RowKind::None => "nothing dropped",
         RowKind::Profile => "profile",
         RowKind::Engine => "engine",
         RowKind::Preset => "preset",

@@ -13,7 +13,7 @@ use ctx_runtime::vector_model;
 
 use crate::args::{EmbedWith, EvalRecall, Global};
 use crate::failure::misuse;
-use crate::out::{BOLD, Cell, DIM, Out, table_within, terminal_columns};
+use crate::out::{BOLD, Cell, DIM, Out, Table};
 use crate::setup;
 use crate::words::{counted, harmless, thousands};
 
@@ -104,7 +104,8 @@ fn print(report: &RecallReport, out: &Out) -> anyhow::Result<()> {
         "nDCG@10",
         "in 4,000 tokens",
     ];
-    out.line(table_within(terminal_columns(), &header, rows, header.len()))?;
+    let spared = &["R@5", "R@20", "MRR", "n", "R@50", "nDCG@10"];
+    out.line(Table::new(&header, rows, header.len()).without(spared).fitted())?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use ctx_session::clock;
 use super::{OfAgent, minute};
 use crate::args::{Global, SearchMemory};
 use crate::named::ID_CHARS;
-use crate::out::{BOLD, Cell, DIM, Out, table};
+use crate::out::{BOLD, Cell, DIM, Out, Table};
 use crate::setup;
 use crate::words::{harmless, shortened};
 
@@ -61,7 +61,8 @@ fn print(report: &Searched, out: &Out) -> anyhow::Result<()> {
     if !explained.is_empty() {
         out.line("")?;
         let header = ["hit", "score", "BM25", "words", "cosine", "vectors", "speaker", "age"];
-        out.line(table(&header, explained, header.len()))?;
+        let spared = &["age", "speaker", "BM25", "cosine"];
+        out.line(Table::new(&header, explained, header.len()).without(spared).fitted())?;
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use ctx_session::paths::Home;
 
 use crate::args::{Global, Maintain};
 use crate::failure::misuse;
-use crate::out::{BOLD, Cell, Out, table};
+use crate::out::{BOLD, Cell, Out, Table};
 use crate::setup;
 use crate::words::{bytes, counted, harmless};
 
@@ -57,7 +57,9 @@ fn print(report: &MaintenanceReport, out: &Out) -> anyhow::Result<()> {
     if !report.is_nothing() {
         let rows = report.done.iter().map(|done| of_done(report, done));
         let kept = report.kept.iter().map(of_kept);
-        out.line(table(&["session", "what", "why", "disk"], rows.chain(kept).collect(), 0))?;
+        let header = ["session", "what", "why", "disk"];
+        let table = Table::new(&header, rows.chain(kept).collect(), 0);
+        out.line(table.without(&["disk", "why"]).fitted())?;
     }
     let would = if report.dry_run { "would have" } else { "has" };
     let gone = report.done.iter().filter(|done| done.act == Act::Removed).count();

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use ctx_core::{ErrorKind, Role, ToolOutput};
+use ctx_session::store::SessionEntry;
 use ctx_testkit::chat::{ScriptedChat, Step};
 
 use super::*;
@@ -206,6 +207,38 @@ async fn a_session_that_another_process_has_open_is_locked_until_it_is_closed() 
     assert_eq!(outcome.model.as_deref(), Some("script/b"));
     let roles: Vec<_> = house.stored().into_iter().map(|(role, _)| role).collect();
     assert_eq!(roles, [Role::User, Role::Assistant, Role::User, Role::Assistant]);
+}
+
+#[tokio::test]
+async fn a_session_whose_turn_was_refused_is_not_put_aside_before_the_next_one() {
+    let house = House::new(ScriptedChat::new("script/a", 100_000));
+    house.say("hello").await.unwrap();
+    let (file, before) = (house.file(), house.entry());
+    let (_, other) = ctx_testkit::chat::shared(ScriptedChat::new("script/b", 100_000));
+    let other = Runtime::builder(house.home(), Config::parse("{}").unwrap()).model(other);
+    let a_year_later = Timestamp(before.updated_at.0 + 365 * 86_400_000);
+    let other = other.lifecycle(Arc::new(crate::runtime::OneSession)).clock(move || a_year_later);
+    let other = other.build().unwrap();
+    let error = other.turn(&main_key(), "hello", &NoTools, &mut Deaf).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    house.runtime().close(&main_key()).await.unwrap();
+    let report = other.maintain(&FileId::main(), false).await.unwrap();
+    assert_eq!((report.done.len(), report.kept.len()), (0, 0));
+    assert!(file.is_file() && house.file() == file);
+    // Nothing but the time is another.
+    assert_eq!(house.entry(), SessionEntry { updated_at: a_year_later, ..before });
+    // Nobody asks for it for a year: then it goes.
+    let later = Timestamp(a_year_later.0 * 2 - before.updated_at.0);
+    let report = crate::lifecycle::maintain(
+        &house.home(),
+        &Config::parse("{}").unwrap(),
+        &FileId::main(),
+        later,
+        false,
+        &mut |_, _| {},
+    );
+    assert_eq!(report.unwrap().done.len(), 1);
+    assert!(!file.exists());
 }
 
 #[tokio::test]

@@ -19,6 +19,7 @@ use ctx_engine_registry::Config;
 use ctx_session::Transcript;
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::paths::Home;
+use ctx_session::store::{SessionEntry, SessionStore};
 use ctx_testkit::chat::{ScriptedChat, shared};
 
 use crate::runtime::{Builder, Deaf, Event, Input, NoticeKind, Runtime, TurnOutcome};
@@ -129,11 +130,13 @@ impl House {
     }
 
     pub(super) fn file(&self) -> PathBuf {
-        let sessions =
-            ctx_session::store::SessionStore::at(self.home().sessions_file(&FileId::main()));
-        let sessions = sessions.load().unwrap();
-        let entry = sessions.get(&main_key()).unwrap();
-        self.home().transcript(&main_key(), entry).unwrap()
+        self.home().transcript(&main_key(), &self.entry()).unwrap()
+    }
+
+    /// What `sessions.json` says of the session.
+    pub(super) fn entry(&self) -> SessionEntry {
+        let sessions = SessionStore::at(self.home().sessions_file(&FileId::main()));
+        sessions.load().unwrap().get(&main_key()).unwrap().clone()
     }
 
     /// Every message of the session's file, compacted or not: role and text.
