@@ -30,7 +30,7 @@ fn root() -> PathBuf {
 }
 
 fn write_samples() -> Result<()> {
-    for (path, text) in sample::files() {
+    for (path, text) in sample::files()? {
         let target = root().join(path);
         if let Some(folder) = target.parent() {
             std::fs::create_dir_all(folder)

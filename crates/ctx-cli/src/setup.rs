@@ -8,7 +8,7 @@ use ctx_core::{
 };
 use ctx_engine_registry::{BuildContext, Config, Registry};
 use ctx_model::Prices;
-use ctx_runtime::{Asked, Memories, Resolved, Stores, Wanted, memory_session};
+use ctx_runtime::{Memories, Resolved, Stores, Wanted, memory_session};
 use ctx_server::http::Token;
 use ctx_session::Transcript;
 use ctx_session::key::FileId;
@@ -136,9 +136,7 @@ pub(crate) fn resolve(
         ..Wanted::of(transcript)?
     };
     if let Some(name) = &fit.model {
-        wanted.provider = None;
-        wanted.model = Some(name.clone());
-        wanted.asked = Asked::ByName;
+        wanted = wanted.with_model(name);
     }
     let resolved = wanted.resolve(config(global)?);
     let resolved = resolved.map_err(|error| match fit.model {

@@ -28,7 +28,13 @@ impl Calibration {
         if reported == 0 || estimated == 0 {
             return Self::NONE;
         }
-        Self { factor: (reported as f64 / estimated as f64).clamp(0.25, 4.0) }
+        Self::by(reported as f64 / estimated as f64)
+    }
+
+    /// A correction by `factor`, between 1/4 and 4.
+    #[must_use]
+    pub fn by(factor: f64) -> Self {
+        Self { factor: if factor.is_finite() { factor.clamp(0.25, 4.0) } else { 1.0 } }
     }
 
     /// Reported tokens per estimated token.
@@ -80,6 +86,13 @@ impl TokenLedger {
     #[must_use]
     pub fn with_tools(mut self, tools: Tokens) -> Self {
         self.tools = tools;
+        self
+    }
+
+    /// Sets the correction of all counts.
+    #[must_use]
+    pub fn with_calibration(mut self, calibration: Calibration) -> Self {
+        self.calibration = calibration;
         self
     }
 

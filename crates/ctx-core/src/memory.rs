@@ -46,6 +46,8 @@ pub struct Passage {
     pub role: Role,
     /// When.
     pub timestamp: Timestamp,
+    /// The session it was said in, where known.
+    pub session: Option<String>,
     /// The entry it came from, where known.
     pub entry: Option<EntryId>,
     /// Whether it was brought back only because a better one stands next to it.

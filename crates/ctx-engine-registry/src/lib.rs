@@ -25,7 +25,7 @@ mod selection;
 pub use config::{
     AgentConfig, AgentList, CompactionBy, Config, ConfigSection, ContextTokens, ConversationModels,
     Deadlines, EngineConfig, EngineSettings, ModelConfig, ModelCost, Models, OnFailure, Plugins,
-    ProfileKey, ProviderConfig, Running, SecretText, Section, Slots, Trust, wrong_value,
+    PriceList, ProfileKey, ProviderConfig, Running, SecretText, Section, Slots, Trust, wrong_value,
 };
 pub use layered::LayeredEngine;
 pub use name::EngineName;

@@ -98,6 +98,7 @@ fn replays(criterion: &mut Criterion) {
             })
             .collect();
         let setup = Setup {
+            baseline: Default::default(),
             ledger: ledger(),
             engine: engine(&Config::default()),
             profile: Default::default(),

@@ -6,6 +6,7 @@
 
 mod begins;
 mod cache;
+mod calibration;
 mod diff;
 pub mod eval;
 mod forms;
@@ -13,6 +14,7 @@ pub mod frame;
 pub mod html;
 mod manifest;
 pub mod recall;
+mod recorded;
 mod replay;
 mod report;
 mod status;
@@ -23,11 +25,15 @@ use ctx_layers as _;
 
 pub use begins::begins;
 pub use cache::{CACHE_MIN_TOKENS, CACHE_TTL, PromptCache};
+pub use calibration::{Baseline, SessionCalibration};
 pub use diff::{Diff, Removed};
 pub use manifest::{manifest_at, request_ends};
+pub use recorded::{Recorded, RecordedTotals};
 pub use replay::{Setup, replay};
 pub use report::{
     CompactionReport, Form, LayerTotals, ReplayReport, RequestDetail, RequestReport, SessionReport,
     Totals,
 };
-pub use status::{ContextReport, ModelName, Reported, StatusReport, StatusSetup, status};
+pub use status::{
+    ContextReport, ModelName, Reported, StatusReport, StatusSetup, TokenSource, status,
+};

@@ -13,10 +13,11 @@ use ctx_session::compactions::ReplayItem;
 
 use crate::cache::usage;
 use crate::forms::Forms;
+use crate::recorded::MOST_REPORTED;
 use crate::tally::Tally;
 use crate::{
-    CompactionReport, PromptCache, ReplayReport, RequestDetail, RequestReport, SessionReport,
-    Totals,
+    Baseline, CompactionReport, PromptCache, ReplayReport, RequestDetail, RequestReport,
+    SessionReport, Totals,
 };
 
 /// Layers whose edits count as a compaction: they replace or leave out history for good.
@@ -24,14 +25,13 @@ const COMPACTION_LAYERS: [&str; 2] = ["compaction", "hard-prune"];
 
 const STORED: &str = "the session was compacted here";
 
-/// A reported answer of more tokens than this is a fault of who reported it, and is counted instead.
-const LONGEST_ANSWER: u64 = 10_000_000;
-
 /// What a replay runs with.
 #[derive(Clone)]
 pub struct Setup {
     /// Window, reserve, counter; system prompt and tool schemas where the transcript has them.
     pub ledger: TokenLedger,
+    /// What the provider reported of the session, by which the ledger is corrected.
+    pub baseline: Baseline,
     /// The engine under trial.
     pub engine: Arc<dyn ContextEngine>,
     /// The profile.
@@ -86,6 +86,7 @@ pub async fn replay(
 /// The state of a replay between two messages.
 struct Run<'a> {
     setup: &'a Setup,
+    ledger: TokenLedger,
     session: SessionReport,
     view: Option<ContextView>,
     raw: Raw,
@@ -119,7 +120,7 @@ impl Served {
     }
 }
 
-/// The same session with nothing ever left out.
+/// The full history: the same session with nothing ever dropped. Sizes are uncorrected.
 #[derive(Default)]
 struct Raw {
     total: Tokens,
@@ -132,11 +133,13 @@ impl<'a> Run<'a> {
         let priced = setup.prices.map(|_| 0.0);
         let totals =
             Totals { cost_without_usd: priced, cost_with_usd: priced, ..Totals::default() };
+        let ledger = setup.baseline.corrected(setup.ledger.clone());
         Self {
             setup,
             session,
-            view: Some(ContextView::new(setup.ledger.clone())),
-            raw: Raw { total: setup.ledger.fixed(), ..Raw::default() },
+            view: Some(ContextView::new(ledger.clone())),
+            raw: Raw { total: ledger.fixed(), ..Raw::default() },
+            ledger,
             sent_cache: PromptCache::default(),
             ids: Arc::default(),
             last_request: None,
@@ -151,7 +154,7 @@ impl<'a> Run<'a> {
     }
 
     fn append(&mut self, entry: &Arc<Entry>) -> Result<()> {
-        let (facts, tokens) = entry.measure(self.setup.ledger.counter())?;
+        let (facts, tokens) = entry.measure(self.ledger.counter())?;
         if facts.in_model_context {
             self.raw.total += tokens;
         }
@@ -224,15 +227,18 @@ impl<'a> Run<'a> {
         finished: &Finished,
         view: &ContextView,
     ) -> Result<()> {
-        let limit = self.setup.ledger.limit();
+        let (limit, corrected) = (self.ledger.limit(), |tokens| self.ledger.corrected(tokens));
+        let unchanged_prefix = corrected(finished.unchanged_prefix).min(finished.tokens);
+        let (raw, sent) = (corrected(self.raw.total), finished.tokens);
         let raw_cached = self.raw.cache.request(self.raw.previous, now);
-        let cached = self.sent_cache.request(finished.unchanged_prefix, now);
-        let (raw, sent) = (self.raw.total, finished.tokens);
+        let cached = self.sent_cache.request(unchanged_prefix, now);
         self.raw.previous = raw;
 
         let mut actions: BTreeMap<String, u32> = BTreeMap::new();
         let (mut recalled_tokens, mut trimmed_messages) = (Tokens::ZERO, 0);
-        for edit in &finished.edits {
+        let mut edits = finished.edits.clone();
+        for edit in &mut edits {
+            (edit.before, edit.after) = (corrected(edit.before), corrected(edit.after));
             *actions.entry(edit.layer.to_string()).or_default() += 1;
             let first = self.tally.add(edit);
             match edit.action {
@@ -260,8 +266,9 @@ impl<'a> Run<'a> {
             timestamp: now,
             raw_tokens: raw,
             sent_tokens: sent,
+            recorded_tokens: self.setup.baseline.recorded.prompt(answer.id()),
             cached_tokens: cached,
-            unchanged_prefix: finished.unchanged_prefix,
+            unchanged_prefix,
             fits: sent <= limit,
             cost_usd,
             recalled_tokens,
@@ -269,9 +276,11 @@ impl<'a> Run<'a> {
             actions,
         });
         if self.setup.details {
-            let components = view.components();
+            let mut components = view.components();
+            for component in &mut components {
+                component.tokens = self.ledger.corrected(component.tokens);
+            }
             let forms = self.forms.of(&finished.edits, view);
-            let edits = finished.edits.clone();
             self.details.push(RequestDetail { edits, components, forms });
         }
         Ok(())
@@ -287,8 +296,8 @@ impl<'a> Run<'a> {
         let Some(prices) = self.setup.prices else { return Ok(None) };
         let reported = answer.message()?.meta.usage.map(|usage| usage.output);
         let output = match reported {
-            Some(output) if (1..=LONGEST_ANSWER).contains(&output) => output,
-            _ => answer.tokens(self.setup.ledger.counter())?.get(),
+            Some(output) if (1..=MOST_REPORTED).contains(&output) => output,
+            _ => self.ledger.corrected(answer.tokens(self.ledger.counter())?).get(),
         };
         let cost = |(prompt, cached)| prices.cost(&usage(prompt, cached, output)).0;
         let (without, with) = (cost(raw), cost(sent));
@@ -301,7 +310,11 @@ impl<'a> Run<'a> {
         if self.totals.sent_tokens > 0 {
             self.totals.prefix_reuse /= self.totals.sent_tokens as f64;
         }
-        let ledger = &self.setup.ledger;
+        let (ledger, baseline) = (&self.ledger, &self.setup.baseline);
+        let model = (self.setup.model.as_deref(), self.setup.prices);
+        let recorded = baseline.recorded.totals(ledger.limit(), baseline.compactions, model);
+        self.totals.recorded_tokens = recorded.map(|recorded| recorded.tokens);
+        self.totals.cost_recorded_usd = recorded.and_then(|recorded| recorded.cost_usd);
         let layers = self.tally.totals();
         let health = self.setup.engine.health();
         let stand_in = health.as_ref().and_then(|health| health.stand_in.as_deref());
@@ -321,6 +334,8 @@ impl<'a> Run<'a> {
             profile: self.setup.profile,
             counter: ledger.counter().kind().name().to_owned(),
             model: self.setup.model.clone(),
+            recorded,
+            calibration: baseline.calibration,
             compactions: self.compactions,
             requests: self.requests,
             details: self.details,

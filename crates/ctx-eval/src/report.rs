@@ -9,6 +9,8 @@ use ctx_layers::compaction::{Details, Receipt};
 use ctx_session::Transcript;
 use serde::Serialize;
 
+use crate::{RecordedTotals, SessionCalibration};
+
 /// The transcript that was replayed.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -57,9 +59,11 @@ pub struct RequestReport {
     pub entry_id: EntryId,
     /// When, in milliseconds since the epoch; null where the transcript has no times.
     pub timestamp: Option<Timestamp>,
-    /// Tokens with nothing ever left out, system prompt and tool schemas included.
+    /// Prompt tokens that the provider reported of it; null where it reported none.
+    pub recorded_tokens: Option<u64>,
+    /// Tokens of the full history, nothing ever dropped, system prompt and tool schemas included.
     pub raw_tokens: Tokens,
-    /// Tokens that ctx would have sent, by the same counter.
+    /// Tokens that ctx would have sent, counted and corrected the same way.
     pub sent_tokens: Tokens,
     /// How many of the sent tokens the provider's cache would have held.
     pub cached_tokens: Tokens,
@@ -163,7 +167,12 @@ pub struct Totals {
     pub raw_tokens: u64,
     /// Sum of the sent tokens.
     pub sent_tokens: u64,
-    /// Requests that would not have fitted with nothing left out.
+    /// Prompt tokens that the provider reported, over all requests of the session, those of
+    /// abandoned branches included; null where it reported none.
+    pub recorded_tokens: Option<u64>,
+    /// What they cost at today's prices, in USD; null where there are none, or a price is not known.
+    pub cost_recorded_usd: Option<f64>,
+    /// Requests that would not have fitted with the full history.
     pub overflows_without: usize,
     /// Requests that would not have fitted with ctx.
     pub overflows_with: usize,
@@ -179,7 +188,7 @@ pub struct Totals {
     pub summary_calls: usize,
     /// What they cost, in USD; null where a price is not known.
     pub summary_cost_usd: Option<f64>,
-    /// Cost with nothing left out, in USD; null where the model has no price.
+    /// Cost of the full history, in USD; null where the model has no price.
     pub cost_without_usd: Option<f64>,
     /// Cost with ctx, in USD, summary calls included; null where the model has no price.
     pub cost_with_usd: Option<f64>,
@@ -219,6 +228,10 @@ pub struct ReplayReport {
     pub counter: String,
     /// The model whose prices were taken.
     pub model: Option<String>,
+    /// What the provider reported, over all requests of the session; null where it reported none.
+    pub recorded: Option<RecordedTotals>,
+    /// How counted sizes were corrected by that; null where there was nothing to correct them by.
+    pub calibration: Option<SessionCalibration>,
     /// The compactions, in order.
     pub compactions: Vec<CompactionReport>,
     /// The requests, in order.

@@ -1,15 +1,18 @@
 //! What a session holds, and how full its context is.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 
 use ctx_core::{
-    ContextView, EngineState, EntryId, Message, Profile, Result, Role, TokenLedger, Tokens,
+    ContextView, EngineState, Entry, EntryId, Error, Message, Profile, Result, Role, TokenLedger,
+    Tokens,
 };
 use ctx_session::Transcript;
 use ctx_session::engine_health::EngineTrouble;
 use serde::Serialize;
 
-use crate::SessionReport;
+use crate::recorded::MOST_REPORTED;
+use crate::{Recorded, SessionCalibration, SessionReport};
 
 /// What a status is measured against.
 #[derive(Clone, Debug)]
@@ -18,6 +21,8 @@ pub struct StatusSetup {
     pub ledger: TokenLedger,
     /// Where the window comes from.
     pub source: String,
+    /// Where a recorded compaction says it: the size that was compacted, and the catalogue's window.
+    pub proof: Option<(Tokens, Tokens)>,
     /// Whether the guard warns of it.
     pub should_warn: bool,
     /// Whether the guard refuses it.
@@ -40,11 +45,52 @@ pub struct ContextReport {
     pub messages: usize,
     /// Messages by role.
     pub roles: BTreeMap<String, usize>,
+    /// Tokens of the last request, system prompt and tools included: the provider's figure where
+    /// there is one. Where there is none, of the request that would go out now.
+    pub tokens: Tokens,
+    /// Where `tokens` comes from.
+    pub source: TokenSource,
+    /// Tokens added since that request: its answer, and what followed. The answer is the
+    /// provider's figure, the rest is estimated.
+    pub pending_tokens: Tokens,
+    /// What a request may measure: window minus reserve.
+    pub limit: Tokens,
     /// Tokens of the messages by the counter, uncorrected, in the forms in which they go out: those
     /// that a compaction or an earlier request shortened are shorter.
-    pub tokens: Tokens,
+    pub counted_tokens: Tokens,
     /// The compaction the context starts with.
     pub compaction: Option<String>,
+}
+
+impl ContextReport {
+    /// The next request: the last one, and what was added since.
+    #[must_use]
+    pub fn next_request(&self) -> Tokens {
+        self.tokens + self.pending_tokens
+    }
+}
+
+/// Where a figure comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum TokenSource {
+    /// The provider reported it.
+    Provider,
+    /// Counted, and corrected by what the provider reported of this session.
+    Calibrated,
+    /// Counted: the transcript holds no report.
+    #[default]
+    Estimated,
+}
+
+impl fmt::Display for TokenSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Provider => "reported by the provider",
+            Self::Calibrated => "estimated, calibrated by the provider's reports",
+            Self::Estimated => "estimated",
+        })
+    }
 }
 
 /// What the provider last said about the session's size.
@@ -53,8 +99,8 @@ pub struct ContextReport {
 pub struct Reported {
     /// Its count of the last answer's prompt and text, plus an estimate of what followed.
     pub tokens: u64,
-    /// Reported tokens per counted token, of the request the report belongs to. `None` where the
-    /// session was compacted since: what that request carried is not the context any more.
+    /// Reported tokens per counted token, of the request the report belongs to; see `calibration`
+    /// of the report for what is used. `None` where the session was compacted since.
     pub calibration: Option<f64>,
 }
 
@@ -94,6 +140,8 @@ pub struct StatusReport {
     pub all_messages_tokens: u64,
     /// What the provider reported.
     pub reported: Option<Reported>,
+    /// How counted sizes of this session become the provider's; null where it reported nothing.
+    pub calibration: Option<SessionCalibration>,
     /// The profile.
     pub profile: Profile,
     /// The engine that is selected.
@@ -108,8 +156,16 @@ pub struct StatusReport {
     pub counter: String,
     /// The model's window.
     pub window: Tokens,
-    /// Where the window comes from: `model`, `modelsConfig`, `agentContextTokens`, `default`.
+    /// Where the window comes from: `model`, `modelsConfig`, `agentContextTokens`, `default`, or
+    /// `recordedCompaction`, where the agent compacted by itself in a smaller window than the
+    /// catalogue's.
     pub source: String,
+    /// The size at which it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auto_compacted_at: Option<Tokens>,
+    /// The model's window in the catalogue, where that is not what counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub catalogued_window: Option<Tokens>,
     /// Whether the window guard warns.
     pub should_warn: bool,
     /// Whether the window guard refuses.
@@ -148,25 +204,50 @@ pub fn status(
         all_tokens += measured.tokens.get();
         by_id.insert(entry.id().clone(), measured);
     }
+    // An entry in memory is not what the file holds: an edit or a summary made it.
+    let measured = |entry: &Entry| match by_id.get(entry.id()).filter(|_| !entry.is_held()) {
+        Some(measured) => Ok(measured.clone()),
+        None => Ok::<_, Error>(Measured::of(&*entry.message()?, ledger)),
+    };
+    let recorded = Recorded::of(transcript)?;
+    let line = transcript.main_line()?;
+    let calibration = SessionCalibration::fit(transcript, &line, &recorded, |entry| {
+        let Measured { tokens, is_seen, .. } = measured(entry)?;
+        Ok(if is_seen { tokens } else { Tokens::ZERO })
+    })?;
     let context = transcript.context(None)?;
     let mut report = ContextReport {
         compaction: context.compaction.as_ref().map(ToString::to_string),
+        limit: ledger.limit(),
         ..ContextReport::default()
     };
     let before = before_compaction(transcript, context.compaction.as_ref())?;
-    let mut usage = ReportedUsage::default();
+    let mut last = None;
+    let mut reported: Option<Reported> = None;
     for entry in &context.entries {
-        // An entry in memory is not what the file holds: an edit or a summary made it.
-        let measured = match by_id.get(entry.id()).filter(|_| !entry.is_held()) {
-            Some(measured) => measured,
-            None => &Measured::of(&*entry.message()?, ledger),
-        };
+        let Measured { role, tokens, failed, .. } = measured(entry)?;
+        let usage = recorded.usage(entry.id());
+        let is_current = !before.contains(entry.id());
+        if let Some(usage) = usage.filter(|_| is_current) {
+            last = Some((usage, report.counted_tokens, tokens));
+        }
+        match usage.filter(|_| !failed) {
+            Some(usage) => {
+                let counted = f64::from((report.counted_tokens + tokens).0.max(1));
+                let calibration = is_current.then(|| usage.total() as f64 / counted);
+                reported = Some(Reported { tokens: usage.total(), calibration });
+            }
+            None => {
+                if let Some(reported) = &mut reported {
+                    reported.tokens += tokens.get();
+                }
+            }
+        }
         report.messages += 1;
-        *report.roles.entry(measured.role.name().to_owned()).or_default() += 1;
-        report.tokens += measured.tokens;
-        let so_far = (!before.contains(entry.id())).then_some(report.tokens);
-        usage.see(measured, so_far);
+        *report.roles.entry(role.name().to_owned()).or_default() += 1;
+        report.counted_tokens += tokens;
     }
+    let counted = report.counted_tokens;
     let sent = transcript.sent_forms(None)?;
     if !sent.is_empty() {
         // What was sent in a shorter form goes out in that form again.
@@ -174,10 +255,27 @@ pub fn status(
         for entry in &context.entries {
             view.append(entry.clone())?;
         }
-        report.tokens = view.total();
+        report.counted_tokens = view.total();
     }
     let limit = ledger.limit();
-    let used = report.tokens + ledger.fixed();
+    let corrected = |tokens: Tokens| tokens.scale(calibration.map_or(1.0, |fit| fit.factor));
+    (report.tokens, report.source) = match (last, &calibration) {
+        (Some((usage, ..)), _) => (reported_tokens(usage.prompt()), TokenSource::Provider),
+        (None, Some(fit)) => {
+            let ledger = fit.apply(ledger.clone());
+            let whole = ledger.corrected(report.counted_tokens + ledger.fixed());
+            (whole, TokenSource::Calibrated)
+        }
+        (None, None) => (report.counted_tokens + ledger.fixed(), TokenSource::Estimated),
+    };
+    if let Some((usage, before, answer)) = last {
+        let answered = match usage.output {
+            1..=MOST_REPORTED => reported_tokens(usage.output),
+            _ => corrected(answer),
+        };
+        report.pending_tokens = answered + corrected(counted - before - answer);
+    }
+    let used = report.next_request();
     Ok(StatusReport {
         name: transcript.name().map(str::to_owned),
         leaf: transcript.leaf().map(ToString::to_string),
@@ -187,7 +285,8 @@ pub fn status(
         thinking_level: context.thinking_level,
         model: context.model.map(|(provider, model_id)| ModelName { provider, model_id }),
         all_messages_tokens: all_tokens,
-        reported: usage.report(),
+        reported,
+        calibration,
         profile: setup.profile,
         engine: setup.engine.clone(),
         engine_source: setup.engine_source.clone(),
@@ -199,6 +298,8 @@ pub fn status(
         counter: ledger.counter().kind().name().to_owned(),
         window: ledger.window(),
         source: setup.source.clone(),
+        auto_compacted_at: setup.proof.map(|(compacted_at, _)| compacted_at),
+        catalogued_window: setup.proof.map(|(_, catalogued)| catalogued),
         should_warn: setup.should_warn,
         should_block: setup.should_block,
         reserve: ledger.reserve(),
@@ -225,65 +326,27 @@ fn before_compaction(
 }
 
 /// What a status needs of one message.
+#[derive(Clone)]
 struct Measured {
     role: Role,
     tokens: Tokens,
-    /// The provider's total, where the answer is whole and has one.
-    reported: Option<u64>,
+    is_seen: bool,
+    /// Whether it is an answer that broke off.
+    failed: bool,
 }
 
 impl Measured {
     fn of(message: &Message, ledger: &TokenLedger) -> Self {
-        let failed = matches!(message.meta.stop_reason.as_deref(), Some("error" | "aborted"));
-        let total = message.meta.usage.map_or(0, |usage| usage.total());
-        let is_answer = message.role == Role::Assistant && !failed && total > 0;
         Self {
             role: message.role.clone(),
             tokens: ledger.count(message),
-            reported: is_answer.then_some(total),
+            is_seen: message.in_model_context(),
+            failed: matches!(message.meta.stop_reason.as_deref(), Some("error" | "aborted")),
         }
     }
 }
 
-/// Follows what providers reported: the last valid usage, and an estimate of what came after it.
-#[derive(Default)]
-struct ReportedUsage {
-    /// The report, and the context up to it as it is counted, where that is what was sent.
-    last: Option<(u64, Option<Tokens>)>,
-    trailing: Tokens,
-}
-
-impl ReportedUsage {
-    fn see(&mut self, message: &Measured, so_far: Option<Tokens>) {
-        match message.reported {
-            Some(total) => {
-                self.last = Some((total, so_far));
-                self.trailing = Tokens::ZERO;
-            }
-            None => self.trailing += message.tokens,
-        }
-    }
-
-    fn report(&self) -> Option<Reported> {
-        let (total, counted) = self.last?;
-        Some(Reported {
-            // A transcript may report any number.
-            tokens: total.saturating_add(self.trailing.get()),
-            calibration: counted.map(|counted| total as f64 / f64::from(counted.0.max(1))),
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_absurd_report_is_no_overflow() {
-        let seen = |reported, tokens| Measured { role: Role::User, tokens, reported };
-        let mut usage = ReportedUsage::default();
-        usage.see(&seen(Some(u64::MAX), Tokens(3)), Some(Tokens(3)));
-        usage.see(&seen(None, Tokens(2)), Some(Tokens(5)));
-        assert_eq!(usage.report().map(|r| r.tokens), Some(u64::MAX));
-    }
+/// A plausible report fits.
+fn reported_tokens(tokens: u64) -> Tokens {
+    Tokens(u32::try_from(tokens).unwrap_or(u32::MAX))
 }

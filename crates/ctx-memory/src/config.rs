@@ -1,6 +1,9 @@
 //! `agents.defaults.memoryContext`.
 
+use std::path::Path;
+
 use ctx_core::{Error, ErrorKind, Profile, Result, Tokens};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -68,13 +71,19 @@ pub struct Config {
     /// Passages that score less do not come back: 0 to 1. Default: 0.7.
     #[schemars(range(min = 0, max = 1))]
     pub auto_recall_min_score: f32,
-    /// This many segments at most; the oldest go. Default: 20000.
+    /// This many segments at most; the oldest go. Default: 1000000; 20000 in profile `memory-context`.
     pub max_segments: u32,
     /// Whether one session may recall what was said in another of the same agent. Default: false.
     pub cross_session: bool,
     /// Segments that have been in the archive for more than this many days go; 0 keeps them.
-    /// Default: 90.
+    /// Default: 0; 90 in profile `memory-context`.
     pub eviction_days: u32,
+    /// Whether `ctx mcp` archives the sessions of the other agents on this machine (Claude Code, Codex,
+    /// pi, OpenClaw and others) for its tools. They are read, never written. Default: true.
+    pub archive_sessions: bool,
+    /// Projects whose sessions `ctx mcp` does not archive: folders, each with all that is below it.
+    /// `*` stands for a part of a name, `**` for any folders, `~` for the user's own. Default: none.
+    pub exclude_projects: Vec<String>,
     /// Trimming and the block.
     pub recall: RecallSettings,
     /// How scores are made and mixed.
@@ -114,13 +123,36 @@ impl Config {
             false => RecallSettings::default(),
         };
         let search = SearchSettings::for_profile(profile);
-        Self { enabled: is_theirs, recall, search, ..Self::default() }
+        let own = Self { enabled: is_theirs, recall, search, ..Self::default() };
+        match is_theirs {
+            true => Self { max_segments: 20_000, eviction_days: 90, ..own },
+            false => own,
+        }
     }
 
     /// The longest block in a window: `hardCapTokens`, or a tenth of the window.
     #[must_use]
     pub fn hard_cap(&self, window: Tokens) -> Tokens {
         Tokens(self.hard_cap_tokens.min(window.0 / 10))
+    }
+
+    /// What [`exclude_projects`](Self::exclude_projects) matches.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`], with the pattern.
+    pub fn excluded(&self) -> Result<Excluded> {
+        let home = std::env::home_dir().unwrap_or_default();
+        let mut set = GlobSetBuilder::new();
+        for pattern in &self.exclude_projects {
+            let full = match pattern.strip_prefix('~') {
+                Some(rest) => format!("{}{rest}", globset::escape(&home.to_string_lossy())),
+                None => pattern.clone(),
+            };
+            let mut glob = GlobBuilder::new(full.trim_end_matches('/'));
+            set.add(glob.literal_separator(true).build().map_err(|e| not_a_pattern(pattern, &e))?);
+        }
+        set.build().map(Excluded).map_err(|e| not_a_pattern("", &e))
     }
 
     /// Refuses values that make no sense.
@@ -144,6 +176,7 @@ impl Config {
         within("recall.trimTo", self.recall.trim_to, 0.1, 1.0)?;
         within("maxSegments", self.max_segments.into(), 1.0, f64::from(u32::MAX))?;
         within("knowledgeBudget.usdPerDay", self.knowledge_budget.usd_per_day, 0.0, f64::MAX)?;
+        self.excluded()?;
         let dimensions = self.embedding_dimensions.map_or(1.0, f64::from);
         within("embeddingDimensions", dimensions, 1.0, MOST_DIMENSIONS)?;
         let search = &self.search;
@@ -162,6 +195,27 @@ impl Config {
     }
 }
 
+/// Projects whose sessions are not archived.
+#[derive(Clone, Debug, Default)]
+pub struct Excluded(GlobSet);
+
+impl Excluded {
+    /// Whether a project is among them, or below one.
+    #[must_use]
+    pub fn has(&self, project: &Path) -> bool {
+        !self.0.is_empty() && project.ancestors().any(|folder| self.0.is_match(folder))
+    }
+}
+
+fn not_a_pattern(pattern: &str, error: &globset::Error) -> Error {
+    Error::new(
+        ErrorKind::Config,
+        format!("not a pattern of folders: '{pattern}': {}", error.kind()),
+    )
+    .with("key", "agents.defaults.memoryContext.excludeProjects")
+    .hint("`*` stands for a part of a name, `**` for any folders")
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -174,9 +228,11 @@ impl Default for Config {
             knowledge_extraction: true,
             knowledge_budget: Cap::default(),
             auto_recall_min_score: 0.7,
-            max_segments: 20_000,
+            max_segments: 1_000_000,
             cross_session: false,
-            eviction_days: 90,
+            eviction_days: 0,
+            archive_sessions: true,
+            exclude_projects: Vec::new(),
             recall: RecallSettings::default(),
             search: SearchSettings::default(),
         }
@@ -192,5 +248,35 @@ impl Default for RecallSettings {
             passages: 20,
             facts: 10,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn excluded_projects_are_folders_with_all_below_them_or_patterns_of_them() {
+        let home = std::env::home_dir().unwrap_or_default();
+        let patterns = ["/work/secret/", "~/clients/*", "/a/**/private"];
+        let exclude_projects = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+        let config = Config { exclude_projects, ..Config::default() };
+        config.check().unwrap();
+        let excluded = config.excluded().unwrap();
+        for (project, is_out) in [
+            ("/work/secret".into(), true),
+            ("/work/secret/deep/er".into(), true),
+            ("/work/secrets".into(), false),
+            ("/work".into(), false),
+            (home.join("clients/acme/src"), true),
+            (home.join("clients"), false),
+            ("/a/b/c/private/d".into(), true),
+        ] {
+            assert_eq!(excluded.has(&project), is_out, "{}", project.display());
+        }
+        assert!(!Config::default().excluded().unwrap().has(Path::new("/")));
+        let wrong = Config { exclude_projects: vec!["/a/[".into()], ..Config::default() };
+        let error = wrong.check().unwrap_err().to_string();
+        assert!(error.contains("'/a/['") && error.contains("excludeProjects"), "{error}");
     }
 }

@@ -38,7 +38,7 @@ mod trim;
 pub mod vectors;
 pub mod workspace;
 
-pub use config::{Config, EmbeddingModel, Placement, RecallSettings};
+pub use config::{Config, EmbeddingModel, Excluded, Placement, RecallSettings};
 #[cfg(feature = "transformer")]
 pub use embed::TransformerEmbedder;
 pub use embed::{HashEmbedder, cosine, embedded_text};

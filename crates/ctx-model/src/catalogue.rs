@@ -83,8 +83,18 @@ impl Catalogue {
     #[must_use]
     pub fn find_for_profile(&self, name: &str, profile: Profile) -> Option<&Model> {
         match profile {
-            Profile::Ponybunny => self.look_up(name, [&self.seed, &self.today]),
+            Profile::Ponybunny => self.priced(name, Vintage::Seed),
             _ => self.find(name),
+        }
+    }
+
+    /// As [`find`](Self::find), for the prices of a vintage: the seed's are of January 2026 and know
+    /// no cache. A model that the vintage lacks has the other's.
+    #[must_use]
+    pub fn priced(&self, name: &str, vintage: Vintage) -> Option<&Model> {
+        match vintage {
+            Vintage::Today => self.find(name),
+            Vintage::Seed => self.look_up(name, [&self.seed, &self.today]),
         }
     }
 

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod archiver;
 mod chain;
 pub mod cited;
 mod embedder;
@@ -30,6 +31,7 @@ pub mod words;
 mod workspace;
 mod writers;
 
+pub use archiver::{ArchiveProgress, Archiver};
 pub use chain::Chain;
 pub use embedder::{http_embedder, vector_model};
 pub use memory::{AgentMemory, MemoryAt, memory_session};
@@ -37,7 +39,7 @@ pub use runtime::{
     Builder, Clock, Deaf, Event, Fill, Input, LONGEST_WAIT, LayerAction, Lifecycle, Listener,
     Lived, Notice, NoticeKind, OneSession, Runtime, SILENCE, TurnOutcome, WorkspaceAccess,
 };
-pub use setup::{Asked, Resolved, Wanted};
+pub use setup::{Asked, Resolved, Wanted, WindowProof};
 pub use sharing::Memories;
 pub use stores::Stores;
 pub use subagents::{ContextMode, SpawnRequest, SubagentConfig, SubagentOutcome};

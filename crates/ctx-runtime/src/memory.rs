@@ -9,7 +9,7 @@ use ctx_core::{
     Timestamp,
 };
 use ctx_memory::archive::SegmentMaker;
-use ctx_memory::facts::{FactStore, Rules, Said, Scope};
+use ctx_memory::facts::{FactStore, Learned, Rules, Said, Scope};
 use ctx_memory::vectors::Embedding;
 use ctx_memory::{
     Config, EmbeddingModel, HashEmbedder, Memory, Segment, SessionMemory, Settings, VectorModel,
@@ -25,7 +25,7 @@ pub(crate) const FACTS: &str = "knowledge.jsonl";
 const BUDGET: &str = "knowledge-budget.json";
 
 /// So many messages are in memory at once when a whole session is archived.
-const BATCH: usize = 256;
+pub(crate) const BATCH: usize = 256;
 
 /// Where a memory is, and what stays of a session in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -172,24 +172,28 @@ impl AgentMemory {
                 segments.extend(maker.of_entry(message, now)?);
             }
             self.memory.add(&segments)?;
-            self.learn(&segments)?;
+            learn(self.facts.as_ref(), &self.config, &segments)?;
             // What was archived is on disk before the next batch is read.
             self.memory.flush()?;
         }
         Ok(())
     }
+}
 
-    fn learn(&self, segments: &[Segment]) -> Result<()> {
-        let facts = self.facts.as_ref().filter(|_| self.config.knowledge_extraction);
-        let Some(facts) = facts else { return Ok(()) };
-        let ids: Vec<String> = segments.iter().map(|segment| segment.id.to_string()).collect();
-        let said = segments.iter().zip(&ids).map(|(segment, id)| Said::of(segment, id));
-        let found = Rules::default().find(&said.collect::<Vec<_>>());
-        if found.is_empty() {
-            return Ok(());
-        }
-        crate::session::locked(facts).learn(found).map(drop)
+/// Learns the facts in segments, where that is wanted. Those that are known say nothing new.
+pub(crate) fn learn(
+    facts: Option<&Arc<Mutex<FactStore>>>,
+    config: &Config,
+    segments: &[Segment],
+) -> Result<Option<Learned>> {
+    let Some(facts) = facts.filter(|_| config.knowledge_extraction) else { return Ok(None) };
+    let ids: Vec<String> = segments.iter().map(|segment| segment.id.to_string()).collect();
+    let said = segments.iter().zip(&ids).map(|(segment, id)| Said::of(segment, id));
+    let found = Rules::default().find(&said.collect::<Vec<_>>());
+    if found.is_empty() {
+        return Ok(None);
     }
+    crate::session::locked(facts).learn(found).map(Some)
 }
 
 /// Whether a folder holds vectors that hashes did not make.

@@ -7,11 +7,12 @@ use ctx_core::{
     Tokens,
 };
 use ctx_engine_registry::{
-    BuildContext, Config, ModelWindow, Models, Registry, SelectFor, Selection, selected_engine,
+    BuildContext, Config, ModelWindow, Models, PriceList, Registry, SelectFor, Selection,
+    selected_engine,
 };
 use ctx_layers::compaction;
 use ctx_layers::window_guard::{self, Candidates, ContextWindowSource, Window};
-use ctx_model::{Catalogue, Prices};
+use ctx_model::{Catalogue, Model, Prices, Vintage};
 use ctx_session::Transcript;
 
 /// Links the layers, which are found by nothing but being linked.
@@ -49,6 +50,8 @@ pub struct Wanted {
     pub window: Option<Tokens>,
     /// The model's own window, where a record says it.
     pub native: Option<Tokens>,
+    /// The size at which the recorded agent compacted because the window was nearly full.
+    pub auto_compacted_at: Option<Tokens>,
     /// What is kept free for the answer.
     pub reserve: Option<Tokens>,
     /// The system prompt's text.
@@ -74,6 +77,8 @@ pub struct Resolved {
     pub window: Window,
     /// The model's own window.
     pub native: Option<Tokens>,
+    /// What a recorded compaction proved about the window, where that is what counts.
+    pub proof: Option<WindowProof>,
     /// What is kept free for the answer.
     pub reserve: Tokens,
     /// The engine that is selected, and by whom.
@@ -90,6 +95,24 @@ pub struct Resolved {
     pub tools: Tokens,
 }
 
+/// A recorded automatic compaction that shows a smaller window than the catalogue's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowProof {
+    /// The size of the context when the agent compacted it.
+    pub compacted_at: Tokens,
+    /// The window of the catalogue.
+    pub catalogued: Tokens,
+}
+
+/// What the window is by a compaction that the agent made when it was nearly full: the smallest
+/// window that a model of this provider has and that the context fitted.
+fn proven_window(model: &Model, compacted_at: Tokens) -> Option<Tokens> {
+    let models = Catalogue::embedded().models().iter();
+    let windows = models.filter(|other| other.provider == model.provider).map(|m| m.window);
+    let fitting = windows.filter(|&window| window >= compacted_at).min();
+    fitting.filter(|&window| window < model.window)
+}
+
 impl Wanted {
     /// What a transcript says of what it is run with: its model, its window, and its fixed part.
     ///
@@ -102,10 +125,24 @@ impl Wanted {
             provider,
             model,
             native: transcript.window().map(Tokens),
+            auto_compacted_at: transcript.auto_compacted_at().map(Tokens),
             system: transcript.system_prompt()?,
             tools: transcript.tools()?,
             ..Self::default()
         })
+    }
+
+    /// Takes another model than the recorded one: what the record proves of the window does not hold
+    /// for it.
+    #[must_use]
+    pub fn with_model(self, name: &str) -> Self {
+        Self {
+            provider: None,
+            model: Some(name.to_owned()),
+            asked: Asked::ByName,
+            auto_compacted_at: None,
+            ..self
+        }
     }
 
     /// Settles profile, counter, model, window, reserve and engine.
@@ -132,7 +169,13 @@ impl Wanted {
         if self.asked == Asked::ByName && configured.is_none() && catalogued.is_none() {
             catalogue.get(name.unwrap_or_default(), profile)?;
         }
-        let native = self.native.or_else(|| catalogued.map(|m| m.window));
+        let proven = self.auto_compacted_at.filter(|_| self.native.is_none()).zip(catalogued);
+        let proven = proven.and_then(|(at, model)| {
+            let proof = WindowProof { compacted_at: at, catalogued: model.window };
+            Some((proven_window(model, at)?, proof))
+        });
+        let native = self.native.or(proven.map(|(window, _)| window));
+        let native = native.or_else(|| catalogued.map(|m| m.window));
         let guard = window_guard::Config::resolve(&config)?;
         let compaction = compaction::Config::resolve(&config)?;
         let window = match self.window {
@@ -159,6 +202,10 @@ impl Wanted {
             .filter(|name| !name.is_empty())
             .or_else(|| found.map(|(provider, _)| provider.to_owned()))
             .or_else(|| catalogued.map(|m| m.provider.clone()));
+        let vintage = match models.vintage {
+            PriceList::Today => Vintage::Today,
+            PriceList::Seed => Vintage::Seed,
+        };
         let prices = configured
             .and_then(|m| m.cost)
             .map(|cost| Prices {
@@ -167,7 +214,8 @@ impl Wanted {
                 cache_read: cost.cache_read,
                 cache_write: cost.cache_write,
             })
-            .or_else(|| catalogued.map(|m| m.prices));
+            .or_else(|| catalogue.priced(name?, vintage).map(|model| model.prices));
+        let by_model = ContextWindowSource::Model;
         let count = |text: Option<String>| text.map_or(Tokens::ZERO, |text| counter.text(&text));
         let (system, tools) = (count(self.system), count(self.tools));
         Ok(Resolved {
@@ -176,6 +224,7 @@ impl Wanted {
             compaction,
             profile,
             counter,
+            proof: proven.map(|(_, proof)| proof).filter(|_| window.source == by_model),
             window,
             native,
             reserve,

@@ -22,7 +22,11 @@ pub fn status(
     let setup = StatusSetup {
         engine_trouble: trouble,
         ledger: resolved.ledger(),
-        source: resolved.window.source.name().to_owned(),
+        source: match resolved.proof {
+            Some(_) => "recordedCompaction".to_owned(),
+            None => resolved.window.source.name().to_owned(),
+        },
+        proof: resolved.proof.map(|proof| (proof.compacted_at, proof.catalogued)),
         should_warn: resolved.window.should_warn,
         should_block: resolved.window.should_block,
         profile: resolved.profile,

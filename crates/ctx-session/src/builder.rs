@@ -95,6 +95,8 @@ pub(crate) struct Builder {
     pub(crate) unlinked: Vec<Unlinked>,
     /// What the agent's own provider reported of the model's window, in tokens.
     pub(crate) window: Option<u32>,
+    /// The size at which the agent last compacted by itself.
+    pub(crate) auto_compacted_at: Option<u32>,
 }
 
 impl Builder {
@@ -116,6 +118,7 @@ impl Builder {
             bridges: HashMap::new(),
             unlinked: Vec::new(),
             window: None,
+            auto_compacted_at: None,
         }
     }
 

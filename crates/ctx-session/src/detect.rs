@@ -105,8 +105,12 @@ fn is_utf16(text: &[u8]) -> bool {
 
 /// The format of the first line that gives one away. A bare message says least: it may be a piece
 /// of a broken line of another format.
-fn lines(beginning: &[u8]) -> Option<Format> {
+pub(crate) fn lines(beginning: &[u8]) -> Option<Format> {
     let mut bare = None;
+    let first = beginning.utf8_chunks().next().map_or("", |chunk| chunk.valid()).trim_start();
+    if first.starts_with('{') && is_gemini(&Object::parse_prefix(first).0) {
+        return Some(Format::GeminiCli);
+    }
     for line in beginning.split(|&b| b == b'\n') {
         let text = String::from_utf8_lossy(line);
         let text = text.trim_start_matches(|c: char| {
@@ -127,12 +131,17 @@ fn lines(beginning: &[u8]) -> Option<Format> {
     bare
 }
 
+fn is_gemini(object: &Object<'_>) -> bool {
+    object.has("sessionId") && object.has("projectHash")
+}
+
 /// `whole`: the object was read to its end.
 fn line_format(object: &Object<'_>, whole: bool) -> Option<Format> {
     let has = |key: &str| object.has(key);
     let Some(kind) = object.text("type") else {
         let codex_header = has("record_type") || (has("instructions") && has("timestamp"));
         return match () {
+            () if is_gemini(object) => Some(Format::GeminiCli),
             () if has("messages") || has("compactedHistory") => None,
             () if codex_header => Some(Format::Codex),
             () if has("id") && has("parentId") => Some(Format::Pi),

@@ -22,6 +22,8 @@ pub enum Format {
     ClaudeCode,
     /// Codex's rollout JSONL.
     Codex,
+    /// Gemini CLI's chat file: records a line, or one document.
+    GeminiCli,
     /// OpenAI chat messages: an array, a request body, or one message a line.
     OpenAiChat,
     /// Anthropic messages: an array or a request body.
@@ -30,12 +32,13 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Ctx,
         Self::Pi,
         Self::PonyBunny,
         Self::ClaudeCode,
         Self::Codex,
+        Self::GeminiCli,
         Self::OpenAiChat,
         Self::Anthropic,
     ];
@@ -54,6 +57,7 @@ impl Format {
             Self::PonyBunny => "ponybunny",
             Self::ClaudeCode => "claude-code",
             Self::Codex => "codex",
+            Self::GeminiCli => "gemini-cli",
             Self::OpenAiChat => "openai",
             Self::Anthropic => "anthropic",
         }

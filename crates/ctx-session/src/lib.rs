@@ -11,6 +11,7 @@ pub mod compactions;
 mod context;
 mod convert;
 mod detect;
+pub mod discover;
 mod disk;
 pub mod engine_health;
 mod entry;

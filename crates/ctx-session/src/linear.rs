@@ -138,13 +138,13 @@ fn name_results(message: &mut Message, names: &mut HashMap<CallId, String>) {
 }
 
 /// A pi session that is being written.
-struct PiCopy<'o, W: Write + ?Sized> {
-    out: &'o mut W,
-    parent: Option<String>,
+pub(crate) struct PiCopy<'o, W: Write + ?Sized> {
+    pub(crate) out: &'o mut W,
+    pub(crate) parent: Option<String>,
 }
 
 impl<W: Write + ?Sized> PiCopy<'_, W> {
-    fn entry(
+    pub(crate) fn entry(
         &mut self,
         kind: &str,
         id: &str,

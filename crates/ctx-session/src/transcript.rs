@@ -57,6 +57,7 @@ pub struct Transcript {
     bad_lines: u64,
     bytes: u64,
     window: Option<u32>,
+    auto_compacted_at: Option<u32>,
     pub(crate) children: OnceLock<Children>,
 }
 
@@ -111,7 +112,10 @@ impl Transcript {
         let bytes = source.len()?;
         match detect(&source)? {
             Shape::Lines(format) => {
-                let source = Arc::new(source);
+                let source = Arc::new(match format {
+                    Format::GeminiCli => read::translated(source)?,
+                    _ => source,
+                });
                 let builder = read::lines(format, &source)?;
                 Ok(Self::assemble(format, builder, bytes))
             }
@@ -161,6 +165,7 @@ impl Transcript {
             bad_lines,
             bytes,
             window: builder.window,
+            auto_compacted_at: builder.auto_compacted_at,
             children: OnceLock::new(),
         }
     }
@@ -218,6 +223,14 @@ impl Transcript {
     #[must_use]
     pub fn window(&self) -> Option<u32> {
         self.window
+    }
+
+    /// How many tokens the context had when the agent last compacted it by itself, because the
+    /// model's window was nearly full. `None` where no such compaction is recorded, or another model
+    /// answered since.
+    #[must_use]
+    pub fn auto_compacted_at(&self) -> Option<u32> {
+        self.auto_compacted_at
     }
 
     /// Every entry, in the order of the file; of a file that stands the wrong way round, parents
@@ -312,6 +325,21 @@ impl Transcript {
         let all = self.entries.iter().enumerate().filter(|(_, entry)| is_message(entry));
         let items = self.items(all.map(|(index, _)| index));
         items.into_iter().map(|item| item.entry).collect()
+    }
+
+    /// Every answer of a model, on all branches, in file order: each was paid for. Answers of
+    /// subagents (Claude Code's sidechains) and those that a client made up are not among them.
+    ///
+    /// # Errors
+    ///
+    /// None today; reading it on demand may fail later.
+    pub fn answers(&self) -> Result<Vec<Arc<Entry>>> {
+        let indices = match self.format {
+            Format::ClaudeCode => self.path(None)?,
+            _ => (0..self.entries.len()).collect(),
+        };
+        let items = self.items(indices.into_iter().filter(|&index| self.is_sent(index)));
+        Ok(items.into_iter().filter(|item| item.request).map(|item| item.entry).collect())
     }
 
     fn messages(&self) -> impl Iterator<Item = &TreeEntry> {

@@ -2,203 +2,53 @@
 
 use std::fmt::Write;
 
+use super::script::Script;
+
 /// A field of a command's body: name, type, what it is.
 type Field = (&'static str, &'static str, &'static str);
 
 /// One command of the protocol.
-pub(crate) struct Command {
-    pub(crate) name: &'static str,
-    pub(crate) about: &'static str,
+#[derive(Default)]
+struct Command {
+    name: &'static str,
+    about: &'static str,
     why: &'static str,
-    fields: &'static [Field],
+    fields: Vec<Field>,
     action: &'static str,
-    pub(crate) answer: &'static str,
+    answer: &'static str,
 }
 
-const JOB: Field = ("job", "u64", "The job.");
-const TOPIC: Field = ("topic", "text", "The topic.");
-const TTL: Field = ("ttl", "u64", "How long the lease is to last, in milliseconds.");
-
 /// All commands, in the order of their codes.
-pub(crate) const COMMANDS: [Command; 18] = [
-    Command {
-        name: "hello",
-        about: "Agrees on the version of the protocol",
-        why: "The first frame of a connection. A server that speaks several versions takes the \
-              highest that both know; a client must not send anything else before the answer.",
-        fields: &[
-            ("lowest", "u8", "The lowest version the client speaks."),
-            ("highest", "u8", "The highest version the client speaks."),
-        ],
-        action: "if self.lowest > 3 || self.highest < 3 {\n            return Code::BadFrame;\n        }\n        out.put_u8(3);\n        out.put_u64_le(started);",
-        answer: "the version and the server's time",
-    },
-    Command {
-        name: "push",
-        about: "Takes a job in",
-        why: "The job is in the log before the answer is sent. A client that loses the connection \
-              before it has the answer must push again, and the queue may then hold the job twice.",
-        fields: &[
-            TOPIC,
-            ("priority", "u8", "0 to 9."),
-            ("max_deliveries", "u32", "After how many deliveries it is dead; 0 for never."),
-        ],
-        action: "let Some(priority) = Priority::new(self.priority) else { return Code::BadFrame };\n        match queue.push(&self.topic, priority, self.payload.clone(), self.max_deliveries) {\n            Ok(id) => out.put_u64_le(id.0),\n            Err(error) => return Code::from(error),\n        }\n        context.changed.notify_one();",
-        answer: "the job's id",
-    },
-    Command {
-        name: "pull",
-        about: "Hands a job to a worker",
-        why: "Leases that have run out are put back first, so that no worker waits for the sweeper \
-              while there is work. The most urgent job leaves first, and of those the oldest.",
-        fields: &[TOPIC, TTL],
-        action: "for id in queue.expired() {\n            if let Err(error) = queue.expire(id) {\n                return Code::from(error);\n            }\n        }\n        match queue.pull(&self.topic, context.worker, self.ttl) {\n            Ok(Some((job, lease))) => put_job(out, &job, &lease, started),\n            Ok(None) => return Code::Empty,\n            Err(error) => return Code::from(error),\n        }\n        context.changed.notify_one();",
-        answer: "the job, its payload and its deadline",
-    },
-    Command {
-        name: "ack",
-        about: "Says that a job is done",
-        why: "The job is gone for good. A worker whose lease has run out gets GONE: somebody else \
-              may have the job already, and what was done must be able to bear being done twice.",
-        fields: &[JOB],
-        action: "if let Err(error) = queue.ack(JobId(self.job), context.worker) {\n            return Code::from(error);\n        }",
-        answer: "nothing",
-    },
-    Command {
-        name: "nack",
-        about: "Says that a job could not be done",
-        why: "The job is ready again at once, in its old place, or dead if it was delivered as \
-              often as it may be.",
-        fields: &[JOB, ("reason", "text", "Why, for the log of the server.")],
-        action: "if let Err(error) = queue.nack(JobId(self.job), context.worker) {\n            return Code::from(error);\n        }\n        debug!(job = self.job, reason = %self.reason, \"refused\");\n        context.changed.notify_one();",
-        answer: "nothing",
-    },
-    Command {
-        name: "extend",
-        about: "Lengthens a lease",
-        why: "For work that takes longer than was thought. The new end counts from now, not from \
-              the old end, so a worker can shorten a lease too.",
-        fields: &[JOB, TTL],
-        action: "match queue.extend(JobId(self.job), context.worker, self.ttl) {\n            Ok(deadline) => out.put_u64_le(deadline),\n            Err(error) => return Code::from(error),\n        }\n        out.put_u64_le(started);\n        context.changed.notify_one();",
-        answer: "the new deadline and the server's time",
-    },
-    Command {
-        name: "peek",
-        about: "Shows the next job of a topic without leasing it",
-        why: "For people at a terminal. The job may be gone when the answer is read.",
-        fields: &[TOPIC],
-        action: "match queue.peek(&self.topic) {\n            Some(job) => put_job_head(out, job),\n            None => return Code::Empty,\n        }",
-        answer: "the job without its payload",
-    },
-    Command {
-        name: "kill",
-        about: "Makes a job dead, whoever holds it",
-        why: "For a job that poisons its workers. Its lease ends; its worker learns of it with its \
-              next frame about the job.",
-        fields: &[JOB],
-        action: "match queue.kill(JobId(self.job)) {\n            Ok(true) => info!(job = self.job, \"killed\"),\n            Ok(false) => return Code::Unknown,\n            Err(error) => return Code::from(error),\n        }",
-        answer: "nothing",
-    },
-    Command {
-        name: "revive",
-        about: "Makes a dead job ready again",
-        why: "Its deliveries start from zero. It takes its old place in the order, which is usually \
-              the front.",
-        fields: &[JOB],
-        action: "match queue.revive(JobId(self.job)) {\n            Ok(true) => context.changed.notify_one(),\n            Ok(false) => return Code::Unknown,\n            Err(error) => return Code::from(error),\n        }",
-        answer: "nothing",
-    },
-    Command {
-        name: "dead",
-        about: "Lists dead jobs",
-        why: "Newest first. A page at a time: `after` is the last id of the page before.",
-        fields: &[
-            ("after", "u64", "Only jobs older than this one; 0 for the first page."),
-            ("count", "u32", "How many at most; 1000 is the limit."),
-        ],
-        action: "let page = queue.dead_page(JobId(self.after), self.count.min(1000) as usize);\n        out.put_u32_le(page.len() as u32);\n        for (id, died_at) in page {\n            out.put_u64_le(id.0);\n            out.put_u64_le(died_at);\n        }",
-        answer: "ids and when they died",
-    },
-    Command {
-        name: "pause",
-        about: "Stops a topic from handing out jobs",
-        why: "Leases that are out stay out. `PULL` answers EMPTY until `RESUME`, as if there were \
-              nothing to do, so that workers need not know of it.",
-        fields: &[TOPIC],
-        action: "if !queue.pause(&self.topic) {\n            return Code::Unknown;\n        }\n        info!(topic = %self.topic, \"paused\");",
-        answer: "nothing",
-    },
-    Command {
-        name: "resume",
-        about: "Lets a paused topic hand out jobs again",
-        why: "Waiting workers are woken one after the other, not all at once.",
-        fields: &[TOPIC],
-        action: "if !queue.resume(&self.topic) {\n            return Code::Unknown;\n        }\n        info!(topic = %self.topic, \"resumed\");\n        context.changed.notify_one();",
-        answer: "nothing",
-    },
-    Command {
-        name: "purge",
-        about: "Throws away the ready jobs of a topic",
-        why: "Leased and dead jobs stay. There is no way back, which is why the number of jobs that \
-              the client expects must be near the number there are.",
-        fields: &[TOPIC, ("expected", "u32", "How many jobs the client thinks there are.")],
-        action: "let ready = queue.ready_len(&self.topic) as u32;\n        if ready.abs_diff(self.expected) > ready / 10 {\n            out.put_u32_le(ready);\n            return Code::BadFrame;\n        }\n        match queue.purge(&self.topic) {\n            Ok(count) => out.put_u32_le(count as u32),\n            Err(error) => return Code::from(error),\n        }",
-        answer: "how many were thrown away",
-    },
-    Command {
-        name: "topics",
-        about: "Lists topics",
-        why: "With the number of ready, leased and dead jobs of each. The numbers are of one moment.",
-        fields: &[("prefix", "text", "Only topics that begin so.")],
-        action: "let topics = queue.topics(&self.prefix);\n        out.put_u32_le(topics.len() as u32);\n        for topic in topics {\n            put_topic(out, &topic);\n        }",
-        answer: "names and numbers",
-    },
-    Command {
-        name: "leases",
-        about: "Lists the leases that are out",
-        why: "By deadline, the next to run out first. The server's time stands at the head, for \
-              clients must not use their own.",
-        fields: &[("count", "u32", "How many at most.")],
-        action: "out.put_u64_le(started);\n        let leases = queue.leases(self.count as usize);\n        out.put_u32_le(leases.len() as u32);\n        for lease in leases {\n            put_lease(out, lease);\n        }",
-        answer: "the server's time, then jobs, workers and deadlines",
-    },
-    Command {
-        name: "stats",
-        about: "Tells what the server has counted",
-        why: "Cheap enough to be asked once a second. Counters start at zero when the server does.",
-        fields: &[],
-        action: "let counters = queue.counters();\n        for value in [counters.pushed, counters.delivered, counters.acked, counters.expired, counters.dead] {\n            out.put_u64_le(value);\n        }\n        out.put_u64_le(queue.oldest_ready().unwrap_or(0));",
-        answer: "six numbers",
-    },
-    Command {
-        name: "compact",
-        about: "Rewrites the log without what is done",
-        why: "Runs by itself at night. By hand it blocks the queue for about a second for each \
-              million jobs.",
-        fields: &[("keep_dead", "u8", "1 to keep dead jobs, 0 to drop them.")],
-        action: "match queue.compact(self.keep_dead == 1) {\n            Ok(bytes) => out.put_u64_le(bytes),\n            Err(error) => return Code::from(error),\n        }\n        info!(ms = now_ms() - started, \"compacted\");",
-        answer: "how many bytes were saved",
-    },
-    Command {
-        name: "ping",
-        about: "Answers",
-        why: "For health checks and for clients that measure how far away the server is.",
-        fields: &[("echo", "u64", "Comes back as it is.")],
-        action: "out.put_u64_le(self.echo);\n        out.put_u64_le(started);",
-        answer: "the number and the server's time",
-    },
-];
+fn commands() -> Vec<Command> {
+    let mut commands: Vec<Command> = Vec::new();
+    for line in Script::new(include_str!("../../assets/tidemark/commands.script")) {
+        if line.verb == "command" {
+            let (name, about) = (line.arguments, line.body);
+            commands.push(Command { name, about, ..Command::default() });
+        }
+        let Some(command) = commands.last_mut() else { continue };
+        match line.verb {
+            "why" => command.why = line.body,
+            "field" => command.fields.push((line.split().0, line.split().1, line.body)),
+            "action" => command.action = line.body,
+            "answer" => command.answer = line.body,
+            _ => {}
+        }
+    }
+    commands
+}
 
 /// The name of the command's type.
-pub(crate) fn type_name(name: &str) -> String {
+fn type_name(name: &str) -> String {
     let mut letters = name.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Paths and texts of all files under `src/commands/`.
 pub(crate) fn files() -> Vec<(String, String)> {
-    let mut files = vec![("src/commands/mod.rs".to_owned(), module())];
-    for (code, command) in (1..).zip(&COMMANDS) {
+    let commands = commands();
+    let mut files = vec![("src/commands/mod.rs".to_owned(), module(&commands))];
+    for (code, command) in (1..).zip(&commands) {
         files.push((format!("src/commands/{}.rs", command.name), file(code, command)));
     }
     files
@@ -219,7 +69,7 @@ fn file(code: u8, command: &Command) -> String {
         command.answer,
         command.about
     );
-    for (name, kind, about) in command.fields {
+    for (name, kind, about) in &command.fields {
         let kind = if *kind == "text" { "Box<str>" } else { kind };
         let _ = write!(out, "    /// {about}\n    pub {name}: {kind},\n");
     }
@@ -229,7 +79,7 @@ fn file(code: u8, command: &Command) -> String {
          \"{upper}\";\n\n    fn parse(body: &[u8]) -> Result<Self, FrameError> {{\n        \
          let mut fields = Fields::new(body);\n"
     );
-    for (name, kind, _) in command.fields {
+    for (name, kind, _) in &command.fields {
         let into = if *kind == "text" { ".into()" } else { "" };
         let _ = writeln!(out, "        let {name} = fields.{kind}()?{into};");
     }
@@ -286,9 +136,9 @@ fn tests(command: &Command, kind: &str) -> String {
     out
 }
 
-fn module() -> String {
+fn module(commands: &[Command]) -> String {
     let mut out = String::from("//! The commands of the protocol, one file for each.\n\n");
-    for command in &COMMANDS {
+    for command in commands {
         let _ = writeln!(out, "mod {};", command.name);
     }
     out.push_str(
@@ -304,7 +154,7 @@ fn module() -> String {
          /// Runs the command of a frame.\npub async fn run(frame: Frame, context: &mut Context<'_>, out: &mut \
          BytesMut) {\n    let code = match frame.command {\n",
     );
-    for command in &COMMANDS {
+    for command in commands {
         let (name, kind) = (command.name, type_name(command.name));
         let _ = writeln!(
             out,

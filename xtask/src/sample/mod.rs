@@ -9,18 +9,19 @@ mod claude_code;
 mod clock;
 mod commands;
 mod output;
-mod pictures;
 mod random;
 mod recorder;
-mod story;
+mod script;
 mod workspace;
 
+use anyhow::Result;
+
 /// Path in the repository and contents of each sample.
-pub(crate) fn files() -> [(&'static str, String); 2] {
-    [
-        ("examples/fix-flaky-test.jsonl", story::session()),
-        ("examples/claude-code.jsonl", claude_code::session()),
-    ]
+pub(crate) fn files() -> Result<[(&'static str, String); 2]> {
+    Ok([
+        ("examples/fix-flaky-test.jsonl", agent::session()?),
+        ("examples/claude-code.jsonl", claude_code::session()?),
+    ])
 }
 
 #[cfg(test)]

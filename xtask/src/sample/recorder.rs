@@ -65,7 +65,7 @@ impl Recorder {
     }
 
     /// An entry of any type, as a child of the newest.
-    pub(crate) fn entry(&mut self, kind: &str, fields: Value) -> String {
+    pub(crate) fn entry(&mut self, kind: &str, fields: Value) {
         let id = self.ids.hex8();
         let mut entry = Map::new();
         entry.insert("type".to_owned(), kind.into());
@@ -76,20 +76,19 @@ impl Recorder {
             entry.extend(fields);
         }
         self.lines.push(Value::Object(entry).to_string());
-        self.leaf = Some(id.clone());
         self.contexts.insert(id.clone(), self.context);
-        id
+        self.leaf = Some(id);
     }
 
     /// A message that is not the model's. `chars` is what the model reads of it.
-    pub(crate) fn message(&mut self, mut message: Value, chars: usize) -> String {
+    pub(crate) fn message(&mut self, mut message: Value, chars: usize) {
         message["timestamp"] = self.clock.0.into();
         self.context += chars;
-        self.entry("message", json!({ "message": message }))
+        self.entry("message", json!({ "message": message }));
     }
 
     /// An answer of the model, with the usage it would have reported.
-    pub(crate) fn assistant(&mut self, content: &Value, chars: usize, stop: &str) -> String {
+    pub(crate) fn assistant(&mut self, content: &Value, chars: usize, stop: &str) {
         let prompt = FIXED_TOKENS + self.context as u64 * 10 / 33;
         let warm = self.clock.0 - self.last_request < CACHE_MS;
         let read = if warm { self.last_prompt.min(prompt) } else { 0 };
@@ -102,11 +101,11 @@ impl Recorder {
             "timestamp": self.clock.0,
         });
         self.context += chars;
-        self.entry("message", json!({ "message": message }))
+        self.entry("message", json!({ "message": message }));
     }
 
     /// A compaction by the agent: what was before `kept` is replaced by the summary.
-    pub(crate) fn compaction(&mut self, kept: &str, summary: &str, details: &Value) -> String {
+    pub(crate) fn compaction(&mut self, kept: &str, summary: &str, details: &Value) {
         let before = FIXED_TOKENS + self.context as u64 * 10 / 33;
         let dropped = self.contexts.get(kept).copied().unwrap_or(0);
         self.context = self.context - dropped.min(self.context) + summary.len();
@@ -117,7 +116,7 @@ impl Recorder {
                 "summary": summary, "firstKeptEntryId": kept, "tokensBefore": before,
                 "details": details, "fromHook": false,
             }),
-        )
+        );
     }
 
     /// A new id for a tool call.
@@ -132,7 +131,7 @@ impl Recorder {
 }
 
 /// Usage with its cost at the model's prices of 3, 15, 0.30 and 3.75 dollars per million.
-pub(crate) fn usage(input: u64, output: u64, read: u64, write: u64) -> Value {
+fn usage(input: u64, output: u64, read: u64, write: u64) -> Value {
     let cost = |tokens: u64, cents: u64| (tokens * cents) as f64 / 1e8;
     json!({
         "input": input, "output": output, "cacheRead": read, "cacheWrite": write,

@@ -4,7 +4,7 @@ use std::path::Path;
 use serde_json::Value;
 
 fn lines(name: &str) -> Vec<Value> {
-    let files = super::files();
+    let files = super::files().unwrap();
     let (_, text) = files.iter().find(|(path, _)| path.ends_with(name)).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -19,7 +19,7 @@ fn blocks<'a>(message: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Val
 
 #[test]
 fn the_files_in_examples_are_what_the_generator_writes() {
-    for (path, text) in super::files() {
+    for (path, text) in super::files().unwrap() {
         let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
         let stored = std::fs::read_to_string(stored).unwrap_or_default();
         assert!(stored == text, "{path} is stale: run `cargo xtask sample`");
@@ -89,7 +89,7 @@ fn only_the_errors_that_the_story_tells_of_happen() {
         .map(|m| m["content"][0]["text"].as_str().unwrap())
         .collect();
     assert_eq!(errors.len(), 1, "{errors:?}");
-    let text = super::claude_code::session();
+    let text = super::claude_code::session().unwrap();
     assert!(!text.contains("Could not find the exact text"));
 }
 

@@ -105,25 +105,20 @@ impl Workspace {
         found.map_or((1, ""), |(at, line)| (at + 1, line))
     }
 
-    /// Every test below `under`: the path of its file and its name in cargo's spelling.
-    pub(crate) fn tests(&self, under: &str) -> Vec<(String, String)> {
+    /// Every test below `under`, in cargo's spelling.
+    pub(crate) fn tests(&self, under: &str) -> Vec<String> {
         let mut tests = Vec::new();
         for (path, text) in self.files.iter().filter(|(path, _)| path.starts_with(under)) {
-            let module = path
-                .trim_start_matches("src/")
-                .trim_end_matches(".rs")
-                .trim_end_matches("/mod")
-                .replace('/', "::");
+            // A test of a file in `tests/` stands in no module.
+            let module = path.strip_prefix("src/").map_or(String::new(), |file| {
+                let module = file.trim_end_matches(".rs").trim_end_matches("/mod");
+                format!("{}::tests::", module.replace('/', "::"))
+            });
             let mut marked = false;
             for line in text.lines().map(str::trim) {
                 if marked && let Some((_, rest)) = line.split_once("fn ") {
                     let name = rest.split('(').next().unwrap_or(rest);
-                    let name = if path.starts_with("src/") {
-                        format!("{module}::tests::{name}")
-                    } else {
-                        name.to_owned()
-                    };
-                    tests.push((path.clone(), name));
+                    tests.push(format!("{module}{name}"));
                 }
                 marked = matches!(line, "#[test]" | "#[tokio::test]")
                     || line.starts_with("#[tokio::test(");

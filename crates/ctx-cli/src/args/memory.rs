@@ -85,7 +85,7 @@ pub(crate) struct Facts {
 /// program is not written: ctx reads it there no more, and names the file.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).multiple(true).args([
-    "entries", "session", "matching",
+    "entries", "session", "matching", "project",
 ])))]
 pub(crate) struct ForgetArgs {
     /// Transcripts to look into besides those under $CTX_HOME and those ctx keeps something beside
@@ -100,6 +100,10 @@ pub(crate) struct ForgetArgs {
     /// Every message that holds this text, whatever the case of its letters
     #[arg(long, value_name = "TEXT")]
     pub(crate) matching: Option<String>,
+    /// What was archived of the sessions of other agents in this folder or below it; they are not archived
+    /// again
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["files", "entries", "session", "matching"])]
+    pub(crate) project: Option<PathBuf>,
     /// Show what would go, and erase nothing
     #[arg(long, conflicts_with = "yes")]
     pub(crate) dry_run: bool,

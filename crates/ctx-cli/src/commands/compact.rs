@@ -12,6 +12,7 @@ use ctx_core::{
     Error, ErrorKind, IdentifierPolicy, MemoryStore, SequentialIds, SummaryInstructions, Timestamp,
     Tokens, TurnContext,
 };
+use ctx_eval::Baseline;
 use ctx_session::Transcript;
 use ctx_session::clock;
 use ctx_session::compactions::{rewrite_compacted, store_compaction};
@@ -138,7 +139,8 @@ impl Planned {
         let context = transcript.context(None)?;
         let leaf = transcript.leaf().cloned();
         let sent = transcript.sent_forms(None)?;
-        let mut view = ContextView::new(fitted.ledger).with_projections(sent);
+        let ledger = Baseline::of(&transcript, &fitted.ledger)?.corrected(fitted.ledger);
+        let mut view = ContextView::new(ledger).with_projections(sent);
         for entry in &context.entries {
             view.append(entry.clone())?;
         }

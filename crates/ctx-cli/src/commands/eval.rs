@@ -8,11 +8,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use ctx_core::{Counter, Error, ErrorKind, Profile};
-use ctx_eval::SessionReport;
 use ctx_eval::eval::{
     Candidate, Contender, EvalReport, EvalSetup, PRESETS, Preset, RowKind, SessionEval, evaluate,
     page,
 };
+use ctx_eval::{Baseline, SessionReport};
 
 use crate::args::{Eval, EvalCommand, Fit, Global, Summaries};
 use crate::failure::misuse;
@@ -105,6 +105,7 @@ fn session(
 
     let count = |text: Option<String>| text.map(|text| counter.text(&text)).unwrap_or_default();
     let setup = EvalSetup {
+        baseline: Baseline::of(&transcript, &base.ledger)?,
         session: SessionReport::of(path, &transcript)?,
         window: base.ledger.window(),
         counter,

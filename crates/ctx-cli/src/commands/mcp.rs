@@ -3,11 +3,15 @@
 use std::io::{self, BufReader};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use ctx_runtime::lookup::find_session;
+use ctx_memory::archive::ArchivedSessions;
+use ctx_runtime::Archiver;
+use ctx_runtime::lookup::{Lookup, find_session};
 use ctx_server::Host;
 use ctx_server::http;
-use ctx_server::mcp::{Meant, PATH, Server, Setup, Writes, routes, serve_stdio};
+use ctx_server::mcp::{Meant, Others, PATH, Server, Setup, Writes, routes, serve_stdio};
+use ctx_session::discover::AgentHomes;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
@@ -38,7 +42,8 @@ pub(crate) fn run(global: &Global, args: &Mcp, out: &Out) -> anyhow::Result<Exit
         (false, Some(_)) => Writes::WithToken,
         (false, None) => Writes::All,
     };
-    let server = Server::new(Setup { host, agent, session, writes });
+    let others = others(&host, &agent, args.read_only, out)?;
+    let server = Server::new(Setup { host, agent, session, writes, others: Some(others) });
     match args.http {
         None => serve_stdio(server, BufReader::new(io::stdin()), io::stdout())?,
         Some(listen) => {
@@ -46,6 +51,26 @@ pub(crate) fn run(global: &Global, args: &Mcp, out: &Out) -> anyhow::Result<Exit
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The sessions of other agents, which are archived from now on where the configuration says so.
+fn others(host: &Host, agent: &FileId, reads_only: bool, out: &Out) -> anyhow::Result<Others> {
+    let (homes, folder) = (AgentHomes::from_env(), std::env::current_dir().unwrap_or_default());
+    let lookup = Lookup::open(&host.config, host.home.clone(), agent.clone())?;
+    if reads_only || !lookup.config.archive_sessions {
+        return Ok(Others { homes, folder, archiver: None });
+    }
+    if !ArchivedSessions::of(&lookup.folder).exists() {
+        out.note(format!(
+            "the sessions of Claude Code, Codex, pi and other agents on this machine are archived in {}, \
+             without what looks like a secret, and go nowhere else; \
+             agents.defaults.memoryContext.archiveSessions: false in {} switches that off",
+            lookup.folder.display(),
+            host.home.config_file().display(),
+        ));
+    }
+    let archiver = Archiver::start(Arc::new(lookup), homes.clone(), folder.clone())?;
+    Ok(Others { homes, folder, archiver: Some(archiver) })
 }
 
 fn over_http(listening: http::Server, server: Server, out: &Out) -> anyhow::Result<()> {

@@ -2,16 +2,17 @@
 
 use std::process::ExitCode;
 
-use ctx_eval::{ReplayReport, SessionReport};
+use ctx_eval::{Baseline, ReplayReport, SessionReport};
 
+use super::status::calibrated;
 use crate::args::{Global, Replay};
 use crate::faring;
 use crate::files::{Existing, write_beside};
 use crate::keeping::Keeping;
-use crate::out::{Cell, DIM, GREEN, Out, RED, Table, YELLOW, table};
+use crate::out::{Cell, DIM, GREEN, Out, RED, Table, YELLOW, table, terminal_columns};
 use crate::receipt;
 use crate::setup;
-use crate::words::{counted, harmless, percent, shortened, thousands, usd};
+use crate::words::{counted, harmless, percent, shortened, thousands, usd, wrapped};
 
 pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<ExitCode> {
     let transcript = setup::open(&args.session, out)?;
@@ -21,6 +22,7 @@ pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<E
     let fitted = setup::fit(global, fit, &args.session, &transcript, keeping, out)?;
     let session = SessionReport::of(&args.session, &transcript)?;
     let replay = ctx_eval::Setup {
+        baseline: Baseline::of(&transcript, &fitted.ledger)?,
         ledger: fitted.ledger,
         engine: fitted.engine,
         profile: fitted.profile,
@@ -68,17 +70,26 @@ fn warn_of_fallbacks(report: &ReplayReport, asked: Option<&str>, out: &Out) {
 fn print(report: &ReplayReport, out: &Out) -> anyhow::Result<()> {
     out.session(&report.session)?;
     out.line(format!(
-        "{DIM}window {}, reserve {}, engine {}, profile {}, counter {}{DIM:#}\n",
+        "{DIM}window {}, reserve {}, engine {}, profile {}, counter {}{DIM:#}",
         thousands(report.window.get()),
         thousands(report.reserve.get()),
         harmless(&report.engine),
         report.profile,
         report.counter,
     ))?;
+    for line in wrapped(&figures(report), [0; 2], terminal_columns()) {
+        out.line(format!("{DIM}{line}{DIM:#}"))?;
+    }
+    out.line("")?;
     if let Some(served) = served(report) {
         out.line(format!("{YELLOW}{served}{YELLOW:#}\n"))?;
     }
     out.line(comparison(report))?;
+    if let Some(text) = dearer(report) {
+        for line in wrapped(&text, [0; 2], terminal_columns()) {
+            out.line(format!("{YELLOW}{line}{YELLOW:#}"))?;
+        }
+    }
     if !report.layers.is_empty() {
         out.line("")?;
         out.line(layers(report))?;
@@ -110,8 +121,38 @@ fn served(report: &ReplayReport) -> Option<String> {
     ))
 }
 
+/// Where the figures come from.
+fn figures(report: &ReplayReport) -> String {
+    let Some(calibration) = &report.calibration else {
+        return "every figure is estimated: the transcript has no usage reported by the provider"
+            .to_owned();
+    };
+    let left_out = match calibration.constant_applied {
+        true => "",
+        false => "; this window has no room for that prompt, so it is left out",
+    };
+    format!(
+        "recorded: reported by the provider; the rest is estimated: {}{left_out}",
+        calibrated(calibration, &report.counter)
+    )
+}
+
+/// What to say where ctx would have cost more than what the agent did.
+fn dearer(report: &ReplayReport) -> Option<String> {
+    let (recorded, with) = (report.totals.cost_recorded_usd?, report.totals.cost_with_usd?);
+    (with > recorded).then(|| {
+        format!(
+            "with ctx this session would have cost {} more than what was recorded",
+            usd(with - recorded)
+        )
+    })
+}
+
+/// A row of the comparison: what it is, recorded, with the full history, with ctx.
+type Row = (String, Option<String>, Option<String>, Cell);
+
 fn comparison(report: &ReplayReport) -> String {
-    let totals = &report.totals;
+    let (totals, recorded) = (&report.totals, report.recorded.as_ref());
     let count = |n: usize| thousands(n as u64);
     let largest = |f: fn(&ctx_eval::RequestReport) -> u64| {
         thousands(report.requests.iter().map(f).max().unwrap_or(0))
@@ -122,42 +163,73 @@ fn comparison(report: &ReplayReport) -> String {
         _ if totals.requests == 0 => "cost".to_owned(),
         _ => "cost (no price known; see --model)".to_owned(),
     };
-    let overflow = match totals.overflows_with {
+    let over = match totals.overflows_with {
         0 => Cell::styled("0", GREEN),
         n => Cell::styled(count(n), RED),
     };
-    let mut rows: Vec<[Cell; 3]> = vec![
-        ["model requests".into(), count(totals.requests).into(), count(totals.requests).into()],
-        [
-            format!("over {} tokens", thousands((report.window - report.reserve).get())).into(),
-            count(totals.overflows_without).into(),
-            overflow,
-        ],
-        [
-            "largest request".into(),
-            largest(|r| r.raw_tokens.get()).into(),
+    let hit_rate = |cached: u64, tokens: u64| percent(cached as f64 / tokens.max(1) as f64);
+    let mut rows: Vec<Row> = vec![
+        (
+            "model requests".to_owned(),
+            recorded.map(|r| count(r.requests)),
+            Some(count(totals.requests)),
+            count(totals.requests).into(),
+        ),
+        (
+            format!("over {} tokens", thousands((report.window - report.reserve).get())),
+            recorded.map(|r| count(r.over_limit)),
+            Some(count(totals.overflows_without)),
+            over,
+        ),
+        (
+            "largest request".to_owned(),
+            recorded.map(|r| thousands(r.largest)),
+            Some(largest(|r| r.raw_tokens.get())),
             largest(|r| r.sent_tokens.get()).into(),
-        ],
-        [
-            "tokens sent".into(),
-            thousands(totals.raw_tokens).into(),
+        ),
+        (
+            "prompt tokens".to_owned(),
+            recorded.map(|r| thousands(r.tokens)),
+            Some(thousands(totals.raw_tokens)),
             thousands(totals.sent_tokens).into(),
-        ],
-        ["from the cache".into(), "".into(), percent(totals.prefix_reuse).into()],
-        ["times history was cut".into(), "".into(), count(totals.compactions).into()],
-        [cost.into(), price(totals.cost_without_usd).into(), price(totals.cost_with_usd).into()],
+        ),
+        (
+            "cache hit rate".to_owned(),
+            recorded.map(|r| hit_rate(r.cached_tokens, r.tokens)),
+            None,
+            percent(totals.prefix_reuse).into(),
+        ),
+        (
+            "compactions".to_owned(),
+            recorded.map(|r| count(r.compactions)),
+            Some("0".to_owned()),
+            count(totals.compactions).into(),
+        ),
     ];
     if totals.recalls > 0 || totals.trimmed_messages > 0 {
-        let cost = rows.len() - 1;
         let did = [
             ("requests with recall", totals.recalls as u64),
             ("tokens recalled", totals.recalled_tokens),
             ("messages trimmed", totals.trimmed_messages),
         ];
-        let did = did.map(|(what, n)| [what.into(), "".into(), thousands(n).into()]);
-        rows.splice(cost..cost, did);
+        rows.extend(did.map(|(what, n)| (what.to_owned(), None, None, thousands(n).into())));
     }
-    table(&["", "nothing left out", "with ctx"], rows.into_iter().map(Vec::from).collect(), 3)
+    rows.push((
+        cost,
+        recorded.map(|r| price(r.cost_usd)),
+        Some(price(totals.cost_without_usd)),
+        price(totals.cost_with_usd).into(),
+    ));
+    let mut header = vec!["", "recorded", "full history", "with ctx"];
+    if recorded.is_none() {
+        header.remove(1);
+    }
+    let cells = |(what, own, full, with): Row| {
+        let own = recorded.map(|_| own.unwrap_or_default().into());
+        let full = full.unwrap_or_default().into();
+        [Some(what.into()), own, Some(full), Some(with)].into_iter().flatten().collect()
+    };
+    table(&header, rows.into_iter().map(cells).collect(), header.len())
 }
 
 fn layers(report: &ReplayReport) -> String {
@@ -170,7 +242,7 @@ fn layers(report: &ReplayReport) -> String {
             thousands(u64::try_from(did.tokens_removed).unwrap_or(0)).into(),
         ]
     });
-    table(&["layer", "left out", "shortened", "added", "tokens taken out"], rows.collect(), 5)
+    table(&["layer", "dropped", "truncated", "inserted", "tokens removed"], rows.collect(), 5)
 }
 
 /// How many compactions are listed before the rest is only counted.

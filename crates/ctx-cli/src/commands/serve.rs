@@ -70,6 +70,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         agent: agent.clone(),
         session: None,
         writes: mcp::Writes::WithToken,
+        others: None,
     });
     let said = Out::new(global);
     let settings = Settings {

@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use ctx_core::MIN_MESSAGE_TOKENS;
-use ctx_eval::StatusReport;
+use ctx_eval::{SessionCalibration, StatusReport, TokenSource};
 
 use crate::args::{Global, Status};
 use crate::faring;
 use crate::out::{Cell, DIM, GREEN, Out, RED, YELLOW, table};
 use crate::setup;
-use crate::words::{percent, shortened, thousands};
+use crate::words::{counted, harmless, percent, shortened, thousands};
 
 /// Longer names of sessions are cut.
 const NAME_CHARS: usize = 120;
@@ -40,15 +40,9 @@ fn print(report: &StatusReport, out: &Out) -> anyhow::Result<()> {
     out.line("")?;
     let mut rows = vec![("request", used(report)), ("window", window(report).into())];
     rows.push(("messages", roles(report).into()));
-    rows.push(("whole session", whole(report).into()));
-    // A report from before the last compaction says nothing of the context as it is now.
-    if let Some(reported) = &report.reported
-        && let Some(times) = reported.calibration
-    {
-        let tokens = thousands(reported.tokens);
-        let said =
-            format!("{tokens} tokens by the provider, {times:.2} times what this counter counts");
-        rows.push(("reported", said.into()));
+    rows.push(("full history", full_history(report).into()));
+    if let Some(calibration) = &report.calibration {
+        rows.push(("calibration", calibrated(calibration, &report.counter).into()));
     }
     if let Some(model) = &report.model {
         rows.push(("model", format!("{}/{}", model.provider, model.model_id).into()));
@@ -74,23 +68,56 @@ fn used(report: &StatusReport) -> Cell {
         share if share >= 0.8 => YELLOW,
         _ => GREEN,
     };
-    let fixed = report.system + report.tools;
-    let of_it = match fixed.get() {
-        0 => String::new(),
-        n => format!(", {} of them system prompt and tools", thousands(n)),
+    let context = &report.context;
+    let (used, limit) = (context.next_request(), thousands(context.limit.get()));
+    let (used, share) = (thousands(used.get()), percent(report.used_share));
+    let fixed = (report.system + report.tools).get();
+    let origin = match context.source {
+        TokenSource::Provider => format!(
+            ": {} reported by the provider, {} added since",
+            thousands(context.tokens.get()),
+            thousands(context.pending_tokens.get())
+        ),
+        TokenSource::Estimated if fixed > 0 => {
+            format!(", estimated; {} of them system prompt and tools", thousands(fixed))
+        }
+        source => format!(", {source}"),
     };
-    let used = thousands((report.context.tokens + fixed).get());
-    let (limit, share) = (thousands(report.limit.get()), percent(report.used_share));
-    Cell::styled(format!("{used} of {limit} tokens ({share}){of_it}"), colour)
+    Cell::styled(format!("{used} of {limit} tokens ({share}){origin}"), colour)
 }
 
 fn window(report: &StatusReport) -> String {
     let (window, reserve) = (thousands(report.window.get()), thousands(report.reserve.get()));
-    format!("{window} (from {}), {reserve} kept free for the answer", report.source)
+    let from = match report.auto_compacted_at.zip(report.catalogued_window) {
+        Some((at, catalogued)) => format!(
+            "the agent compacted by itself at {}; the catalogue says {}",
+            thousands(at.get()),
+            thousands(catalogued.get())
+        ),
+        None => format!("from {}", report.source),
+    };
+    format!("{window} ({from}), {reserve} reserved for the answer")
 }
 
-fn whole(report: &StatusReport) -> String {
-    format!("{} tokens with nothing left out", thousands(report.all_messages_tokens))
+fn full_history(report: &StatusReport) -> String {
+    let counted = report.all_messages_tokens;
+    let tokens = match &report.calibration {
+        Some(fit) => fit.constant + (fit.factor * counted as f64).round() as u64,
+        None => counted,
+    };
+    format!("{} tokens, estimated", thousands(tokens))
+}
+
+/// What the sizes of a session were corrected by.
+pub(super) fn calibrated(calibration: &SessionCalibration, counter: &str) -> String {
+    let SessionCalibration { constant, factor, requests, median_error, .. } = calibration;
+    format!(
+        "{} tokens of system prompt and tools + {factor:.2} x {}, fitted to {}, off by {} (median)",
+        thousands(*constant),
+        harmless(counter),
+        counted(*requests, "reported request"),
+        percent(*median_error)
+    )
 }
 
 /// What becomes of the next request.

@@ -28,6 +28,7 @@ mod ingest;
 mod inspector;
 mod interrupted;
 mod mcp;
+mod measured;
 mod memory;
 mod memory_damage;
 mod memory_slot;

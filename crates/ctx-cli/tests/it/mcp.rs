@@ -3,6 +3,7 @@
 mod clients;
 mod http;
 mod lines;
+mod others;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

@@ -26,6 +26,25 @@ fn the_replay_in_the_readme_is_what_one_sees() {
 }
 
 #[test]
+fn the_recall_in_the_readme_is_what_one_sees_and_holds_the_answer() {
+    let readme = readme();
+    let shown = readme.split("<!-- output: recall -->\n```text\n").nth(1);
+    let shown = shown.and_then(|rest| rest.split("```").next()).expect("the README shows a recall");
+    let sample = root().join("examples/fix-flaky-test.jsonl");
+    let sample = sample.to_str().expect("the path is text");
+    let room = Room::new();
+    assert_eq!(room.ctx(&["memory", "ingest", sample]).code, Some(0));
+    let query = "can the u32 generation overflow?";
+    for budget in ["120", "500", "1000", "2000", "4000"] {
+        let ran = room.ctx(&["recall", query, "--session", sample, "--budget", budget]);
+        assert!(ran.stdout.contains("4 billion leases of *one* job."), "{budget}: {}", ran.stdout);
+        if budget == "120" {
+            assert_eq!(ran.stdout, shown);
+        }
+    }
+}
+
+#[test]
 fn the_host_in_the_readme_is_the_example() {
     let example = root().join("crates/ctx-runtime/examples/host.rs");
     let example = std::fs::read_to_string(example).expect("the example is there");

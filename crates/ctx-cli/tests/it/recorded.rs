@@ -83,7 +83,7 @@ fn profile_pi_computes_what_pi_computes() {
         let context = &status["context"];
         assert_eq!(context["messages"], case["ctxMessages"], "{entries}");
         assert_eq!(context["roles"], case["ctxRoles"], "{entries}");
-        assert_eq!(context["tokens"], case["ctxEstimate"], "{entries}");
+        assert_eq!(context["countedTokens"], case["ctxEstimate"], "{entries}");
         assert_eq!(status["allMessagesTokens"], case["allMessagesEstimate"], "{entries}");
         assert_eq!(status["reported"]["tokens"], case["tokensBefore"], "{entries}");
         assert_eq!(status["thinkingLevel"], case["thinkingLevel"], "{entries}");

@@ -43,10 +43,10 @@ fn a_report_from_before_a_compaction_is_held_against_no_context_after_it() {
     let before = room.json(&status);
     assert_eq!(before["reported"]["tokens"], 30_100);
     assert!(before["reported"]["calibration"].as_f64() > Some(0.0), "{before}");
-    assert!(room.ctx(&status).stdout.contains("times what this counter counts"));
+    assert!(room.ctx(&status).stdout.contains("30,000 reported by the provider"));
     room.json(&["compact", text(&path), "--window", "64000", "--target", "8k", "--force"]);
     assert_eq!(room.json(&status)["reported"]["calibration"], Value::Null);
-    assert!(!room.ctx(&status).stdout.contains("times what this counter counts"));
+    assert!(!room.ctx(&status).stdout.contains("30,000 reported"));
     room.json(&["compact", text(&path), "--undo"]);
     assert_eq!(room.json(&status)["reported"], before["reported"]);
 }

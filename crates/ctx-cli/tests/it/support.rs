@@ -54,6 +54,20 @@ impl Room {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ctx"));
         command.args(args).env("CTX_HOME", self.folder.path()).env("NO_COLOR", "1");
+        // The sessions of other agents are those of this folder, and never those of who runs the tests.
+        command.env("HOME", self.folder.path());
+        for name in [
+            "CLAUDE_CONFIG_DIR",
+            "CODEX_HOME",
+            "PI_CODING_AGENT_DIR",
+            "PI_CODING_AGENT_SESSION_DIR",
+            "OPENCLAW_HOME",
+            "OPENCLAW_STATE_DIR",
+            "GEMINI_CLI_HOME",
+            "XDG_DATA_HOME",
+        ] {
+            command.env_remove(name);
+        }
         command
     }
 

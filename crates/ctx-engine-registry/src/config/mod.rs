@@ -22,7 +22,8 @@ pub use agents::{AgentConfig, AgentList};
 pub use conversation::ConversationModels;
 pub use plugins::{CompactionBy, Deadlines, EngineConfig, OnFailure, Plugins, Slots, Trust};
 pub use sections::{
-    ContextTokens, ModelConfig, ModelCost, Models, ProfileKey, ProviderConfig, Running, SecretText,
+    ContextTokens, ModelConfig, ModelCost, Models, PriceList, ProfileKey, ProviderConfig, Running,
+    SecretText,
 };
 pub use settings::EngineSettings;
 pub(crate) use strict::nearest;

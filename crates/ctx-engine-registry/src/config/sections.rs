@@ -29,6 +29,19 @@ impl Section for ProfileKey {
 pub struct Models {
     /// Providers by name.
     pub providers: BTreeMap<String, ProviderConfig>,
+    /// Whose price list is used where `providers` has no `cost`. Default: `today`.
+    pub vintage: PriceList,
+}
+
+/// A price list of the catalogue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum PriceList {
+    /// The providers' prices at the date of each row.
+    #[default]
+    Today,
+    /// PonyBunny's prices of January 2026, without a price for cached tokens.
+    Seed,
 }
 
 impl Models {

@@ -17,7 +17,7 @@ mod text;
 
 use std::sync::Arc;
 
-use ctx_core::{ContextEngine, Counter, Profile, Result, TokenLedger, Tokens};
+use ctx_core::{ContextEngine, Counter, Entry, Profile, Result, TokenLedger, Tokens};
 use ctx_model::Prices;
 use ctx_session::Transcript;
 
@@ -27,7 +27,8 @@ pub use report::{
     SummarySums,
 };
 
-use crate::SessionReport;
+use crate::calibration::walk;
+use crate::{Baseline, SessionReport};
 use tally::Sums;
 
 /// The share that a session is compacted to once, where nobody says otherwise.
@@ -46,6 +47,8 @@ pub struct EvalSetup {
     pub system: Tokens,
     /// Tokens of the tool schemas, where the transcript has them.
     pub tools: Tokens,
+    /// What the provider reported of the session, by which counted sizes are corrected.
+    pub baseline: Baseline,
     /// The model whose prices are taken, and the prices.
     pub model: Option<String>,
     /// See `model`.
@@ -138,8 +141,11 @@ pub async fn evaluate(
         if !errors.iter().any(|(counter, _)| *counter == own) {
             let sizes = recorded::sizes(&points, &own)?;
             let fixed = setup.system + setup.tools;
-            let walk = recorded::walk(transcript, &line, &points, fixed, &own, &sizes)?;
-            errors.push((own, recorded::estimate_errors(&line, &walk)?));
+            let cuts = recorded::cuts(&points, &sizes);
+            let mut size = |entry: &Entry| recorded::seen(entry, &own);
+            let walked = walk(transcript, &line, &cuts, fixed, &mut size)?;
+            let reported = &setup.baseline.recorded;
+            errors.push((own, recorded::estimate_errors(&line, &walked, reported)));
         }
         let known = errors.iter().find(|(counter, _)| *counter == own);
         ran.errors = known.map(|(_, errors)| errors.clone()).unwrap_or_default();
@@ -147,18 +153,17 @@ pub async fn evaluate(
         once_rows.extend(once::once(&line, candidate, setup).await);
         progress(done + 1);
     }
-    // A session that the agent never compacted counts in the sum with others that it did.
-    let (rows, summaries) = recorded::recorded(transcript, &line, &points, setup)?;
-    sums.extend(rows);
-    let shown = sums.iter().filter(|sums| !is_recorded(sums) || !summaries.is_empty());
+    let (mut rows, summaries) = recorded::recorded(transcript, &line, &points, setup)?;
+    rows.append(&mut sums);
     Ok(SessionEval {
         session: setup.session.clone(),
         window: setup.window,
         model: setup.model.clone(),
-        rows: shown.map(Sums::row).collect(),
+        rows: rows.iter().map(Sums::row).collect(),
         once: once_rows,
         recorded: summaries,
-        sums,
+        calibration: setup.baseline.calibration,
+        sums: rows,
     })
 }
 
@@ -168,8 +173,7 @@ impl EvalReport {
     pub fn of(sessions: Vec<SessionEval>, counter: &Counter, compact_to: f64) -> Self {
         let mut joined: Vec<Sums> = Vec::new();
         let any_recorded = sessions.iter().any(|session| !session.recorded.is_empty());
-        let all = sessions.iter().flat_map(|session| &session.sums);
-        for sums in all.filter(|sums| any_recorded || !is_recorded(sums)) {
+        for sums in sessions.iter().flat_map(|session| &session.sums) {
             let same = |other: &&mut Sums| other.kind == sums.kind && other.name == sums.name;
             match joined.iter_mut().find(same) {
                 Some(all) => all.join(sums),
@@ -192,10 +196,6 @@ impl EvalReport {
     }
 }
 
-fn is_recorded(sums: &Sums) -> bool {
-    sums.kind == RowKind::Recorded
-}
-
 /// What has to be known to read the figures.
 fn notes(counter: &Counter, compact_to: f64, recorded: bool) -> Vec<String> {
     let counter = counter.kind().name();
@@ -205,9 +205,10 @@ fn notes(counter: &Counter, compact_to: f64, recorded: bool) -> Vec<String> {
          large as the rival lets its model write, but at most a quarter of what it stands for"
             .to_owned(),
         format!(
-            "all sizes are counted by {counter}, whoever sends them; the estimate error is that of \
-             the candidate's own counter against the provider's usage, in which the system prompt \
-             and the tools count even where the transcript does not hold them"
+            "recorded is what the provider reported, over all requests of the session; all other sizes \
+             are counted by {counter} and calibrated by these reports: a constant for system prompt \
+             and tools, and a factor; the estimate error is that of the candidate's own counter, \
+             uncalibrated"
         ),
         "coverage: must-keep facts of what was left out or shortened that still stand in the request \
          afterwards, wherever they stand in it, over all of the session; by ctx's own audit"
@@ -226,9 +227,8 @@ fn notes(counter: &Counter, compact_to: f64, recorded: bool) -> Vec<String> {
     ];
     if recorded {
         notes.push(
-            "recorded: what the agent itself did in the window it had, its sizes counted as the \
-             others'; in the row below it, ctx's extractive summary with audit and repair stands in \
-             the place of each of the agent's, in as many tokens"
+            "recorded, ctx-extractive: the same session with ctx's extractive summary, audited and \
+             repaired, in the place of each of the agent's, in as many tokens"
                 .to_owned(),
         );
     }

@@ -12,9 +12,11 @@ use ctx_session::{LineItem, Transcript};
 
 use super::losses::{Kept, kept, said, ungrounded};
 use super::report::{RecordedSummary, RowKind, SummaryFigures};
-use super::run::answer_tokens;
+use super::run::{answer_tokens, boundless};
 use super::tally::Sums;
 use super::{EvalSetup, text};
+use crate::Recorded;
+use crate::calibration::{Cut, walk};
 
 /// The row of what the agent did.
 pub(super) const RECORDED: &str = "recorded";
@@ -59,40 +61,9 @@ pub(super) fn points(transcript: &Transcript, messages: usize) -> Result<Vec<Poi
     Ok(points)
 }
 
-/// The size of the agent's own context before each recorded answer.
-pub(super) struct Walk {
-    /// Tokens of the request, and of its beginning that was in the request before.
-    pub(super) requests: Vec<(Tokens, Tokens)>,
-}
-
-/// Walks the session with the agent's own compactions. `summaries` may put other sizes in the place of
-/// those of the agent's contexts after a compaction.
-pub(super) fn walk(
-    transcript: &Transcript,
-    line: &[LineItem],
-    points: &[Point],
-    fixed: Tokens,
-    counter: &Counter,
-    sizes: &[Tokens],
-) -> Result<Walk> {
-    let mut requests = Vec::new();
-    let (mut total, mut prefix) = (fixed, Tokens::ZERO);
-    let mut next = points.iter().zip(sizes).peekable();
-    for item in line {
-        let index = transcript.index_of(item.entry.id()).unwrap_or_default();
-        while let Some((_, size)) = next.next_if(|(point, _)| point.index < index) {
-            (total, prefix) = (fixed + *size, fixed);
-        }
-        if item.request {
-            requests.push((total, prefix));
-            prefix = total;
-        }
-        let (facts, tokens) = item.entry.measure(counter)?;
-        if facts.in_model_context {
-            total += tokens;
-        }
-    }
-    Ok(Walk { requests })
+/// The agent's compactions as places in the transcript, with the sizes of the contexts after them.
+pub(super) fn cuts(points: &[Point], sizes: &[Tokens]) -> Vec<Cut> {
+    points.iter().zip(sizes).map(|(point, &size)| (point.index, size)).collect()
 }
 
 /// The sizes of the agent's contexts after its compactions.
@@ -100,23 +71,28 @@ pub(super) fn sizes(points: &[Point], counter: &Counter) -> Result<Vec<Tokens>> 
     points.iter().map(|point| tokens(&point.after, counter)).collect()
 }
 
+/// What a model sees of an entry, by `counter`.
+pub(super) fn seen(entry: &Entry, counter: &Counter) -> Result<Tokens> {
+    let (facts, tokens) = entry.measure(counter)?;
+    Ok(if facts.in_model_context { tokens } else { Tokens::ZERO })
+}
+
 fn tokens(entries: &[Arc<Entry>], counter: &Counter) -> Result<Tokens> {
     entries.iter().map(|entry| entry.tokens(counter)).sum()
 }
 
 /// How far the counter is off what the provider reported, request by request.
-pub(super) fn estimate_errors(line: &[LineItem], walk: &Walk) -> Result<Vec<f64>> {
+pub(super) fn estimate_errors(
+    line: &[LineItem],
+    walked: &[(Tokens, Tokens)],
+    recorded: &Recorded,
+) -> Vec<f64> {
     let answers = line.iter().filter(|item| item.request);
-    let mut errors = Vec::new();
-    for (item, (estimate, _)) in answers.zip(&walk.requests) {
-        let meta = &item.entry.message()?.meta;
-        let failed = matches!(meta.stop_reason.as_deref(), Some("error" | "aborted"));
-        let prompt = meta.usage.map_or(0, |usage| usage.prompt());
-        if !failed && prompt > 0 {
-            errors.push((estimate.get() as f64 - prompt as f64).abs() / prompt as f64);
-        }
-    }
-    Ok(errors)
+    let errors = answers.zip(walked).filter_map(|(item, (estimate, _))| {
+        let prompt = recorded.prompt(item.entry.id())? as f64;
+        Some((f64::from(estimate.0) - prompt).abs() / prompt)
+    });
+    errors.collect()
 }
 
 /// Two rows, the agent's own and ours in its place, and the summaries one by one.
@@ -128,7 +104,8 @@ pub(super) fn recorded(
 ) -> Result<(Vec<Sums>, Vec<RecordedSummary>)> {
     let mut own = Sums::new(RECORDED, RowKind::Recorded, setup.prices);
     let mut ours = Sums::new(IN_ITS_PLACE, RowKind::Recorded, setup.prices);
-    let fixed = setup.system + setup.tools;
+    let ledger = setup.baseline.corrected(boundless(setup));
+    let (fixed, corrected) = (ledger.fixed(), |tokens| ledger.corrected(tokens));
     let own_sizes = sizes(points, &setup.counter)?;
     let mut our_sizes = Vec::new();
     let mut summaries = Vec::new();
@@ -140,11 +117,11 @@ pub(super) fn recorded(
         let before = fixed + tokens(&point.before, &setup.counter)?;
         let our_size = size - found.figures.recorded.tokens + found.figures.ctx.tokens;
         our_sizes.push(our_size);
-        own.summary_call(before, found.figures.recorded.tokens);
+        own.summary_call(corrected(before), found.figures.recorded.tokens);
         for (sums, figures, size) in
             [(&mut own, &found.figures.recorded, size), (&mut ours, &found.figures.ctx, our_size)]
         {
-            sums.cut(before, fixed + size);
+            sums.cut(corrected(before), corrected(fixed + size));
             sums.invented(&figures.ungrounded);
             let facts = found.figures.facts;
             let kept = figures.coverage.map_or(0, |share| (share * facts as f64).round() as u64);
@@ -152,16 +129,30 @@ pub(super) fn recorded(
         }
         summaries.push(found.figures);
     }
+    let model = (setup.model.as_deref(), setup.prices);
+    let reported = setup.baseline.recorded.totals(setup.window, points.len(), model);
     for (sums, sizes) in [(&mut own, &own_sizes), (&mut ours, &our_sizes)] {
-        let walk = walk(transcript, line, points, fixed, &setup.counter, sizes)?;
+        let mut size = |entry: &Entry| seen(entry, &setup.counter);
+        let walked = walk(transcript, line, &cuts(points, sizes), fixed, &mut size)?;
         let answers = line.iter().filter(|item| item.request);
-        for (item, &(sent, prefix)) in answers.zip(&walk.requests) {
+        for (item, &(sent, prefix)) in answers.zip(&walked) {
             let answer = answer_tokens(&item.entry, setup)?;
+            let (sent, prefix) = (corrected(sent), corrected(prefix));
             sums.request(sent, prefix, item.entry.timestamp(), answer);
         }
-        sums.errors = estimate_errors(line, &walk)?;
+        sums.errors = estimate_errors(line, &walked, &setup.baseline.recorded);
     }
-    Ok((vec![own, ours], summaries))
+    if let Some(reported) = &reported {
+        own.report(reported);
+    }
+    let mut rows = Vec::new();
+    if reported.is_some() || !summaries.is_empty() {
+        rows.push(own);
+    }
+    if !summaries.is_empty() {
+        rows.push(ours);
+    }
+    Ok((rows, summaries))
 }
 
 /// A recorded summary and ours, judged.

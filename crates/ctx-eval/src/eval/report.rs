@@ -4,7 +4,7 @@ use ctx_core::{EntryId, Tokens};
 use serde::Serialize;
 
 use super::Preset;
-use crate::SessionReport;
+use crate::{SessionCalibration, SessionReport};
 
 /// What a row is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -186,6 +186,9 @@ pub struct SessionEval {
     pub once: Vec<OnceRow>,
     /// The agent's own summaries.
     pub recorded: Vec<RecordedSummary>,
+    /// How counted sizes were corrected by what the provider reported; null where it reported
+    /// nothing.
+    pub calibration: Option<SessionCalibration>,
     /// What the sums over several sessions are made from, a row each.
     #[serde(skip)]
     pub(super) sums: Vec<super::tally::Sums>,

@@ -13,9 +13,7 @@ use super::losses::{Losses, said_in, ungrounded};
 use super::presets::{Moment, act};
 use super::tally::Sums;
 use super::{Candidate, Contender, EvalSetup};
-
-/// A reported answer of more tokens than this is a fault of who reported it, and is counted instead.
-const LONGEST_ANSWER: u64 = 10_000_000;
+use crate::recorded::MOST_REPORTED;
 
 /// Replays a session under one candidate. An engine that fails ends its replay: the requests that
 /// were left count as wedges.
@@ -35,8 +33,12 @@ pub(super) async fn run(line: &[LineItem], candidate: &Candidate, setup: &EvalSe
 pub(super) fn answer_tokens(answer: &Entry, setup: &EvalSetup) -> Result<u64> {
     let reported = answer.message()?.meta.usage.map(|usage| usage.output);
     Ok(match reported {
-        Some(output) if (1..=LONGEST_ANSWER).contains(&output) => output,
-        _ => answer.tokens(&setup.counter)?.get(),
+        Some(output) if (1..=MOST_REPORTED).contains(&output) => output,
+        _ => setup
+            .baseline
+            .corrected(boundless(setup))
+            .corrected(answer.tokens(&setup.counter)?)
+            .get(),
     })
 }
 
@@ -78,7 +80,7 @@ impl<'a> Run<'a> {
         Self {
             candidate,
             setup,
-            view: Some(ContextView::new(ledger)),
+            view: Some(ContextView::new(setup.baseline.corrected(ledger))),
             history: Vec::new(),
             user_spoke: false,
             losses: Losses::new(setup.window),
@@ -158,7 +160,8 @@ impl<'a> Run<'a> {
             self.judge(&view)?;
         }
         let answer_tokens = answer_tokens(answer, self.setup)?;
-        self.sums.request(finished.tokens, finished.unchanged_prefix, now, answer_tokens);
+        let prefix = view.ledger().corrected(finished.unchanged_prefix);
+        self.sums.request(finished.tokens, prefix, now, answer_tokens);
         self.sums.wedges += usize::from(stuck || finished.tokens > self.setup.window);
         self.last_request = now.or(self.last_request);
         self.view = Some(view);

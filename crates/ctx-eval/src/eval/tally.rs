@@ -5,8 +5,9 @@ use ctx_model::Prices;
 
 use super::losses::Kept;
 use super::report::{EvalRow, RowKind};
-use crate::PromptCache;
 use crate::cache::usage;
+use crate::calibration::median;
+use crate::{PromptCache, RecordedTotals};
 
 /// How much of what summaries made up a row names.
 const INVENTED_NAMED: usize = 20;
@@ -130,6 +131,14 @@ impl Sums {
         }
     }
 
+    /// Takes what the provider reported in the place of what was counted.
+    pub(super) fn report(&mut self, reported: &RecordedTotals) {
+        self.requests = reported.requests;
+        self.sent = reported.tokens;
+        self.cached = reported.cached_tokens;
+        self.cost = reported.cost_usd;
+    }
+
     /// Adds another session's sums. Where one has no price, there is no sum of costs.
     pub(super) fn join(&mut self, other: &Self) {
         self.requests += other.requests;
@@ -166,14 +175,6 @@ impl Sums {
             failed: self.failed.clone(),
         }
     }
-}
-
-/// The middle value, or the mean of the two in the middle.
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let upper = *values.get(values.len() / 2)?;
-    let lower = *values.get((values.len() - 1) / 2)?;
-    Some(f64::midpoint(lower, upper))
 }
 
 #[cfg(test)]

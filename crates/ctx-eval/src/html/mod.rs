@@ -74,6 +74,7 @@ mod tests {
         let request = RequestReport {
             entry_id: text.into(),
             timestamp: Some(Timestamp(1_700_000_000_000)),
+            recorded_tokens: None,
             raw_tokens: Tokens(90_000),
             sent_tokens: Tokens(20_000),
             cached_tokens: Tokens(15_000),
@@ -110,6 +111,8 @@ mod tests {
             profile: Profile::Openclaw,
             counter: "chars4".to_owned(),
             model: Some(text.to_owned()),
+            recorded: None,
+            calibration: None,
             compactions: Vec::new(),
             requests: vec![request; count],
             details: vec![detail; count],

@@ -148,6 +148,7 @@ fn ask(
                 score: hit.score,
                 role: turn.role.clone(),
                 timestamp: turn.timestamp,
+                session: None,
                 entry: None,
                 adjacent: false,
             })

@@ -10,7 +10,7 @@ use ctx_eval::eval::{
     COMPACT_TO, Candidate, Contender, EvalReport, EvalRow, EvalSetup, PRESETS, Preset, RowKind,
     SessionEval, evaluate, page,
 };
-use ctx_eval::{SessionReport, Setup, replay};
+use ctx_eval::{Baseline, Recorded, SessionReport, Setup, replay};
 use ctx_model::Prices;
 use ctx_session::compactions::ReplayItem;
 use ctx_session::{LineItem, Transcript};
@@ -115,6 +115,7 @@ fn setup() -> EvalSetup {
         counter: Counter::default(),
         system: Tokens::ZERO,
         tools: Tokens::ZERO,
+        baseline: Baseline::default(),
         model: None,
         prices: Some(PRICES),
         compact_to: COMPACT_TO,
@@ -155,6 +156,7 @@ fn an_engines_row_says_what_its_replay_says() {
     let contender = engine(Profile::Pi);
     let setup = Setup {
         ledger: TokenLedger::new(Counter::default(), WINDOW, Tokens(4_000)),
+        baseline: Baseline::default(),
         engine: contender.engine.clone(),
         profile: Profile::Pi,
         model: None,
@@ -260,9 +262,13 @@ fn the_counter_is_measured_by_what_the_provider_reported() {
     let mut session = Session::new();
     session.user(&"word".repeat(750));
     session.assistant("yes");
-    let found = report(&session, &[Candidate::Nothing]);
+    let transcript = session.transcript();
+    let recorded = Recorded::of(&transcript).unwrap();
+    let setup = EvalSetup { baseline: Baseline { recorded, ..Baseline::default() }, ..setup() };
+    let found = block_on(evaluate(&transcript, &[Candidate::Nothing], &setup, |_| ())).unwrap();
+    assert_eq!((found.rows[0].kind, found.rows[0].sent_tokens), (RowKind::Recorded, 1_000));
     // 750 counted, 1,000 reported.
-    assert!((found.rows[0].estimate_error.unwrap() - 0.25).abs() < 1e-9);
+    assert!((found.rows[1].estimate_error.unwrap() - 0.25).abs() < 1e-9);
 
     let mut session = Session::new();
     session.user("nobody answers");

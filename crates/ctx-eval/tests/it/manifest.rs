@@ -82,6 +82,7 @@ fn sent(entries: &[ManifestEntry]) -> Vec<&str> {
 fn check(messages: Vec<Message>, in_order: bool) -> (usize, usize) {
     let line = line(messages);
     let setup = Setup {
+        baseline: Default::default(),
         ledger: ledger(),
         engine: engine(),
         profile: Default::default(),

@@ -4,7 +4,7 @@
 
 use ctx_core::{Counter, Message, Role, Services, TokenLedger, Tokens, Usage};
 use ctx_engine_registry::{BuildContext, Config, Registry};
-use ctx_eval::{ReplayReport, SessionReport, Setup, replay};
+use ctx_eval::{Baseline, ReplayReport, SessionReport, Setup, replay};
 use ctx_model::Prices;
 use ctx_session::LineItem;
 use ctx_session::compactions::ReplayItem;
@@ -26,6 +26,7 @@ fn run(line: &[ReplayItem]) -> ReplayReport {
     };
     let setup = Setup {
         ledger: TokenLedger::new(Counter::default(), WINDOW, Tokens(4_000)),
+        baseline: Baseline::default(),
         engine: registry.build_engine(None, &context).unwrap(),
         profile: Default::default(),
         model: None,

@@ -27,10 +27,12 @@ mod make;
 mod row;
 mod scan;
 mod segments;
+mod sessions;
 mod take;
 mod upkeep;
 
 pub use make::{SegmentMaker, text_of};
 pub use row::RowRef;
 pub use segments::{Changes, Damage, Limits, Segments};
+pub use sessions::{ArchiveLock, ArchivedSession, ArchivedSessions};
 pub use take::Taken;

@@ -1,6 +1,6 @@
 //! The block that brings memory into a request.
 
-use ctx_core::text::without_middle;
+use ctx_core::text::without_middle_words;
 use ctx_core::{Counter, Passage, RecalledFact, Timestamp, Tokens};
 use jiff::tz::TimeZone;
 
@@ -42,8 +42,8 @@ pub fn is_recalled(text: &str) -> bool {
 
 /// Builds the block of what was recalled, within `cap` tokens. Facts get 30 % of it; what they leave
 /// over passages may use. Best ones come in first, turns next to them last; what does not fit is
-/// left out, and a passage that alone is too long keeps both its ends. In the block passages stand in
-/// the order of time. `None` where nothing fits.
+/// left out, and a passage that alone is too long keeps both its ends, between words. In the block
+/// passages stand in the order of time. `None` where nothing fits.
 #[must_use]
 pub fn build(
     facts: &[RecalledFact],
@@ -51,7 +51,7 @@ pub fn build(
     cap: Tokens,
     counter: &Counter,
 ) -> Option<Block> {
-    let frame = counter.text(&wrapped("", ""));
+    let frame = counter.text(&wrapped("", if passages.is_empty() { "" } else { "\n" }));
     let room = cap - frame;
     let (knowledge, known) = fact_lines(facts, room.scale(FACTS_SHARE), counter);
     let (mut detail, mut kept) = passage_lines(passages, room - counter.text(&knowledge), counter);
@@ -124,7 +124,7 @@ fn passage_line(passage: &Passage, room: Tokens, counter: &Counter) -> String {
         return String::new();
     }
     let text = escaped(passage.text.trim());
-    let text = without_middle(&text, OMITTED, room, counter);
+    let text = without_middle_words(&text, OMITTED, room, counter);
     format!("{head}{text}\n\n")
 }
 
@@ -166,6 +166,7 @@ mod tests {
             score,
             role: Role::User,
             timestamp: Timestamp(1_770_733_860_000 + minute * 60_000),
+            session: None,
             entry: None,
             adjacent: false,
         }
@@ -207,7 +208,7 @@ mod tests {
             (0..8).map(|n| passage(n, 0.9 - n as f32 / 10.0, &text)).collect();
         passages[0].adjacent = true;
         let block = built(&[], &passages, 400).unwrap();
-        assert_eq!(block.passages, [1, 2, 3]);
+        assert_eq!(block.passages, [1, 2, 3, 4]);
     }
 
     #[test]

@@ -25,8 +25,8 @@ use std::sync::LazyLock;
 
 use ctx_core::Result;
 
+pub(crate) use self::span::floor;
 use self::span::{Breaks, By, Spans};
-pub(crate) use self::span::{ceil, floor};
 use self::table::{Anchor, Table};
 
 /// How often a text is looked at again. A second time is enough but for what was made to resist.

@@ -22,7 +22,7 @@ use crate::{Segment, SegmentId};
 pub struct SearchIndex {
     pub(super) settings: SearchSettings,
     pub(super) turns: Turns,
-    speakers: Speakers,
+    pub(super) speakers: Speakers,
     /// What is on disk, then what is on its way there, then what is new.
     pub(super) stored: Option<Stored>,
     pub(super) frozen: Vec<Delta>,

@@ -92,6 +92,18 @@ impl SearchIndex {
         self.turns.neighbours_of(row)
     }
 
+    /// Whether the user says what a row holds.
+    pub(crate) fn is_by_user(&self, row: u32) -> bool {
+        self.speakers.is_user(row)
+    }
+
+    /// The sessions that have a row, and whose name begins so.
+    pub(crate) fn sessions_named(&self, beginning: &str) -> impl Iterator<Item = &str> {
+        self.turns
+            .session_names()
+            .filter(move |name| !beginning.is_empty() && name.starts_with(beginning))
+    }
+
     /// The rows of a session.
     pub(crate) fn rows_of(&self, session: &str) -> impl Iterator<Item = u32> {
         self.turns.rows_of(session)

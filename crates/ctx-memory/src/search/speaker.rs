@@ -59,6 +59,11 @@ impl Speakers {
         number
     }
 
+    /// Whether the user says a row.
+    pub(super) fn is_user(&self, row: u32) -> bool {
+        self.rows.get(row as usize).is_some_and(|(_, is_user)| *is_user)
+    }
+
     /// What rows count, 0 to 1, for a query of these terms.
     pub(crate) fn weights(
         &self,

@@ -86,6 +86,11 @@ impl Turns {
         self.last_of.len()
     }
 
+    /// The names of the sessions.
+    pub(crate) fn session_names(&self) -> impl Iterator<Item = &str> {
+        self.session_ids.keys().map(|name| &**name)
+    }
+
     /// The number of the session called `id`.
     pub(crate) fn session(&self, id: &str) -> Option<u32> {
         self.session_ids.get(id).copied()

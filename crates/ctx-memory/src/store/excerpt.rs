@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use ctx_core::text::{word_end, word_start};
+
 use crate::Segment;
-use crate::redact::{ceil, floor};
 use crate::search::{Need, best_piece};
 
 /// Shorter messages are shown as they are.
@@ -71,8 +72,8 @@ pub(super) fn ends(content: &str) -> String {
     if content.len() <= SHOWN {
         return content.to_owned();
     }
-    let head = floor(content, SHOWN / 2);
-    let tail = ceil(content, content.len() - SHOWN / 2);
+    let head = word_end(content, SHOWN / 2);
+    let tail = word_start(content, content.len() - SHOWN / 2);
     let parts = (content.get(..head).unwrap_or_default(), content.get(tail..).unwrap_or_default());
     format!("{}\n{OMITTED}\n{}", parts.0, parts.1)
 }
@@ -81,8 +82,11 @@ fn around(content: &str, best: &Range<usize>) -> String {
     let before = content.get(..best.start).unwrap_or_default();
     let after = content.get(best.end..).unwrap_or_default();
     let start = before.char_indices().rev().nth(MARGIN_CHARS).map_or(0, |(at, _)| at);
+    let start = word_start(content, start);
     let end = after.char_indices().nth(MARGIN_CHARS).map_or(content.len(), |(at, _)| best.end + at);
+    let end = word_end(content, end);
     let head = content.char_indices().nth(HEAD_CHARS).map_or(content.len(), |(at, _)| at);
+    let head = word_end(content, head);
     let mut text = String::new();
     let start = match start > head {
         true => {

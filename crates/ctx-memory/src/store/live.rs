@@ -18,6 +18,12 @@ const HASHED_BY_WORDS: usize = 2_048;
 /// Rows of which the cosine is always known, so that the worst there is is too.
 const SAMPLED: usize = 512;
 
+/// A reply is looked for among the last so many segments of a turn.
+const REPLIES: usize = 4;
+
+/// No more segments of a turn are walked.
+const LONGEST_TURN: usize = 4_096;
+
 /// The rows of a store: their words, their vectors, and those whose segments are not yet on disk.
 #[derive(Debug, Default)]
 pub(super) struct Live {
@@ -104,6 +110,19 @@ impl Live {
         let rows = self.row(id).map_or([None, None], |row| self.index.neighbours_of(row));
         let there = |row: u32| self.id(row).filter(|id| self.rows.contains_key(id));
         rows.into_iter().flatten().filter_map(there).collect()
+    }
+
+    /// What was said after a segment in its session, until the user speaks again: the last first, at
+    /// most [`REPLIES`].
+    pub(super) fn replies(&self, id: SegmentId) -> Vec<SegmentId> {
+        let after = |row: &u32| self.index.neighbours_of(*row)[1];
+        let rows = std::iter::successors(self.row(id).as_ref().and_then(after), after);
+        let rows = rows.take_while(|row| !self.index.is_by_user(*row)).take(LONGEST_TURN);
+        let there = |row: u32| self.id(row).filter(|id| self.rows.contains_key(id));
+        let mut replies: Vec<_> = rows.filter_map(there).collect();
+        replies.reverse();
+        replies.truncate(REPLIES);
+        replies
     }
 
     /// What fits a query. `vector` is that of the query, `weight` what vectors count.

@@ -37,7 +37,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use ctx_core::{Error, ErrorKind, Result};
+use ctx_core::{Error, ErrorKind, Result, Role};
 
 pub(crate) use embed::vectors_of;
 pub use session::SessionMemory;
@@ -166,6 +166,56 @@ impl Memory {
         Ok(())
     }
 
+    /// Takes over what other processes wrote. As long as this one writes there is no need to: it does so
+    /// itself.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read.
+    pub fn refresh(&self) -> Result<()> {
+        self.inner.ensure_open()?;
+        let Ok(mut source) = self.inner.source.try_lock() else { return Ok(()) };
+        self.inner.catch_up(&mut source)
+    }
+
+    /// The session of that name, or the only one whose name begins so.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read; [`ErrorKind::Conflict`] where several names begin so.
+    pub fn session_named(&self, name: &str) -> Result<Option<String>> {
+        self.inner.ensure_open()?;
+        let live = self.inner.live();
+        let mut alike: Vec<&str> = live.index.sessions_named(name).collect();
+        alike.sort_unstable();
+        match alike.as_slice() {
+            [] => Ok(None),
+            [first, ..] if *first == name => Ok(Some(name.to_owned())),
+            [only] => Ok(Some((*only).to_owned())),
+            several => {
+                Err(Error::new(ErrorKind::Conflict, "several sessions have a name that begins so")
+                    .with("session", name)
+                    .with("among", several[..2].join(", "))
+                    .hint("write more of the name"))
+            }
+        }
+    }
+
+    /// The segments of a session, in the order in which they were said.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read.
+    pub fn of_session(&self, session: &str) -> Result<Vec<Segment>> {
+        self.inner.ensure_open()?;
+        let ids: Vec<SegmentId> = {
+            let live = self.inner.live();
+            let ids = live.index.rows_of(session).filter_map(|row| live.id(row));
+            ids.filter(|id| live.row(*id).is_some()).collect()
+        };
+        Ok(self.get(&ids)?.into_iter().rev().flatten().collect())
+    }
+
     /// The segments that fit a query, best first. Where a model makes the vectors, `vector` is that
     /// of the query, by [`vector_of`](Self::vector_of); without one, words alone decide.
     ///
@@ -213,6 +263,19 @@ impl Memory {
     pub fn neighbours(&self, id: SegmentId) -> Result<Vec<SegmentId>> {
         self.inner.ensure_open()?;
         Ok(self.inner.live().neighbours(id))
+    }
+
+    /// The reply to what the user says in a segment: the last words of the assistant before the user
+    /// speaks again.
+    ///
+    /// # Errors
+    ///
+    /// Where the archive cannot be read.
+    pub fn reply(&self, id: SegmentId) -> Result<Option<Segment>> {
+        self.inner.ensure_open()?;
+        let replies = self.inner.live().replies(id);
+        let mut replies = self.get(&replies)?.into_iter().flatten();
+        Ok(replies.find(|reply| reply.role == Role::Assistant))
     }
 
     /// Lets go of what is too old or too much, and says how many that were.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
 
-use ctx_core::{Passage, RecallRequest, RecalledFact, Recollection, Result};
+use ctx_core::{Passage, RecallRequest, RecalledFact, Recollection, Result, Role};
 
 use super::excerpt::{Place, Reading, ends, excerpt};
 use super::session::Shared;
@@ -65,6 +65,7 @@ impl Shared {
         let fits = fits.fold(0.0, f32::max);
         let score = |found: &Found| passage_score(fits, found.hit.score, best);
         hits.retain(|found| score(found) >= request.min_score);
+        let hits = self.with_replies(hits, request)?;
         let mut known: HashSet<SegmentId> = hits.iter().map(|found| found.segment.id).collect();
         let mut adjacent = Vec::new();
         for found in &hits {
@@ -87,6 +88,23 @@ impl Shared {
             passage(Segment { content, ..segment }, score, false)
         });
         Ok(passages.chain(adjacent).collect())
+    }
+
+    /// The hits, each that is a question with its reply behind it: that is worth as much.
+    fn with_replies(&self, hits: Vec<Found>, request: &RecallRequest) -> Result<Vec<Found>> {
+        let mut given: HashSet<SegmentId> = HashSet::new();
+        let mut all = Vec::with_capacity(hits.len());
+        for found in hits {
+            if !given.insert(found.segment.id) {
+                continue;
+            }
+            let (hit, is_asked) = (found.hit.clone(), is_question(&found.segment));
+            all.push(found);
+            let reply = if is_asked { self.memory.reply(hit.id)? } else { None };
+            let is_new = |reply: &Segment| !is_visible(request, reply) && given.insert(reply.id);
+            all.extend(reply.filter(is_new).map(|segment| Found { hit, segment, place: None }));
+        }
+        Ok(all)
     }
 
     /// The best hits that the model does not see anyway. No more of them are read than are wanted.
@@ -141,6 +159,13 @@ impl Shared {
     }
 }
 
+/// Whether a user asks something: a sentence ends with a question mark.
+fn is_question(segment: &Segment) -> bool {
+    let ends = |part: &str| part.is_empty() || part.starts_with(char::is_whitespace);
+    segment.role == Role::User
+        && (segment.content.contains('？') || segment.content.split('?').skip(1).any(ends))
+}
+
 fn is_visible(request: &RecallRequest, segment: &Segment) -> bool {
     segment.entry_id.as_deref().is_some_and(|id| request.visible.contains(id))
 }
@@ -171,6 +196,7 @@ fn passage(segment: Segment, score: f32, adjacent: bool) -> Passage {
         score,
         role: segment.role,
         timestamp: segment.timestamp,
+        session: Some(segment.session_id),
         entry: segment.entry_id.map(Into::into),
         adjacent,
     }

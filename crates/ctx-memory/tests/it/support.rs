@@ -27,6 +27,7 @@ impl Told {
             score: 1.0 - at as f32 / 100.0,
             role: Role::User,
             timestamp: Timestamp(at as i64 * 60_000),
+            session: None,
             entry: Some(format!("old{at}").into()),
             adjacent: false,
         };

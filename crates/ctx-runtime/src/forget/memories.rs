@@ -192,12 +192,7 @@ impl<'r> InMemory<'r> {
         if self.facts().is_some_and(of_session) {
             return Ok(true);
         }
-        let mut is_known = false;
-        self.of.memory.select(|segment| {
-            is_known |= segment.session_id == session;
-            false
-        })?;
-        Ok(is_known)
+        Ok(!self.of.memory.of_session(session)?.is_empty())
     }
 
     /// The messages of entries that only the archive has, with their sessions.

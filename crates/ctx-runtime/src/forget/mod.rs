@@ -14,6 +14,7 @@ mod memories;
 mod opened;
 mod places;
 mod plan;
+mod project;
 mod report;
 mod results;
 mod run;
@@ -26,6 +27,7 @@ pub(crate) use places::listed;
 use std::path::PathBuf;
 
 pub use memories::Remembered;
+pub use project::ForgottenProject;
 pub use report::{Forgotten, ForgottenMessage, InAgent, StillHeld};
 pub use run::Forgetting;
 

@@ -1,5 +1,6 @@
 //! An agent's memory, asked by hand: by a command, or by a tool that a model calls.
 
+mod ingest;
 mod recall;
 mod remember;
 mod search;
@@ -10,13 +11,14 @@ use std::sync::{Arc, Mutex};
 
 use ctx_core::{Counter, Error, ErrorKind, Profile, Result};
 use ctx_engine_registry::{SelectFor, selected_engine};
-use ctx_memory::archive::SegmentMaker;
+use ctx_memory::archive::{ArchivedSessions, SegmentMaker};
 use ctx_memory::facts::FactStore;
 use ctx_memory::{Config, Memory};
 use ctx_session::Transcript;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
+pub use ingest::Ingested;
 pub use recall::{Nothing, RecallAsked, Recalled, RecalledFactReport, RecalledPassage};
 pub(crate) use remember::remember;
 pub use search::{SearchAsked, SearchHit, Searched, search};
@@ -76,7 +78,7 @@ impl Lookup {
         maker.with_redaction(self.config.redaction)
     }
 
-    /// The name under which a session stands in memory, for its key or its id.
+    /// The name under which a session stands in memory, for its key, its id or the beginning of that name.
     ///
     /// # Errors
     ///
@@ -89,7 +91,13 @@ impl Lookup {
                 .map(|(transcript, path)| memory_session(transcript.header().id.as_deref(), &path));
             return Ok(name.unwrap_or(found.entry.session_id));
         }
-        if self.knows(named)? {
+        if let Some(name) = self.memory.session_named(named)? {
+            return Ok(name);
+        }
+        let of_session = |facts: &Arc<Mutex<FactStore>>| {
+            crate::session::locked(facts).facts().any(|fact| fact.session_id == named)
+        };
+        if self.facts.as_ref().is_some_and(of_session) {
             return Ok(named.to_owned());
         }
         let hint = "`ctx sessions` lists the keys of sessions, `ctx memory stats --json` those that \
@@ -112,19 +120,12 @@ impl Lookup {
         }
     }
 
-    /// Whether anything in memory is of that session.
-    fn knows(&self, session: &str) -> Result<bool> {
-        let of_session = |facts: &Arc<Mutex<FactStore>>| {
-            crate::session::locked(facts).facts().any(|fact| fact.session_id == session)
-        };
-        if self.facts.as_ref().is_some_and(of_session) {
-            return Ok(true);
-        }
-        let mut is_known = false;
-        self.memory.select(|segment| {
-            is_known |= segment.session_id == session;
-            false
-        })?;
-        Ok(is_known)
+    /// Where the transcript is of a session of another agent that was archived, by its name in memory.
+    #[must_use]
+    pub fn transcript(&self, session: &str) -> Option<PathBuf> {
+        let mut archived = ArchivedSessions::of(&self.folder);
+        archived.refresh().ok()?;
+        let mut of_session = archived.iter().filter(|known| known.session == session);
+        of_session.find(|known| known.path.is_file()).map(|known| known.path.clone())
     }
 }

@@ -70,6 +70,8 @@ pub struct RecalledFactReport {
 /// A passage that fits, or stands next to one that does.
 #[derive(Clone, Debug, Serialize)]
 pub struct RecalledPassage {
+    /// The session it was said in.
+    pub session: Option<String>,
     /// The message it is of.
     pub entry: Option<EntryId>,
     /// Who said it.
@@ -159,9 +161,9 @@ impl Lookup {
             RecalledFactReport { kind, text, score, entries }
         });
         let passages = found.passages.into_iter().enumerate().map(|(at, passage)| {
-            let Passage { text, score, role, timestamp, entry, adjacent } = passage;
+            let Passage { text, score, role, timestamp, session, entry, adjacent } = passage;
             let used = used.contains(&at);
-            RecalledPassage { entry, role, timestamp, score, adjacent, used, text }
+            RecalledPassage { session, entry, role, timestamp, score, adjacent, used, text }
         });
         Ok(Recalled {
             agent: self.agent.to_string(),

@@ -5,11 +5,13 @@
 //! ```
 //!
 //! Every call opens what it needs and lets go of it: another process may write the same sessions and
-//! the same memory meanwhile, and what it wrote is found by the next call. The server keeps nothing
-//! of a client, so that no client costs anything between its calls.
+//! the same memory meanwhile, and what it wrote is found by the next call. A server that archives the
+//! sessions of other agents has one memory open, and each call takes over what others wrote there. The
+//! server keeps nothing of a client, so that no client costs anything between its calls.
 //!
 //! All that a client sends is untrusted. A session is named by its key or its id, never by a path; the
-//! one path that is read is the one that the user gave with `--session`.
+//! only paths that are read are the one that the user gave with `--session` and those where agents keep
+//! their sessions.
 
 mod answer;
 mod http;
@@ -24,7 +26,10 @@ mod uri;
 mod tests;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use ctx_runtime::Archiver;
+use ctx_session::discover::AgentHomes;
 use ctx_session::key::FileId;
 
 use crate::Host;
@@ -34,7 +39,7 @@ pub use server::Server;
 pub use stdio::{MAX_MESSAGE_BYTES, serve_stdio};
 
 /// What the tools work on.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Setup {
     /// The configuration in force, and where everything is.
     pub host: Host,
@@ -44,6 +49,19 @@ pub struct Setup {
     pub session: Option<Meant>,
     /// Who may use tools that write.
     pub writes: Writes,
+    /// The sessions of other agents on this machine, for a server of its user alone.
+    pub others: Option<Others>,
+}
+
+/// The sessions of other agents.
+#[derive(Clone)]
+pub struct Others {
+    /// Where they are.
+    pub homes: AgentHomes,
+    /// The folder whose newest session is meant where a call names none.
+    pub folder: PathBuf,
+    /// What archives them; none where they are not archived.
+    pub archiver: Option<Arc<Archiver>>,
 }
 
 /// Who may use tools that write. Others do not see them.

@@ -1,11 +1,13 @@
 //! Which session a call means.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use ctx_core::{Error, ErrorKind, Result};
+use ctx_core::{Entry, Error, ErrorKind, Message, Result};
 use ctx_runtime::lookup::{Lookup, StoredSession, find_session};
-use ctx_runtime::memory_session;
+use ctx_runtime::{Archiver, memory_session};
 use ctx_session::Transcript;
+use ctx_session::discover::FoundSession;
 use ctx_session::key::MAX_KEY_BYTES;
 use ctx_session::store::SessionStore;
 
@@ -29,29 +31,79 @@ pub(super) struct Opened {
 
 impl Setup {
     /// The memory of the agent.
-    pub(super) fn lookup(&self) -> Result<Lookup> {
-        Lookup::open(&self.host.config, self.host.home.clone(), self.agent.clone())
+    pub(super) fn lookup(&self) -> Result<Arc<Lookup>> {
+        if let Some(archiver) = self.archiver() {
+            return archiver.lookup();
+        }
+        let lookup = Lookup::open(&self.host.config, self.host.home.clone(), self.agent.clone())?;
+        lookup.index()?;
+        Ok(Arc::new(lookup))
+    }
+
+    pub(super) fn archiver(&self) -> Option<&Archiver> {
+        self.others.as_ref()?.archiver.as_deref()
     }
 
     /// Opens the transcript of the session that is named, else of the one that is meant.
     pub(super) fn open(&self, named: Option<&str>) -> Result<Opened> {
         let (name, path) = match self.meant(named)? {
             Some(Meant::File(path)) => (file_name(&path), path),
-            Some(Meant::Named(name)) => {
-                let found = find_session(&self.host.home, &self.agent, &name)?;
-                let found = found.ok_or_else(|| self.unknown(&name))?;
-                let StoredSession { key, path, .. } = found;
-                let path = path.ok_or_else(|| {
-                    Error::new(ErrorKind::NotFound, "the session has no transcript")
-                        .with("session", &key)
-                        .hint("it was reset or archived; `ctx sessions` lists those that are there")
-                })?;
-                (key, path)
+            Some(Meant::Named(name)) => match find_session(&self.host.home, &self.agent, &name)? {
+                Some(StoredSession { key, path, .. }) => {
+                    let path = path.ok_or_else(|| {
+                        Error::new(ErrorKind::NotFound, "the session has no transcript")
+                            .with("session", &key)
+                            .hint("it was reset or archived; `ctx sessions` lists those that are there")
+                    })?;
+                    (key, path)
+                }
+                None => self.of_others(&name)?,
+            },
+            None => {
+                let others = self.others.as_ref();
+                let newest = others.and_then(|others| others.homes.newest_in(&others.folder));
+                let newest = newest.ok_or_else(|| self.without_session())?;
+                (newest.session_id, newest.path)
             }
-            None => return Err(self.without_session()),
         };
         let transcript = ctx_session::open(&self.host.home, &path)?;
         Ok(Opened { name, path, transcript })
+    }
+
+    /// A session of another agent: its name and its transcript, for its id or a beginning of it.
+    fn of_others(&self, named: &str) -> Result<(String, PathBuf)> {
+        let lookup = self.lookup()?;
+        if let Some(session) = lookup.memory.session_named(named)?
+            && let Some(path) = lookup.transcript(&session)
+        {
+            return Ok((session, path));
+        }
+        let found = self.found(named)?;
+        Ok((found.session_id, found.path))
+    }
+
+    fn found(&self, named: &str) -> Result<FoundSession> {
+        let unknown = || self.unknown(named);
+        let found = self.others.as_ref().ok_or_else(unknown)?.homes.named(named);
+        found.map_err(|error| if error.kind() == ErrorKind::NotFound { unknown() } else { error })
+    }
+
+    /// Messages that are in the archive, for who cites them: their transcript may be gone.
+    pub(super) fn archived(&self, named: &str, cited: &str) -> Result<Option<Vec<Arc<Entry>>>> {
+        let lookup = self.lookup()?;
+        let Some(session) = lookup.memory.session_named(named)? else { return Ok(None) };
+        let ids: Vec<_> = cited.split(|c: char| "[], ".contains(c)).collect();
+        let is_cited = |id: &str| {
+            let mut ids = ids.iter().map(|cited| cited.strip_prefix("e:").unwrap_or(cited));
+            ids.any(|cited| !cited.is_empty() && id.starts_with(cited))
+        };
+        let entries = lookup.memory.of_session(&session)?.into_iter().filter_map(|segment| {
+            let id = segment.entry_id.filter(|id| is_cited(id))?;
+            let mut message = Message::text(segment.role, segment.content);
+            message.meta.timestamp = Some(segment.timestamp);
+            Some(Arc::new(Entry::held(id, message)))
+        });
+        Ok(Some(entries.collect::<Vec<_>>()).filter(|entries| !entries.is_empty()))
     }
 
     /// The name under which the session stands in memory that is named, else that of the one that is
@@ -63,10 +115,13 @@ impl Setup {
                 memory_session(transcript.header().id.as_deref(), &path)
             }
             Some(Meant::Named(name)) => {
-                lookup.session(&name).map_err(|error| match error.kind() {
-                    ErrorKind::NotFound => self.unknown(&name),
-                    _ => error,
-                })?
+                match lookup.session(&name) {
+                    // One that is not archived yet has a name all the same.
+                    Err(error) if error.kind() == ErrorKind::NotFound => {
+                        self.found(&name)?.session_id
+                    }
+                    known => known?,
+                }
             }
             None => return Ok(Remembered { name: OF_NOBODY.to_owned(), is_named: false }),
         };
@@ -89,13 +144,12 @@ impl Setup {
         let error = Error::new(ErrorKind::NotFound, "there is no session of that name")
             .with("session", name)
             .with("agent", &self.agent);
-        let hint = "a session is named by its key or its id, as `resources/list` has them";
+        let hint = "a session is named by its key, its id or the beginning of that";
         error.hint(format!("{hint}{}", self.newest()))
     }
 
     fn without_session(&self) -> Error {
-        let hint = "give `session`, its key or its id as `resources/list` has them, or start the \
-                    server with --session";
+        let hint = "give `session`, its key or its id, or start the server with --session";
         Error::new(ErrorKind::InvalidInput, "the call names no session")
             .with("agent", &self.agent)
             .hint(format!("{hint}{}", self.newest()))
@@ -104,8 +158,10 @@ impl Setup {
     /// The newest sessions, for a hint.
     fn newest(&self) -> String {
         // Where they cannot be read, whoever asks for one is told.
-        let keys = self.stored().map(|stored| stored.into_iter().take(NAMED).map(|s| s.key));
-        let keys: Vec<_> = keys.into_iter().flatten().collect();
+        let keys = self.stored().map(|stored| stored.into_iter().map(|s| s.key));
+        let others = self.others.iter().flat_map(|others| others.homes.sessions().sessions);
+        let others = others.map(|found| found.session_id);
+        let keys: Vec<_> = keys.into_iter().flatten().chain(others).take(NAMED).collect();
         match keys.is_empty() {
             true => String::new(),
             false => format!("; the newest are {}", keys.join(", ")),

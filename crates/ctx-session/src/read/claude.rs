@@ -23,6 +23,8 @@ pub(super) struct Claude {
     main: Option<u32>,
     /// The compact boundary whose summary was not yet seen.
     boundary: Option<u32>,
+    /// The model of the newest answer on the main line.
+    model: Option<String>,
 }
 
 impl LineFormat for Claude {
@@ -53,6 +55,7 @@ impl LineFormat for Claude {
             self.main = Some(index);
             if boundary {
                 self.boundary = Some(index);
+                out.auto_compacted_at = auto_compacted_at(object).or(out.auto_compacted_at);
             }
         }
         out.tip = self.main;
@@ -86,7 +89,7 @@ impl Claude {
     /// Fills in a user's or assistant's line; gives the id that ties its lines together.
     fn message(
         &mut self,
-        out: &Builder,
+        out: &mut Builder,
         object: &Object<'_>,
         message: &str,
         sidechain: bool,
@@ -118,6 +121,10 @@ impl Claude {
                 false => Audience::Synthetic,
             };
         } else if !model.is_empty() {
+            if !sidechain && self.model.as_ref() != Some(&model) {
+                out.auto_compacted_at = None;
+                self.model = Some(model.clone());
+            }
             let (provider, model) = ("anthropic".into(), model.into());
             draft.detail = Some(Detail::Model { provider, model });
         }
@@ -131,6 +138,14 @@ impl Claude {
         }
         Some(key.1)
     }
+}
+
+/// The size of the context that the client compacted because its window was nearly full.
+fn auto_compacted_at(boundary: &Object<'_>) -> Option<u32> {
+    let metadata = boundary.object("compactMetadata")?;
+    let is_auto = metadata.text("trigger").is_some_and(|trigger| trigger == "auto");
+    let tokens = metadata.count("preTokens").filter(|&tokens| is_auto && tokens > 0)?;
+    u32::try_from(tokens).ok()
 }
 
 /// Whether the client shows an error of the API; it does not send it back. Lines of older clients

@@ -137,7 +137,7 @@ fn is_token_count(event: &Object<'_>) -> bool {
 }
 
 /// Codex counts what came from the cache as part of the input.
-fn token_usage(object: &Object<'_>) -> Usage {
+pub(crate) fn token_usage(object: &Object<'_>) -> Usage {
     let count = |key| object.count(key).unwrap_or_default();
     let cached = count("cached_input_tokens");
     Usage {
@@ -150,7 +150,7 @@ fn token_usage(object: &Object<'_>) -> Usage {
 }
 
 /// The window, as several events tell it.
-fn window(event: &Object<'_>) -> Option<u32> {
+pub(crate) fn window(event: &Object<'_>) -> Option<u32> {
     let info = event.object("info").unwrap_or_default();
     let tokens = event
         .count("model_context_window")

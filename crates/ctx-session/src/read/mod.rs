@@ -4,6 +4,7 @@ mod around;
 mod claude;
 mod codex;
 mod document;
+mod gemini;
 mod jsonl;
 mod pi;
 
@@ -16,7 +17,9 @@ use crate::builder::Builder;
 use crate::format::Format;
 use crate::source::Source;
 
+pub(crate) use codex::{token_usage as codex_usage, window as codex_window};
 pub(crate) use document::{Document, into_json};
+pub(crate) use gemini::{gemini_project, gemini_to_pi, gemini_usage};
 
 /// The model name of assistant messages that the client itself wrote.
 pub(crate) const SYNTHETIC: &str = "<synthetic>";
@@ -33,8 +36,15 @@ pub(crate) fn lines(format: Format, source: &Arc<Source>) -> Result<Builder> {
         Format::OpenAiChat | Format::Anthropic | Format::PonyBunny => {
             jsonl::read(source, document::MessageLines(format))
         }
-        Format::Ctx | Format::Pi => jsonl::read(source, pi::Pi::default()),
+        Format::Ctx | Format::Pi | Format::GeminiCli => jsonl::read(source, pi::Pi::default()),
     }
+}
+
+/// A transcript of a format that is read as a session of pi.
+pub(crate) fn translated(source: Source) -> Result<Source> {
+    let text = source.beginning(usize::MAX)?;
+    let lines = gemini_to_pi(&String::from_utf8_lossy(&text), source.path())?;
+    Ok(source.with_bytes(lines))
 }
 
 /// An entry's time: ISO text, or milliseconds since the epoch.

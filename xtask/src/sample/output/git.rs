@@ -6,8 +6,11 @@ use similar::TextDiff;
 
 use crate::sample::workspace::Workspace;
 
+/// As much of a long output, from its end, as pi's `bash` shows.
+const SHOWN_BYTES: usize = 50 * 1024;
+
 /// `git diff` of all paths that begin with `under`.
-pub(crate) fn diff(ws: &Workspace, under: &str) -> String {
+pub(super) fn diff(ws: &Workspace, under: &str) -> String {
     let mut out = String::new();
     for (path, old, new) in ws.changes().into_iter().filter(|(path, ..)| path.starts_with(under)) {
         let (before, mode) = if old.is_empty() {
@@ -23,35 +26,25 @@ pub(crate) fn diff(ws: &Workspace, under: &str) -> String {
             TextDiff::from_lines(old, new).unified_diff().header(&before, &after)
         );
     }
-    out
+    capped(out)
 }
 
-/// `git diff --stat`.
-pub(crate) fn stat(ws: &Workspace) -> String {
-    let mut out = String::new();
-    let (mut files, mut added, mut removed) = (0, 0, 0);
-    for (path, old, new) in ws.changes() {
-        let diff = TextDiff::from_lines(old, new);
-        let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
-        let (plus, minus) = (count(similar::ChangeTag::Insert), count(similar::ChangeTag::Delete));
-        let _ = writeln!(
-            out,
-            " {path:<28} | {:>4} {}{}",
-            plus + minus,
-            "+".repeat(plus.min(40)),
-            "-".repeat(minus.min(20))
-        );
-        (files, added, removed) = (files + 1, added + plus, removed + minus);
+fn capped(text: String) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    let mut size = 0;
+    let shown = lines.iter().rev().take_while(|line| {
+        size += line.len() + 1;
+        size <= SHOWN_BYTES
+    });
+    let first = lines.len() - shown.count();
+    if first == 0 {
+        return text;
     }
-    let _ = writeln!(out, " {files} files changed, {added} insertions(+), {removed} deletions(-)");
-    out
-}
-
-/// `git status --short`.
-pub(crate) fn status(ws: &Workspace) -> String {
-    let mut out = String::new();
-    for (path, old, _) in ws.changes() {
-        let _ = writeln!(out, "{} {path}", if old.is_empty() { "??" } else { " M" });
-    }
-    out
+    format!(
+        "{}\n\n[Showing lines {}-{} of {} (50.0KB limit). Full output: /tmp/pi-bash-5d1c0e7a.log]",
+        lines[first..].join("\n"),
+        first + 1,
+        lines.len(),
+        lines.len()
+    )
 }

@@ -18,7 +18,8 @@ const REASON_CHARS: usize = 400;
 
 /// Columns of the replay that a narrow terminal has to do without, the first to go first. What the
 /// candidates are is said by their names, and most of the others by the page and by `--json` alone.
-const SPARED: [&str; 7] = ["kind", "est. error", "ratio", "calls", "requests", "cuts", "cached"];
+const SPARED: [&str; 7] =
+    ["kind", "est. error", "ratio", "calls", "requests", "cuts", "cache hits"];
 
 pub(super) fn print(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
     let most = terminal_columns();
@@ -63,10 +64,10 @@ pub(super) fn print(report: &EvalReport, out: &Out) -> anyhow::Result<()> {
 
 fn replayed(report: &EvalReport) -> Table {
     let columns: &[Told<EvalRow>] = &[
-        ("candidate", |row| row.name.clone().into()),
+        ("arm", |row| arm(row).into()),
         ("requests", |row| thousands(row.requests as u64).into()),
-        ("sent", |row| thousands(row.sent_tokens).into()),
-        ("cached", |row| share(row.prefix_reuse)),
+        ("prompt tokens", |row| thousands(row.sent_tokens).into()),
+        ("cache hits", |row| share(row.prefix_reuse)),
         ("cost", |row| row.cost_usd.map_or_else(|| "-".to_owned(), usd).into()),
         ("calls", |row| thousands(row.calls).into()),
         ("cuts", |row| thousands(row.cuts as u64).into()),
@@ -80,6 +81,14 @@ fn replayed(report: &EvalReport) -> Table {
         ("kind", |row| kind(row.kind).into()),
     ];
     Table::of(&report.rows, &SPARED, columns)
+}
+
+/// What a row is called.
+fn arm(row: &EvalRow) -> String {
+    match row.kind {
+        RowKind::None => "full history".to_owned(),
+        _ => row.name.clone(),
+    }
 }
 
 /// The smallest first: neighbours are those that may be compared.
@@ -106,7 +115,7 @@ fn left(row: &OnceRow) -> f64 {
 
 fn kind(kind: RowKind) -> &'static str {
     match kind {
-        RowKind::None => "nothing left out",
+        RowKind::None => "nothing dropped",
         RowKind::Profile => "profile",
         RowKind::Engine => "engine",
         RowKind::Preset => "preset",

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use ctx_runtime::forget::{Forget, Forgetting, Forgotten, Remembered};
+use ctx_runtime::forget::{Forget, Forgetting, Forgotten, ForgottenProject, Remembered};
 use ctx_runtime::lookup::Lookup;
 use ctx_session::Transcript;
 use ctx_session::clock;
+use ctx_session::discover::AgentHomes;
 use ctx_session::erase::Erased;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
@@ -22,6 +23,9 @@ use crate::words::{counted, shortened};
 const SHOWN: usize = 20;
 
 pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Result<ExitCode> {
+    if let Some(project) = &args.project {
+        return of_project(global, args, project, out);
+    }
     let home = Home::from_env()?;
     let agents = match &args.agent {
         Some(agent) => vec![agent.parse::<FileId>().map_err(misuse)?],
@@ -61,6 +65,38 @@ pub(super) fn run(global: &Global, args: &ForgetArgs, out: &Out) -> anyhow::Resu
         false => print(&gone, &places(&gone), out)?,
     }
     Ok(if gone.complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Erases what was archived of a project's sessions. Without `--agent`, sessions are archived for `main`.
+fn of_project(
+    global: &Global,
+    args: &ForgetArgs,
+    project: &Path,
+    out: &Out,
+) -> anyhow::Result<ExitCode> {
+    let of = OfAgent::open(global, args.agent.as_deref().unwrap_or("main"), out)?;
+    let forget = |dry_run| of.forget_project(&AgentHomes::from_env(), project, dry_run);
+    let mut report = forget(true)?;
+    let told = |report: &ForgottenProject| {
+        let (sessions, segments) = (report.sessions.len(), counted(report.segments, "segment"));
+        format!("{}: {segments}, {}", counted(sessions, "session"), counted(report.facts, "fact"))
+    };
+    if !args.dry_run {
+        if !args.yes {
+            out.note_table(&told(&report));
+            out.ask("erase all this for good?")?;
+        }
+        report = forget(false)?;
+        of.warn(out);
+    }
+    match args.json {
+        true => out.json(&report)?,
+        false => out.line(told(&report))?,
+    }
+    if args.dry_run {
+        out.note("a dry run: nothing was erased");
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What is to be forgotten. A session that is named by its file is looked for in that file, wherever

@@ -39,6 +39,7 @@ mod tests {
             rows: Vec::new(),
             once: Vec::new(),
             recorded: Vec::new(),
+            calibration: None,
             sums: Vec::new(),
         };
         let report = EvalReport::of(vec![session], &Counter::default(), 0.3);

@@ -44,6 +44,42 @@ fn what_left_the_window_comes_back_when_it_is_asked_for_and_not_otherwise() {
 }
 
 #[test]
+fn a_question_that_fits_brings_its_reply_and_a_statement_none() {
+    let memory = Memory::in_memory("main", settings());
+    let session = SessionMemory::new(memory, "s", maker("s"));
+    let talk = [
+        (Role::User, "the diff is fine. one worry: can the u32 generation overflow?"),
+        (Role::Assistant, "let me look"),
+        (Role::ToolResult, "pub id: u64"),
+        (Role::Assistant, "Not in practice: I'd leave it."),
+        (Role::ToolResult, "done"),
+        (Role::User, "then go on with the changelog"),
+        (Role::Assistant, "the generation counter stands in it"),
+        (Role::User, "租约的编号会溢出吗？"),
+        (Role::Assistant, "不会。"),
+    ];
+    let entry = |(role, text): &(Role, &str)| {
+        Arc::new(Entry::held(*text, Message::text(role.clone(), *text)))
+    };
+    session.archive(&talk.iter().map(entry).collect::<Vec<_>>()).unwrap();
+    waited(session.flush()).unwrap();
+    let recalled = |request| -> Vec<String> {
+        let passages = waited(session.recall(request)).unwrap().passages;
+        passages.into_iter().filter(|p| !p.adjacent).map(|passage| passage.text).collect()
+    };
+    let query = "can the u32 generation overflow?";
+    assert_eq!(recalled(request(query))[..2], [talk[0].1, talk[3].1]);
+    assert_eq!(recalled(request("编号会溢出吗"))[..2], [talk[7].1, talk[8].1]);
+    let found = recalled(request("what about the changelog?"));
+    assert_eq!(found[0], talk[5].1);
+    assert!(!found.iter().any(|text| text == talk[6].1), "{found:?}");
+    // A reply that the model sees is not brought back.
+    let mut seen = request(query);
+    seen.visible = [Arc::from(talk[3].1)].into();
+    assert!(!recalled(seen).iter().any(|text| text == talk[3].1));
+}
+
+#[test]
 fn a_session_recalls_another_only_where_that_is_wanted() {
     let memory = Memory::in_memory("main", settings());
     said(&SessionMemory::new(memory.clone(), "a", maker("a")), &TALK);

@@ -2,7 +2,8 @@
 
 use ctx_core::{CounterKind, Profile, Result, Tokens};
 use ctx_engine_registry::Config;
-use ctx_runtime::{Asked, Memories, Stores, Wanted, memory_session};
+use ctx_eval::Baseline;
+use ctx_runtime::{Memories, Stores, Wanted, memory_session};
 use ctx_session::Transcript;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
@@ -45,28 +46,18 @@ pub(super) struct Fitted {
 
 /// Settles everything and builds the engine. Nothing that it does stays anywhere.
 pub(super) fn fitted(with: &With, listed: &Listed, transcript: &Transcript) -> Result<Fitted> {
-    let (provider, model, asked) = match &with.fit.model {
-        Some(name) => (None, Some(name.clone()), Asked::ByName),
-        None => {
-            let (provider, model) = transcript.model()?.unzip();
-            (provider, model, Asked::InPassing)
-        }
-    };
     let agent = with.fit.agent.clone().or_else(|| listed.head.agent.clone());
-    let wanted = Wanted {
+    let mut wanted = Wanted {
         profile: with.fit.profile,
         counter: with.fit.counter,
         engine: with.fit.engine.clone(),
         agent: agent.clone(),
-        provider,
-        model,
-        asked,
         window: with.fit.window,
-        native: transcript.window().map(Tokens),
-        reserve: None,
-        system: transcript.system_prompt()?,
-        tools: transcript.tools()?,
+        ..Wanted::of(transcript)?
     };
+    if let Some(name) = &with.fit.model {
+        wanted = wanted.with_model(name);
+    }
     let resolved = wanted.resolve(with.config.clone())?;
     resolved.check_window(None)?;
     let mut warnings: Vec<String> = resolved.warning().into_iter().collect();
@@ -74,8 +65,10 @@ pub(super) fn fitted(with: &With, listed: &Listed, transcript: &Transcript) -> R
     let name = memory_session(transcript.header().id.as_deref(), &listed.path);
     let (memories, warn) = (Memories::default(), |told| warnings.push(told));
     let services = resolved.services(&memories, Stores::passing(), (&agent, &name), None, warn)?;
+    let ledger = resolved.ledger();
     let setup = ctx_eval::Setup {
-        ledger: resolved.ledger(),
+        baseline: Baseline::of(transcript, &ledger)?,
+        ledger,
         engine: resolved.engine(&services)?,
         profile: resolved.profile,
         model: resolved.model,

@@ -42,5 +42,11 @@ fn home() -> TempDir {
 
 fn server(home: &Path) -> Server {
     let host = Host { config: Config::default(), home: Home::at(home) };
-    Server::new(Setup { host, agent: FileId::main(), session: None, writes: Writes::All })
+    Server::new(Setup {
+        host,
+        agent: FileId::main(),
+        session: None,
+        writes: Writes::All,
+        others: None,
+    })
 }

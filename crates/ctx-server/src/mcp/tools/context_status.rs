@@ -19,7 +19,8 @@ pub(super) const TOOL: Entry = reads("context_status", describe, call);
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Params {
-    /// The session, by its key or its id; without one, the session that the server was started with
+    /// The session, by its key, its id or the beginning of that; without one, the session that the server
+    /// was started with, else the newest of its folder
     session: Option<String>,
     /// The model's window in tokens; without one, what the configuration and the transcript say
     #[schemars(range(min = 1))]
@@ -34,7 +35,11 @@ fn describe() -> Tool {
         "type": "object",
         "properties": {
             "context": { "type": "object", "properties": {
-                "messages": { "type": "integer" }, "tokens": { "type": "integer" } } },
+                "messages": { "type": "integer" },
+                "tokens": { "type": "integer", "description": "of the last request" },
+                "source": { "enum": ["provider", "calibrated", "estimated"] },
+                "pendingTokens": { "type": "integer", "description": "added since" },
+                "limit": { "type": "integer" } } },
             "window": { "type": "integer" },
             "reserve": { "type": "integer" },
             "limit": { "type": "integer", "description": "window minus reserve" },
@@ -67,7 +72,7 @@ fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
 }
 
 fn text(session: &str, report: &StatusReport) -> String {
-    let used = report.context.tokens + report.system + report.tools;
+    let used = report.context.next_request();
     let share = 100.0 * report.used_share;
     let next = if report.should_block {
         "refused: the window is under the guard's minimum"
@@ -78,9 +83,10 @@ fn text(session: &str, report: &StatusReport) -> String {
     };
     let roles = report.context.roles.iter().map(|(role, n)| format!("{n} {role}"));
     format!(
-        "session {session}\nrequest: {used} of {} tokens ({share:.1} %)\nwindow: {} (from {}), {} kept \
+        "session {session}\nrequest: {used} of {} tokens ({share:.1} %, {})\nwindow: {} (from {}), {} kept \
          free for the answer\nmessages: {} ({})\ncompactions: {}\nengine: {} ({})\nnext request: {next}",
         report.limit,
+        report.context.source,
         report.window,
         report.source,
         report.reserve,

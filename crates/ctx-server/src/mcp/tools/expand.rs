@@ -23,7 +23,8 @@ struct Params {
     /// An entry's id as a citation has it, with or without `[e:`; several of them; or the id of a
     /// compaction, for all messages it stands for
     entry: String,
-    /// The session, by its key or its id; without one, the session that the server was started with
+    /// The session, as `recall` and `search_sessions` name it: by its key, its id or the beginning of
+    /// that; without one, the session that the server was started with, else the newest of its folder
     session: Option<String>,
     /// The character to begin with: `next` of the answer before, for a text that was too long
     #[serde(default)]
@@ -82,21 +83,26 @@ fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
     let Params { entry, session, from, max_chars } = arguments(given)?;
     at_most("entry", &entry, MOST_BYTES)?;
     let most = max_chars.unwrap_or(CHARS).clamp(1, MOST_CHARS);
-    let opened = setup.open(session.as_deref())?;
-    let found = expand(&opened.transcript, &[&entry]).map_err(|error| match error.hint_text() {
-        None => error.with("session", &opened.name).hint(
-            "take an id from a citation of a summary in this session, from `search_sessions`, or from \
-             the session's resource",
-        ),
-        Some(_) => error,
-    })?;
-    let mut report = Report {
-        session: opened.name,
-        messages: Vec::new(),
-        from,
-        next: None,
-        text: String::new(),
+    let (session, found) = match (setup.open(session.as_deref()), session.as_deref()) {
+        (Ok(opened), _) => {
+            let found = expand(&opened.transcript, &[&entry]);
+            let found = found.map_err(|error| match error.hint_text() {
+                None => error.with("session", &opened.name).hint(
+                    "take an id from a citation of a summary in this session, from `recall` or \
+                     `search_sessions`, or from the session's resource",
+                ),
+                Some(_) => error,
+            })?;
+            (opened.name, found)
+        }
+        (Err(error), Some(session)) => match setup.archived(session, &entry) {
+            Ok(Some(found)) => (session.to_owned(), found),
+            _ => return Err(error),
+        },
+        (Err(error), None) => return Err(error),
     };
+    let mut report =
+        Report { session, messages: Vec::new(), from, next: None, text: String::new() };
     // Of the whole text only this much is ever made: a compaction may stand for very many messages.
     let (mut at, mut taken) = (0, 0);
     for entry in &found {

@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use ctx_core::{Result, Timestamp};
 use ctx_memory::Config;
+use ctx_runtime::ArchiveProgress;
 use rmcp::handler::server::common::schema_for_type;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Setup;
 use super::answer::Answer;
@@ -80,17 +81,45 @@ fn minute(at: Timestamp) -> String {
     at.map_or_else(|| "-".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
 }
 
-/// What there is to say of a memory that keeps nothing by itself.
-fn of_memory(config: &Config, setup: &Setup) -> Option<String> {
-    if config.enabled {
-        return None;
-    }
-    let file = setup.host.home.config_file();
-    Some(format!(
-        "memory is off: only what was remembered or ingested by hand is found; set \
-         agents.defaults.memoryContext.enabled to true in {} to have sessions archived",
-        file.display()
-    ))
+/// How much is archived of the sessions of other agents, and what there is to say of what is not.
+fn of_archive(setup: &Setup, config: &Config) -> (Option<ArchiveProgress>, Option<String>) {
+    let Some(archiver) = setup.archiver() else {
+        let file = setup.host.home.config_file();
+        let note = format!(
+            "memory is off: only what was remembered or ingested by hand is found; set \
+             agents.defaults.memoryContext.enabled to true in {} to have sessions archived",
+            file.display()
+        );
+        return (None, Some(note).filter(|_| !config.enabled));
+    };
+    let progress = archiver.progress();
+    let note = match progress {
+        None => {
+            Some("sessions are being looked for; none was archived yet by this server".to_owned())
+        }
+        Some(ArchiveProgress { sessions, pending, unreadable }) => {
+            let are = |n: usize| if n == 1 { "is" } else { "are" };
+            let pending = (pending > 0).then(|| {
+                format!("{pending} of {sessions} sessions {} not archived yet", are(pending))
+            });
+            let unreadable = (unreadable > 0)
+                .then(|| format!("{unreadable} of {sessions} sessions cannot be read"));
+            Some([pending, unreadable].into_iter().flatten().collect::<Vec<_>>().join("; "))
+        }
+    };
+    (progress, note.filter(|note| !note.is_empty()))
+}
+
+/// The schema of that.
+fn archive_schema() -> Value {
+    let integer = json!({ "type": "integer" });
+    json!({
+        "type": ["object", "null"],
+        "description": "the sessions of other agents that were found, and how many of them are not \
+            archived yet or cannot be read; null where none are archived",
+        "properties": { "sessions": integer, "pending": integer, "unreadable": integer },
+        "required": ["sessions", "pending", "unreadable"]
+    })
 }
 
 /// A text with what else is to be said below it.

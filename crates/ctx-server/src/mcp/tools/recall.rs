@@ -1,6 +1,9 @@
 //! `recall`: the block that memory would put into a request.
 
+use std::collections::BTreeMap;
+
 use ctx_core::{Result, Tokens};
+use ctx_runtime::ArchiveProgress;
 use ctx_runtime::lookup::{Nothing, RecallAsked, Recalled};
 use ctx_session::clock;
 use rmcp::model::{JsonObject, Tool};
@@ -9,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use super::{Entry, MOST_BYTES, described, of_memory, reading, reads, with_notes};
+use super::{Entry, MOST_BYTES, archive_schema, described, of_archive, reading, reads, with_notes};
 use crate::mcp::Setup;
 use crate::mcp::answer::{Answer, arguments, at_most};
 
@@ -20,8 +23,8 @@ pub(super) const TOOL: Entry = reads("recall", describe, call);
 struct Params {
     /// What is being asked, in a few words or a sentence
     query: String,
-    /// The session that asks, by its key or its id; without one, the session that the server was
-    /// started with
+    /// Only what was said in this session, by its key, its id or the beginning of that; without one, the
+    /// session that the server was started with, else all sessions
     session: Option<String>,
     /// The longest block, in tokens
     #[schemars(range(min = 1))]
@@ -34,6 +37,7 @@ struct Report {
     #[serde(flatten)]
     recalled: Recalled,
     memory_enabled: bool,
+    archive: Option<ArchiveProgress>,
 }
 
 fn describe() -> Tool {
@@ -52,6 +56,7 @@ fn describe() -> Tool {
             "factsUsed": { "type": "integer" },
             "passages": { "type": "array", "items": { "type": "object" } },
             "memoryEnabled": { "type": "boolean" },
+            "archive": archive_schema(),
             "warnings": { "type": "array", "items": { "type": "string" } }
         },
         "required": ["block", "tokens", "budget", "facts", "passages", "memoryEnabled", "warnings"]
@@ -64,23 +69,34 @@ fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
     at_most("query", &query, MOST_BYTES)?;
     let lookup = setup.lookup()?;
     let session = setup.remembered(&lookup, session.as_deref())?;
-    lookup.index()?;
     let asked = RecallAsked {
         query: &query,
         session: Some(&session.name),
-        everywhere: false,
+        everywhere: !session.is_named,
         budget: budget.map(Tokens),
         now: clock::now(),
     };
     let mut recalled = Handle::current().block_on(lookup.recall(&asked))?;
     recalled.warnings.splice(0..0, lookup.warnings.iter().cloned());
     let text = match (&recalled.block, recalled.nothing()) {
-        (Some(block), _) => block.clone(),
+        (Some(block), _) => format!("{block}{}", sources(&recalled)),
         (None, nothing) => why_nothing(&recalled, nothing),
     };
-    let note = of_memory(&lookup.config, setup);
+    let (archive, note) = of_archive(setup, &lookup.config);
     let text = with_notes(text, &recalled.warnings, note.as_deref());
-    Answer::new(text, &Report { recalled, memory_enabled: lookup.config.enabled })
+    Answer::new(text, &Report { recalled, memory_enabled: lookup.config.enabled, archive })
+}
+
+/// Where the passages of the block stand: what `expand` takes.
+fn sources(recalled: &Recalled) -> String {
+    let mut of_sessions: BTreeMap<&str, String> = BTreeMap::new();
+    for passage in recalled.passages.iter().filter(|passage| passage.used) {
+        if let (Some(session), Some(entry)) = (&passage.session, &passage.entry) {
+            of_sessions.entry(session).or_default().push_str(&format!(" [e:{entry}]"));
+        }
+    }
+    let lines = of_sessions.iter().map(|(session, ids)| format!("\nfrom session {session}:{ids}"));
+    lines.collect()
 }
 
 fn why_nothing(recalled: &Recalled, nothing: Option<Nothing>) -> String {

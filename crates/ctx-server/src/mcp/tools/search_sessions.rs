@@ -1,6 +1,8 @@
 //! `search_sessions`: what was said, searched.
 
-use ctx_core::{Error, ErrorKind, Result};
+use ctx_core::Result;
+use ctx_core::text::word_end;
+use ctx_runtime::ArchiveProgress;
 use ctx_runtime::lookup::{SearchAsked, Searched};
 use ctx_session::clock;
 use rmcp::model::{JsonObject, Tool};
@@ -9,9 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use super::{Entry, MOST_BYTES, described, minute, of_memory, reading, reads, with_notes};
+use super::{
+    Entry, MOST_BYTES, archive_schema, described, minute, of_archive, reading, reads, with_notes,
+};
 use crate::mcp::Setup;
-use crate::mcp::answer::{Answer, arguments, at_most, cut};
+use crate::mcp::answer::{Answer, arguments, at_most};
 
 pub(super) const TOOL: Entry = reads("search_sessions", describe, call);
 
@@ -26,9 +30,8 @@ const TEXT_CHARS: usize = 1_000;
 struct Params {
     /// The words to look for
     query: String,
-    /// Only what was said in this session, by its key or its id; without one, all sessions of the
-    /// agent where the configuration allows it (crossSession), else the session that the server was
-    /// started with
+    /// Only what was said in this session, by its key, its id or the beginning of that; without one, the
+    /// session that the server was started with, else all sessions
     session: Option<String>,
     /// At most so many hits (default 10, at most 50)
     #[schemars(range(min = 1, max = 50))]
@@ -41,6 +44,7 @@ struct Report {
     #[serde(flatten)]
     searched: Searched,
     memory_enabled: bool,
+    archive: Option<ArchiveProgress>,
     warnings: Vec<String>,
 }
 
@@ -65,6 +69,7 @@ fn describe() -> Tool {
                 "required": ["session", "role", "score", "text"]
             } },
             "memoryEnabled": { "type": "boolean" },
+            "archive": archive_schema(),
             "warnings": { "type": "array", "items": { "type": "string" } }
         },
         "required": ["hits", "memoryEnabled", "warnings"]
@@ -78,13 +83,9 @@ fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
     let lookup = setup.lookup()?;
     let explicit = session.is_some();
     let session = setup.remembered(&lookup, session.as_deref())?;
-    // Who asks for one session gets that one; the others are open only where the user says so.
-    let searched = match (explicit, lookup.config.cross_session) {
-        (false, true) => None,
-        _ if session.is_named => Some(session.name.as_str()),
-        _ => return Err(closed(setup)),
-    };
-    lookup.index()?;
+    // What a server was started with is one of many where sessions are open to each other.
+    let is_one = session.is_named && (explicit || !lookup.config.cross_session);
+    let searched = is_one.then_some(session.name.as_str());
     let asked = SearchAsked {
         query: &query,
         session: searched,
@@ -94,24 +95,17 @@ fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
     };
     let mut searched = Handle::current().block_on(lookup.search(&asked))?;
     for hit in &mut searched.hits {
-        hit.text = cut(&hit.text, TEXT_CHARS);
+        if let Some((at, _)) = hit.text.char_indices().nth(TEXT_CHARS) {
+            hit.text.truncate(word_end(&hit.text, at));
+            hit.text.push('…');
+        }
     }
     let mut warnings = lookup.warnings.clone();
     warnings.append(&mut searched.warnings);
-    let note = of_memory(&lookup.config, setup);
+    let (archive, note) = of_archive(setup, &lookup.config);
     let text = with_notes(text(&searched), &warnings, note.as_deref());
-    Answer::new(text, &Report { searched, memory_enabled: lookup.config.enabled, warnings })
-}
-
-fn closed(setup: &Setup) -> Error {
-    let file = setup.host.home.config_file();
-    Error::new(ErrorKind::InvalidInput, "the sessions of the agent are not open to each other")
-        .with("agent", &setup.agent)
-        .hint(format!(
-            "name a `session`, or have the user set agents.defaults.memoryContext.crossSession to true \
-             in {}",
-            file.display()
-        ))
+    let memory_enabled = lookup.config.enabled;
+    Answer::new(text, &Report { searched, memory_enabled, archive, warnings })
 }
 
 fn text(searched: &Searched) -> String {

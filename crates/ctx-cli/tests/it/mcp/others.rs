@@ -1,0 +1,409 @@
+//! The sessions of other agents: a home as somebody has it who never used ctx.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+use crate::support::{Room, text};
+
+const CLAUDE: &str = "11111111-aaaa-4000-8000-000000000001";
+const CODEX: &str = "22222222-bbbb-4000-8000-000000000002";
+const PI: &str = "33333333-cccc-4000-8000-000000000003";
+const OPENCLAW: &str = "44444444-dddd-4000-8000-000000000004";
+
+/// Lines of a session of Claude Code: each message hangs on the one before.
+fn claude(id: &str, project: &Path, said: &[&str]) -> String {
+    let lines = said.iter().enumerate().map(|(n, said)| {
+        let role = if n % 2 == 0 { "user" } else { "assistant" };
+        let content = match role {
+            "user" => json!(said),
+            _ => json!([{ "type": "text", "text": said }]),
+        };
+        let mut message = json!({ "role": role, "content": content });
+        if role == "assistant" {
+            message["id"] = json!(format!("msg_{n}"));
+            message["model"] = json!("claude-sonnet-4-5");
+            message["usage"] = json!({ "input_tokens": 3, "cache_read_input_tokens": 21_000,
+                "cache_creation_input_tokens": 500, "output_tokens": 7 });
+        }
+        let parent = n.checked_sub(1).map(|n| format!("{}-{n}", &id[..8]));
+        json!({ "parentUuid": parent, "isSidechain": false, "cwd": project, "sessionId": id,
+            "type": role, "message": message, "uuid": format!("{}-{n}", &id[..8]),
+            "timestamp": format!("2026-01-05T08:00:{n:02}Z") })
+        .to_string()
+            + "\n"
+    });
+    lines.collect()
+}
+
+fn pi(id: &str, project: &Path, said: &[&str]) -> String {
+    let at = "2026-01-05T08:00:00Z";
+    let header =
+        json!({ "type": "session", "version": 3, "id": id, "timestamp": at, "cwd": project });
+    let lines = said.iter().enumerate().map(|(n, said)| {
+        let role = if n % 2 == 0 { "user" } else { "assistant" };
+        let parent = n.checked_sub(1).map(|n| format!("{n:08x}"));
+        json!({ "type": "message", "id": format!("{n:08x}"), "parentId": parent, "timestamp": at,
+            "message": { "role": role, "content": [{ "type": "text", "text": said }] } })
+        .to_string()
+            + "\n"
+    });
+    std::iter::once(header.to_string() + "\n").chain(lines).collect()
+}
+
+fn codex(id: &str, project: &Path, said: &[&str]) -> String {
+    let at = "2026-01-05T08:00:00Z";
+    let meta = json!({ "timestamp": at, "type": "session_meta",
+        "payload": { "id": id, "cwd": project, "source": "cli" } });
+    let lines = said.iter().enumerate().map(|(n, said)| {
+        let (role, kind) =
+            if n % 2 == 0 { ("user", "input_text") } else { ("assistant", "output_text") };
+        json!({ "timestamp": at, "type": "response_item", "payload": { "type": "message",
+            "role": role, "content": [{ "type": kind, "text": said }] } })
+        .to_string()
+            + "\n"
+    });
+    std::iter::once(meta.to_string() + "\n").chain(lines).collect()
+}
+
+/// A home with a session of each of four agents, in three projects.
+struct Machine {
+    room: Room,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let machine = Self { room: Room::new() };
+        for project in ["shop", "secret", "lab"] {
+            std::fs::create_dir_all(machine.project(project)).expect("a folder");
+        }
+        let (shop, secret, lab) =
+            (machine.project("shop"), machine.project("secret"), machine.project("lab"));
+        let talk = ["Which port does the staging database use?", "Staging listens on port 6543."];
+        machine.write(".claude/projects/-w-shop", CLAUDE, &claude(CLAUDE, &shop, &talk), 1);
+        let talk = [
+            "what is the vault of the mint called?",
+            "It is called Quillon, token=hunter2hunter2hunter2X9.",
+        ];
+        let rollout = format!("rollout-2026-01-05T08-00-00-{CODEX}");
+        machine.write(".codex/sessions/2026/01/05", &rollout, &codex(CODEX, &secret, &talk), 2);
+        let talk = ["我们用哪个消息队列？", "用 RabbitMQ，因为需要延迟队列。"];
+        machine.write(".pi/agent/sessions/--w-lab--", &format!("x_{PI}"), &pi(PI, &lab, &talk), 3);
+        let talk = ["how long is a lease of the lighthouse?", "A lease lasts ninety seconds."];
+        machine.write(".openclaw/agents/main/sessions", OPENCLAW, &pi(OPENCLAW, &lab, &talk), 4);
+        machine
+    }
+
+    fn project(&self, name: &str) -> PathBuf {
+        self.room.path("").canonicalize().expect("a folder").join("w").join(name)
+    }
+
+    /// Writes a session that is `age` hours old.
+    fn write(&self, folder: &str, name: &str, text: &str, age: u64) -> PathBuf {
+        let path = self.room.write(&format!("{folder}/{name}.jsonl"), text);
+        set_age(&path, age * 3_600);
+        path
+    }
+
+    fn claude_file(&self) -> PathBuf {
+        self.room.path(&format!(".claude/projects/-w-shop/{CLAUDE}.jsonl"))
+    }
+
+    fn start(&self) -> Client {
+        self.start_with(&[])
+    }
+
+    fn start_with(&self, args: &[&str]) -> Client {
+        let args: Vec<&str> = ["mcp"].iter().chain(args).copied().collect();
+        let mut command = self.room.command(&args);
+        command.env("CTX_HOME", self.room.path("ctx")).current_dir(self.project("shop"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary runs");
+        let stdin = child.stdin.take().expect("a pipe");
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut client = Client { child, stdin: Some(stdin), stdout, calls: 0 };
+        let about = json!({ "name": "test", "version": "1" });
+        client.ask(
+            "initialize",
+            &json!({ "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": about }),
+        );
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        client
+    }
+
+    fn ctx(&self, args: &[&str]) -> Value {
+        let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
+        let mut command = self.room.command(&args);
+        command.env("CTX_HOME", self.room.path("ctx"));
+        let ran = crate::support::Ran::of(&mut command);
+        assert_eq!(ran.code, Some(0), "{args:?}: {}", ran.stderr);
+        serde_json::from_str(&ran.stdout).expect("JSON")
+    }
+
+    fn archive(&self) -> String {
+        let path = self.room.path("ctx/agents/main/memory/context/segments.jsonl");
+        std::fs::read_to_string(path).unwrap_or_default()
+    }
+}
+
+fn set_age(path: &Path, seconds: u64) {
+    let at = SystemTime::now() - Duration::from_secs(seconds);
+    File::options().write(true).open(path).and_then(|file| file.set_modified(at)).expect("a time");
+}
+
+/// A client that waits for each answer.
+struct Client {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    calls: u64,
+}
+
+impl Client {
+    fn send(&mut self, message: &Value) {
+        let stdin = self.stdin.as_mut().expect("it is open");
+        writeln!(stdin, "{message}").expect("the binary reads");
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.calls += 1;
+        let id = self.calls;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("an answer");
+        let answer: Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(answer["id"], id, "{answer}");
+        answer["result"].clone()
+    }
+
+    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }))
+    }
+
+    /// The text of an answer that is none of an error.
+    fn says(&mut self, tool: &str, arguments: Value) -> String {
+        let result = self.call(tool, arguments);
+        assert_eq!(result["isError"], false, "{tool}: {result}");
+        result["content"][0]["text"].as_str().expect("text").to_owned()
+    }
+
+    /// Asks until so many sessions were found and all of them are archived; what is said of them.
+    fn archived(&mut self, sessions: u64) -> Value {
+        loop {
+            let found = self.call("search_sessions", json!({ "query": "anything at all" }));
+            let archive = &found["structuredContent"]["archive"];
+            if archive["pending"] == 0 && archive["sessions"] == sessions {
+                return found;
+            }
+            let said = found["content"][0]["text"].as_str().expect("text");
+            assert!(
+                archive.is_null() || archive["pending"] == 0 || said.contains("not archived yet")
+            );
+            std::thread::yield_now();
+        }
+    }
+
+    /// Ends it, and gives what it said on standard error.
+    fn end(mut self) -> String {
+        drop(self.stdin.take());
+        let mut said = String::new();
+        let mut stderr = self.child.stderr.take().expect("a pipe");
+        std::io::Read::read_to_string(&mut stderr, &mut said).expect("text");
+        assert_eq!(self.child.wait().expect("it ends").code(), Some(0), "{said}");
+        said
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn each_tool_answers_over_the_sessions_of_all_agents_without_any_setup() {
+    let machine = Machine::new();
+    let mut client = machine.start();
+    client.archived(4);
+    for (question, answer, session) in [
+        ("which port does the staging database use?", "port 6543", CLAUDE),
+        ("what is the vault of the mint called?", "Quillon", CODEX),
+        ("我们用哪个消息队列？", "RabbitMQ", PI),
+        ("how long is a lease of the lighthouse?", "ninety seconds", OPENCLAW),
+    ] {
+        let recalled = client.says("recall", json!({ "query": question }));
+        assert!(recalled.contains(answer), "{question}: {recalled}");
+        assert!(recalled.contains(&format!("from session {session}: [e:")), "{recalled}");
+        assert!(!recalled.contains("hunter2"), "{recalled}");
+        // What recall and search return is what expand opens: by the id, and by its beginning.
+        let found = client.call("search_sessions", json!({ "query": question }));
+        let hits = found["structuredContent"]["hits"].as_array().expect("hits");
+        let hit = hits.iter().find(|hit| hit["session"] == session).expect("a hit of it");
+        for session in [session, &session[..6]] {
+            let cited = json!({ "entry": hit["entry"], "session": session });
+            let opened = client.says("expand", cited);
+            assert!(opened.contains(hit["text"].as_str().expect("text")), "{opened}");
+            let only = json!({ "query": question, "session": session });
+            assert!(client.says("recall", only.clone()).contains(answer), "{only}");
+            let found = client.call("search_sessions", only);
+            let hits = found["structuredContent"]["hits"].as_array().expect("hits");
+            assert!(hits.iter().all(|hit| hit["session"] == hits[0]["session"]), "{found}");
+            let status = client.says("context_status", json!({ "session": session }));
+            assert!(status.contains("messages: 2"), "{status}");
+        }
+    }
+    // The newest session of the folder.
+    let status = client.says("context_status", json!({}));
+    assert!(status.contains(CLAUDE), "{status}");
+    assert!(client.says("expand", json!({ "entry": "11111111-1" })).contains("port 6543"));
+    client.says("remember", json!({ "text": "the ferry leaves at noon" }));
+    assert!(
+        client.says("recall", json!({ "query": "when does the ferry leave?" })).contains("noon")
+    );
+    let told = client.call("expand", json!({ "entry": "x", "session": "99999999" }));
+    assert_eq!(told["structuredContent"]["error"]["kind"], "not_found", "{told}");
+    assert!(told.to_string().contains(CLAUDE), "the newest are named: {told}");
+    let said = client.end();
+    assert!(said.contains("archiveSessions") && said.lines().count() == 1, "{said}");
+    assert!(!machine.archive().contains("hunter2"));
+}
+
+#[test]
+fn a_restart_archives_nothing_twice_and_follows_what_grew() {
+    let machine = Machine::new();
+    machine.start().archived(4);
+    let before = machine.archive();
+    assert_eq!(before.lines().count(), 8);
+    let mut client = machine.start();
+    client.archived(4);
+    assert_eq!(machine.archive(), before);
+    // A line that is being written is read once it is whole.
+    let whole = claude(
+        CLAUDE,
+        &machine.project("shop"),
+        &[
+            "Which port does the staging database use?",
+            "Staging listens on port 6543.",
+            "and production?",
+            "Production listens on port 7654.",
+        ],
+    );
+    let torn = &whole[..whole.len() - 40];
+    std::fs::write(machine.claude_file(), torn).expect("written");
+    set_age(&machine.claude_file(), 1_800);
+    let has = |words: &str| machine.archive().contains(words);
+    while !has("and production?") {
+        client.archived(4);
+    }
+    assert!(!has("7654"));
+    std::fs::write(machine.claude_file(), &whole).expect("written");
+    set_age(&machine.claude_file(), 900);
+    while !has("7654") {
+        client.archived(4);
+    }
+    let said = client.end();
+    assert_eq!(said, "", "only the first start says what it does");
+    assert_eq!(machine.archive().lines().count(), 10);
+}
+
+#[test]
+fn a_server_that_is_killed_at_any_time_loses_nothing_and_doubles_nothing() {
+    let machine = Machine::new();
+    let talk: Vec<String> =
+        (0..600).map(|n| format!("message number {n} of a long talk")).collect();
+    let talk: Vec<&str> = talk.iter().map(String::as_str).collect();
+    let lab = machine.project("lab");
+    for n in 5..9 {
+        let id = format!("{n}5555555-eeee");
+        machine.write(".pi/agent/sessions/--w-lab--", &id, &pi(&id, &lab, &talk), n);
+    }
+    for calls in 0..6 {
+        let mut client = machine.start();
+        (0..calls).for_each(|_| drop(client.call("search_sessions", json!({ "query": "talk" }))));
+        let _ = client.child.kill();
+    }
+    machine.start().archived(8);
+    let archive = machine.archive();
+    let mut ids: Vec<_> = archive
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["id"].clone().to_string())
+        .collect();
+    assert_eq!(ids.len(), 8 + 4 * 600);
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 8 + 4 * 600);
+}
+
+#[test]
+fn what_is_excluded_or_forgotten_stays_out_and_what_cannot_be_read_is_said() {
+    let machine = Machine::new();
+    let config = json!({ "agents": { "defaults": { "memoryContext": {
+        "excludeProjects": [machine.project("secret")] } } } });
+    machine.room.write("ctx/ctx.json5", config.to_string());
+    let broken = machine.write(".claude/projects/-w-shop", "55555555", "{\"type\":\"user\"}\n", 1);
+    let mut client = machine.start();
+    let found = client.archived(3);
+    assert!(!machine.archive().contains("Quillon"));
+    drop(client);
+    std::fs::remove_file(broken).expect("removed");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let closed = machine.write(".claude/projects/-w-shop", "66666666", "{}\n", 1);
+        std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0)).expect("rights");
+        if File::open(&closed).is_err() {
+            let found = machine.start().archived(4);
+            assert_eq!(found["structuredContent"]["archive"]["unreadable"], 1, "{found}");
+            assert!(found.to_string().contains("1 of 4 sessions cannot be read"), "{found}");
+        }
+        std::fs::remove_file(closed).expect("removed");
+    }
+    drop(found);
+    // Forgetting says first what would go.
+    let lab = machine.project("lab");
+    let forget = ["memory", "forget", "--project", text(&lab)];
+    let would = machine.ctx(&[&forget[..], &["--dry-run"]].concat());
+    assert_eq!((&would["segments"], &would["sessions"]), (&json!(4), &json!([PI, OPENCLAW])));
+    assert!(machine.archive().contains("RabbitMQ"));
+    let gone = machine.ctx(&[&forget[..], &["--yes"]].concat());
+    assert_eq!((&gone["segments"], &gone["dryRun"]), (&json!(4), &json!(false)));
+    assert!(!machine.archive().contains("RabbitMQ") && machine.archive().contains("6543"));
+    // Not with the next start either, nor what is said there since.
+    let more = ["a new talk about the RabbitMQ of the lab", "noted"];
+    let id = "77777777-ffff";
+    machine.write(".pi/agent/sessions/--w-lab--", id, &pi(id, &lab.join("deep"), &more), 1);
+    let mut client = machine.start();
+    client.archived(1);
+    assert!(!machine.archive().contains("RabbitMQ"));
+    let found = client.call("search_sessions", json!({ "query": "RabbitMQ" }));
+    assert_eq!(found["structuredContent"]["hits"], json!([]), "{found}");
+}
+
+#[test]
+fn archiving_can_be_switched_off_and_what_is_gone_from_disk_is_read_from_the_archive() {
+    let machine = Machine::new();
+    machine.start().archived(4);
+    std::fs::remove_file(machine.claude_file()).expect("removed");
+    let off =
+        json!({ "agents": { "defaults": { "memoryContext": { "archiveSessions": false } } } });
+    machine.room.write("ctx/ctx.json5", off.to_string());
+    let before = machine.archive();
+    for args in [&[][..], &["--read-only"]] {
+        let mut client = machine.start_with(args);
+        let found = client.call("search_sessions", json!({ "query": "staging database" }));
+        assert_eq!(found["structuredContent"]["archive"], Value::Null);
+        let hit = &found["structuredContent"]["hits"][0];
+        assert_eq!(hit["session"], CLAUDE, "{found}");
+        let cited = json!({ "entry": hit["entry"], "session": &CLAUDE[..8] });
+        assert!(client.says("expand", cited).contains("staging database"));
+        assert_eq!(client.end(), "");
+        machine.room.write("ctx/ctx.json5", "{}");
+    }
+    assert_eq!(machine.archive(), before);
+}

@@ -1,0 +1,320 @@
+//! How the counter's sizes of a session become the provider's.
+
+use ctx_core::{Calibration, Entry, MIN_MESSAGE_TOKENS, Result, TokenLedger, Tokens};
+use ctx_session::compactions::{CompactedBy, StoredCompaction};
+use ctx_session::{LineItem, Transcript};
+use serde::Serialize;
+
+use crate::Recorded;
+
+/// The constant is left out of a window where it leaves less than this share of the limit to
+/// messages.
+const LEAST_ROOM: f64 = 0.25;
+
+/// Requests whose residual is so many times the median are not fitted: the client sent something
+/// else there than the transcript holds.
+const OUTLIER: f64 = 4.0;
+
+/// The factor is fitted only where the largest request is so many times the smallest.
+const LEAST_SPREAD: f64 = 1.5;
+
+/// The contexts after compactions may hold this many times the messages of the session together.
+/// Where each compaction keeps a little, they hold each message about twice.
+const CONTEXTS: usize = 8;
+
+/// The provider's size of a request, as a linear function of what the counter makes of its
+/// messages: `constant + factor * counted`.
+///
+/// The constant is what every request carries and the transcript does not hold, system prompt and
+/// tool schemas first of all. The factor is how far the counter is off.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionCalibration {
+    /// Tokens of every request besides its messages.
+    pub constant: u64,
+    /// Reported tokens per counted token, between 1/4 and 4.
+    pub factor: f64,
+    /// Requests that it was fitted to.
+    pub requests: usize,
+    /// Median of the absolute relative errors that are left, over these requests.
+    pub median_error: f64,
+    /// Whether requests of a simulation carry the constant: not where it leaves the messages too
+    /// little room in the window that is simulated.
+    pub constant_applied: bool,
+}
+
+/// What a session is measured by: what the provider reported of it, and what follows from that for
+/// the sizes that are counted.
+#[derive(Clone, Debug, Default)]
+pub struct Baseline {
+    /// What the provider reported.
+    pub recorded: Recorded,
+    /// How counted sizes become the provider's; `None` where it reported nothing.
+    pub calibration: Option<SessionCalibration>,
+    /// Times the agent itself compacted the history.
+    pub compactions: usize,
+}
+
+impl Baseline {
+    /// Reads a session through once. It is counted by the counter of `ledger`, and measured against
+    /// its limit.
+    ///
+    /// # Errors
+    ///
+    /// What reading the transcript may give.
+    pub fn of(transcript: &Transcript, ledger: &TokenLedger) -> Result<Self> {
+        let recorded = Recorded::of(transcript)?;
+        let line = transcript.main_line()?;
+        let fitted = SessionCalibration::fit(transcript, &line, &recorded, |entry| {
+            let (facts, tokens) = entry.measure(ledger.counter())?;
+            Ok(if facts.in_model_context { tokens } else { Tokens::ZERO })
+        })?;
+        let calibration = fitted.map(|fitted| SessionCalibration {
+            constant_applied: fitted.has_room(ledger.limit()),
+            ..fitted
+        });
+        let list = transcript.compaction_list(None)?;
+        let compactions = list.iter().filter(|c| !c.undone && is_own(transcript, c)).count();
+        Ok(Self { recorded, calibration, compactions })
+    }
+
+    /// Returns the ledger, corrected where the provider reported something.
+    #[must_use]
+    pub fn corrected(&self, ledger: TokenLedger) -> TokenLedger {
+        match &self.calibration {
+            Some(calibration) => calibration.apply(ledger),
+            None => ledger,
+        }
+    }
+}
+
+/// Whether the agent that wrote the session made this compaction. What ctx added to another
+/// program's session changed none of the recorded requests.
+fn is_own(transcript: &Transcript, compaction: &StoredCompaction) -> bool {
+    compaction.by != CompactedBy::Ctx || transcript.is_ours()
+}
+
+/// A request: the counted size of its messages, and what the provider reported.
+type Sample = (f64, f64);
+
+impl SessionCalibration {
+    /// Fits a session: the requests of `line`, sized with the agent's own compactions, against what
+    /// was reported of them. `None` where nothing was reported. `size` gives the tokens of an
+    /// entry, zero for one that no model sees.
+    ///
+    /// # Errors
+    ///
+    /// What reading the transcript or `size` may give.
+    pub fn fit(
+        transcript: &Transcript,
+        line: &[LineItem],
+        recorded: &Recorded,
+        mut size: impl FnMut(&Entry) -> Result<Tokens>,
+    ) -> Result<Option<Self>> {
+        let cuts = cuts(transcript, line.len(), &mut size)?;
+        let sizes = walk(transcript, line, &cuts, Tokens::ZERO, &mut size)?;
+        let answers = line.iter().filter(|item| item.request);
+        let samples = answers.zip(sizes).filter_map(|(item, (counted, _))| {
+            Some((f64::from(counted.0), recorded.prompt(item.entry.id())? as f64))
+        });
+        Ok(Self::of(samples.collect()))
+    }
+
+    /// Least squares of the relative errors, once more without outliers.
+    fn of(samples: Vec<Sample>) -> Option<Self> {
+        let (constant, factor) = linear(&samples)?;
+        let error = |(counted, reported): &Sample, (constant, factor): (f64, f64)| {
+            (constant + factor * counted - reported).abs() / reported
+        };
+        let median_of = |line| median(samples.iter().map(|sample| error(sample, line)).collect());
+        let bound = (OUTLIER * median_of((constant, factor))?).max(0.01);
+        let regular: Vec<Sample> =
+            samples.iter().copied().filter(|s| error(s, (constant, factor)) <= bound).collect();
+        let (constant, factor) = linear(&regular).unwrap_or((constant, factor));
+        Some(Self {
+            constant: constant.round() as u64,
+            factor,
+            requests: samples.len(),
+            median_error: median_of((constant, factor))?,
+            constant_applied: true,
+        })
+    }
+
+    /// Returns the size of a request whose messages were counted at `counted` tokens.
+    #[must_use]
+    pub fn tokens(&self, counted: Tokens) -> Tokens {
+        let tokens = self.constant as f64 + self.factor * f64::from(counted.0);
+        Tokens(tokens.round() as u32)
+    }
+
+    /// Returns the ledger corrected by this calibration.
+    #[must_use]
+    pub fn apply(&self, ledger: TokenLedger) -> TokenLedger {
+        let fixed = match self.constant_applied {
+            // The ledger corrects its fixed part by the factor as well.
+            true => Tokens((self.constant as f64 / self.factor).round() as u32),
+            false => ledger.fixed(),
+        };
+        let tools = ledger.tools().min(fixed);
+        ledger
+            .with_system(fixed - tools)
+            .with_tools(tools)
+            .with_calibration(Calibration::by(self.factor))
+    }
+
+    /// Whether the constant leaves enough of a limit to messages.
+    fn has_room(&self, limit: Tokens) -> bool {
+        let room = limit.scale(LEAST_ROOM).max(MIN_MESSAGE_TOKENS);
+        self.constant + room.get() <= limit.get()
+    }
+}
+
+/// `constant` and `factor` of least squares, weighted so that relative errors count; neither is
+/// negative. `None` without samples.
+fn linear(samples: &[Sample]) -> Option<(f64, f64)> {
+    let sums = samples.iter().map(|&(x, y)| (1.0 / (y * y), x, y));
+    let (mut w, mut wx, mut wy, mut wxx, mut wxy) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    let (mut least, mut most) = (f64::MAX, 0.0_f64);
+    for (weight, x, y) in sums {
+        w += weight;
+        wx += weight * x;
+        wy += weight * y;
+        wxx += weight * x * x;
+        wxy += weight * x * y;
+        (least, most) = (least.min(x), most.max(x));
+    }
+    if samples.is_empty() {
+        return None;
+    }
+    let variance = w * wxx - wx * wx;
+    let slope = match most > least.max(1.0) * LEAST_SPREAD && variance > 0.0 {
+        true => (w * wxy - wx * wy) / variance,
+        false => 1.0,
+    };
+    let factor = Calibration::by(slope).factor();
+    let constant = (wy - factor * wx) / w;
+    if constant >= 0.0 || wxx == 0.0 {
+        return Some((constant.max(0.0), factor));
+    }
+    Some((0.0, Calibration::by(wxy / wxx).factor()))
+}
+
+/// The middle value, or the mean of the two in the middle.
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    let lower = *values.get((values.len() - 1) / 2)?;
+    Some(f64::midpoint(lower, upper))
+}
+
+/// A compaction on the branch: its place among the entries, and the size of the context after it.
+pub(crate) type Cut = (usize, Tokens);
+
+/// The agent's own compactions on the way to the leaf, oldest first. In a damaged file each may keep
+/// everything; then the first ones have to do.
+fn cuts(
+    transcript: &Transcript,
+    messages: usize,
+    size: &mut impl FnMut(&Entry) -> Result<Tokens>,
+) -> Result<Vec<Cut>> {
+    let mut left = messages.saturating_mul(CONTEXTS);
+    let mut cuts = Vec::new();
+    for compaction in transcript.compaction_list(None)? {
+        if compaction.undone || !is_own(transcript, &compaction) {
+            continue;
+        }
+        let Some(index) = transcript.index_of(&compaction.id) else { continue };
+        let entries = transcript.context(Some(&compaction.id))?.entries;
+        if entries.len() > left {
+            break;
+        }
+        left -= entries.len();
+        let sizes = entries.iter().map(|entry| size(entry));
+        cuts.push((index, sizes.sum::<Result<Tokens>>()?));
+    }
+    Ok(cuts)
+}
+
+/// Walks a session with the agent's own compactions: for each request its tokens, and those of its
+/// beginning that was in the request before.
+pub(crate) fn walk(
+    transcript: &Transcript,
+    line: &[LineItem],
+    cuts: &[Cut],
+    fixed: Tokens,
+    size: &mut impl FnMut(&Entry) -> Result<Tokens>,
+) -> Result<Vec<(Tokens, Tokens)>> {
+    let mut requests = Vec::new();
+    let (mut total, mut prefix) = (fixed, Tokens::ZERO);
+    let mut next = cuts.iter().peekable();
+    for item in line {
+        let index = transcript.index_of(item.entry.id()).unwrap_or_default();
+        while let Some((_, size)) = next.next_if(|(cut, _)| *cut < index) {
+            (total, prefix) = (fixed + *size, fixed);
+        }
+        if item.request {
+            requests.push((total, prefix));
+            prefix = total;
+        }
+        total += size(&item.entry)?;
+    }
+    Ok(requests)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(line: impl Fn(f64) -> f64) -> Vec<Sample> {
+        (1..40).map(|n| (f64::from(n) * 1_000.0, line(f64::from(n) * 1_000.0))).collect()
+    }
+
+    #[test]
+    fn a_constant_and_a_factor_are_found() {
+        let fit = SessionCalibration::of(samples(|counted| 42_000.0 + 1.4 * counted)).unwrap();
+        assert_eq!((fit.constant, fit.requests), (42_000, 39));
+        assert!((fit.factor - 1.4).abs() < 1e-9 && fit.median_error < 1e-9, "{fit:?}");
+        assert_eq!(fit.tokens(Tokens(10_000)), Tokens(56_000));
+    }
+
+    #[test]
+    fn requests_that_carried_something_else_do_not_bend_the_line() {
+        let mut all = samples(|counted| 20_000.0 + 1.2 * counted);
+        for (_, reported) in all.iter_mut().step_by(8) {
+            *reported *= 3.0;
+        }
+        let fit = SessionCalibration::of(all).unwrap();
+        assert!((fit.factor - 1.2).abs() < 0.02, "{fit:?}");
+        assert!((19_500..20_500).contains(&fit.constant), "{fit:?}");
+    }
+
+    #[test]
+    fn too_little_to_fit_a_factor_gives_a_constant() {
+        let fit = |samples: &[Sample]| SessionCalibration::of(samples.to_vec());
+        assert_eq!(fit(&[]), None);
+        let one = fit(&[(1_000.0, 31_000.0)]).unwrap();
+        assert_eq!((one.constant, one.factor), (30_000, 1.0));
+        let two = fit(&[(1_000.0, 31_000.0), (1_100.0, 35_000.0)]).unwrap();
+        assert_eq!(two.factor, 1.0);
+        // Less reported than counted: there is no negative prompt.
+        let less = fit(&[(1_000.0, 500.0)]).unwrap();
+        assert_eq!((less.constant, less.factor), (0, 0.5));
+        let nothing = fit(&[(0.0, 700.0)]).unwrap();
+        assert_eq!((nothing.constant, nothing.factor), (700, 1.0));
+    }
+
+    #[test]
+    fn a_ledger_measures_as_the_provider_did() {
+        let ledger = TokenLedger::new(Default::default(), Tokens(200_000), Tokens(20_000))
+            .with_system(Tokens(500))
+            .with_tools(Tokens(300));
+        let fit = SessionCalibration::of(samples(|counted| 42_000.0 + 1.4 * counted)).unwrap();
+        let corrected = fit.apply(ledger.clone());
+        let size = corrected.corrected(corrected.fixed() + Tokens(10_000));
+        assert!(size.0.abs_diff(56_000) <= 2, "{size:?}");
+        assert_eq!(corrected.tools(), Tokens(300));
+        let bare = SessionCalibration { constant_applied: false, ..fit }.apply(ledger);
+        assert_eq!(bare.corrected(bare.fixed()), Tokens(800).scale(1.4));
+        assert!(fit.has_room(Tokens(180_000)) && !fit.has_room(Tokens(50_000)));
+    }
+}

@@ -1,0 +1,110 @@
+//! What the provider reported of a recorded session.
+
+use std::collections::HashMap;
+
+use ctx_core::{EntryId, Result, Tokens, Usage};
+use ctx_model::{Catalogue, Prices};
+use ctx_session::Transcript;
+use serde::Serialize;
+
+/// A report of a larger prompt or a longer answer is a fault of who reported it, and is not used.
+pub(crate) const MOST_REPORTED: u64 = 10_000_000;
+
+/// What the provider reported of each answer of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    answers: Vec<Answer>,
+    by_entry: HashMap<EntryId, usize>,
+}
+
+#[derive(Clone, Debug)]
+struct Answer {
+    usage: Usage,
+    model: Option<String>,
+}
+
+/// Sums of what the provider reported, over all requests of a session: those of abandoned branches
+/// count, as they were paid; those of subagents do not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedTotals {
+    /// Requests with a report.
+    pub requests: usize,
+    /// Prompt tokens: fresh, read from the cache and written to it.
+    pub tokens: u64,
+    /// Those of them that were read from the cache.
+    pub cached_tokens: u64,
+    /// Tokens of the answers.
+    pub output_tokens: u64,
+    /// The largest prompt.
+    pub largest: u64,
+    /// Prompts over the limit that the session is measured against.
+    pub over_limit: usize,
+    /// Times the agent itself compacted the history.
+    pub compactions: usize,
+    /// What it cost at today's prices, in USD; null where a price is not known.
+    pub cost_usd: Option<f64>,
+}
+
+impl Recorded {
+    /// Reads what the answers of a transcript say of their usage.
+    ///
+    /// # Errors
+    ///
+    /// What reading a message may give.
+    pub fn of(transcript: &Transcript) -> Result<Self> {
+        let mut recorded = Self::default();
+        for entry in transcript.answers()? {
+            let meta = &entry.message()?.meta;
+            if let Some(usage) = meta.usage.filter(is_plausible) {
+                recorded.by_entry.insert(entry.id().clone(), recorded.answers.len());
+                recorded.answers.push(Answer { usage, model: meta.model.clone() });
+            }
+        }
+        Ok(recorded)
+    }
+
+    /// Returns the usage reported with the answer `entry`.
+    #[must_use]
+    pub fn usage(&self, entry: &EntryId) -> Option<Usage> {
+        Some(self.answers.get(*self.by_entry.get(entry)?)?.usage)
+    }
+
+    /// Returns the prompt tokens reported with the answer `entry`.
+    #[must_use]
+    pub fn prompt(&self, entry: &EntryId) -> Option<u64> {
+        self.usage(entry).map(|usage| usage.prompt())
+    }
+
+    /// Adds everything up; `None` where nothing was reported. Each answer is priced by its own
+    /// model; `model` costs `prices`, and so do answers whose model is not known.
+    #[must_use]
+    pub fn totals(
+        &self,
+        limit: Tokens,
+        compactions: usize,
+        (model, prices): (Option<&str>, Option<Prices>),
+    ) -> Option<RecordedTotals> {
+        let mut totals = RecordedTotals { compactions, ..RecordedTotals::default() };
+        let mut cost = Some(0.0);
+        for Answer { usage, model: own } in &self.answers {
+            let prompt = usage.prompt();
+            totals.requests += 1;
+            totals.tokens += prompt;
+            totals.cached_tokens += usage.cache_read;
+            totals.output_tokens += usage.output.min(MOST_REPORTED);
+            totals.largest = totals.largest.max(prompt);
+            totals.over_limit += usize::from(prompt > limit.get());
+            let catalogued = own.as_deref().filter(|own| Some(*own) != model);
+            let catalogued = catalogued.and_then(|own| Catalogue::embedded().find(own));
+            let prices = catalogued.map(|model| model.prices).or(prices);
+            cost = cost.zip(prices).map(|(sum, prices)| sum + prices.cost(usage).0);
+        }
+        (totals.requests > 0).then_some(RecordedTotals { cost_usd: cost, ..totals })
+    }
+}
+
+/// Whether a report can be one: some clients write zeros, and a damaged file any number.
+fn is_plausible(usage: &Usage) -> bool {
+    (1..=MOST_REPORTED).contains(&usage.prompt())
+}
