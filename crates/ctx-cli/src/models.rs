@@ -1,8 +1,8 @@
 //! What is said of the models that write summaries.
 
 use ctx_core::{Error, ErrorKind, SummaryModels};
-use ctx_engine_registry::Config;
-use ctx_model::ModelFacts;
+use ctx_engine_registry::{Config, Models};
+use ctx_model::{Api, Endpoint, ModelFacts};
 use ctx_runtime::configured_writer;
 
 use crate::args::{Fit, Summaries};
@@ -48,6 +48,21 @@ pub(crate) fn problems(config: &Config) -> anyhow::Result<Vec<String>> {
             vec![format!("agents.defaults.compaction.model '{name}' cannot be used: {told}")]
         }
     })
+}
+
+/// What is wrong with providers, whatever they are used for: families of APIs that nobody here speaks,
+/// and addresses that are no web server's.
+pub(crate) fn faults(config: &Config) -> ctx_core::Result<Vec<Error>> {
+    let models: Models = config.section()?;
+    let wrong = |key: String| move |error: Error| error.with("key", key);
+    Ok(models.providers.iter().flat_map(|(id, provider)| {
+        let key = |name| wrong(format!("models.providers.{}.{name}", shortened(id, NAME_CHARS)));
+        let api = provider.api.as_deref().map(|name| name.parse::<Api>().map(drop));
+        let url = provider.base_url.as_deref();
+        let url = url.map(|url| Endpoint::new(url, Api::OpenAiCompletions).map(drop));
+        let api = api.and_then(Result::err).map(key("api"));
+        api.into_iter().chain(url.and_then(Result::err).map(key("baseUrl"))).collect::<Vec<_>>()
+    }).collect())
 }
 
 /// What is to be said of a model whose window nobody gave.

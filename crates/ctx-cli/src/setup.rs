@@ -1,6 +1,6 @@
 //! From flags, configuration and transcript to what a command runs with.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ctx_core::{
@@ -38,15 +38,21 @@ pub(crate) struct Fitted {
 
 /// The configuration named by `--config`, or the one in the home folder, or the defaults.
 pub(crate) fn config(global: &Global) -> anyhow::Result<Config> {
+    match (config_file(global)?, &global.config) {
+        (Some(path), Some(_)) => Ok(Config::read(&path)?),
+        (Some(path), None) => Ok(Config::read(&path).map_err(of_home)?),
+        (None, _) => Ok(Config::default()),
+    }
+}
+
+/// The file that [`config`] reads, if there is one.
+pub(crate) fn config_file(global: &Global) -> anyhow::Result<Option<PathBuf>> {
     if let Some(path) = &global.config {
-        return Ok(Config::read(path)?);
+        return Ok(Some(path.clone()));
     }
     let path = Home::from_env()?.config_file();
     // Where even that cannot be told, reading says why.
-    match path.try_exists() {
-        Ok(false) => Ok(Config::default()),
-        _ => Ok(Config::read(&path).map_err(of_home)?),
-    }
+    Ok(path.try_exists().unwrap_or(true).then_some(path))
 }
 
 /// The token that clients show: the one given, else `$CTX_SERVER_TOKEN`.

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use ctx_core::{Counter, Error, ErrorKind};
+use ctx_core::Counter;
 use ctx_engine_registry::Config as Whole;
 use ctx_memory::VectorModel;
 use ctx_memory::workspace::{Config, Folder, IndexReport, Progress, Workspace};
@@ -47,10 +47,7 @@ pub(crate) fn open(global: &Global, folder: Option<&Path>, of: &IndexOf) -> anyh
         Some(_) => None,
         None => config.section::<Folder>()?.path()?,
     };
-    let Some(folder) = folder.or(configured.as_deref()) else {
-        let error = Error::new(ErrorKind::InvalidInput, "which folder is the workspace?");
-        return Err(misuse(error.hint("name it, or set agents.defaults.workspace")));
-    };
+    let folder = folder.or(configured.as_deref()).unwrap_or(Path::new("."));
     let whole = config;
     let config: Config = whole.section()?;
     let agent: FileId = of.agent.parse().map_err(misuse)?;

@@ -10,7 +10,7 @@ use ctx_core::{CounterKind, Profile};
 /// $CTX_HOME, and the folder itself is not touched.
 #[derive(Debug, Args)]
 pub(crate) struct Index {
-    /// The folder [default: agents.defaults.workspace]
+    /// The folder [default: agents.defaults.workspace, else the current one]
     pub(crate) folder: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) of: IndexOf,
@@ -27,7 +27,7 @@ pub(crate) struct Index {
 pub(crate) struct Context {
     /// The question; /context, /remember or /recall may stand in front of it
     pub(crate) question: String,
-    /// The folder [default: agents.defaults.workspace]
+    /// The folder [default: agents.defaults.workspace, else the current one]
     #[arg(long, short, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
     /// The longest block in tokens; 4k is understood

@@ -1,5 +1,6 @@
 //! `ctx config`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ctx_engine_registry::Config;
@@ -25,11 +26,7 @@ pub(crate) fn run(global: &Global, command: args::Config, out: &Out) -> anyhow::
         }
         args::Config::Schema { .. } => out.json(&Config::schema())?,
         args::Config::Check { file, json } => {
-            let config = match &file {
-                Some(file) => Config::read(file)?,
-                None => setup::config(global)?,
-            };
-            setup::check_engine(&config)?;
+            let config = sound(global, file, out)?;
             let warnings = models::problems(&config)?;
             for warning in &warnings {
                 out.warn(warning);
@@ -47,4 +44,29 @@ pub(crate) fn run(global: &Global, command: args::Config, out: &Out) -> anyhow::
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The configuration, if nothing is wrong with it. All but the last error are printed here.
+fn sound(global: &Global, file: Option<PathBuf>, out: &Out) -> anyhow::Result<Config> {
+    let path = file.clone().map_or_else(|| setup::config_file(global), |file| Ok(Some(file)))?;
+    let text = path.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
+    let mut faults = text.map(|text| Config::faults(&text)).unwrap_or_default();
+    let config = match &file {
+        _ if !faults.is_empty() => Config::default(),
+        Some(file) => Config::read(file)?,
+        None => setup::config(global)?,
+    };
+    faults.extend(models::faults(&config)?);
+    let path = path.map(|path| path.display().to_string());
+    let named = faults.into_iter().map(|error| match &path {
+        Some(path) => error.with("path", path).into(),
+        None => error.into(),
+    });
+    let mut errors: Vec<anyhow::Error> = named.collect();
+    if errors.is_empty() {
+        errors.extend(setup::check_engine(&config).err());
+    }
+    let Some(last) = errors.pop() else { return Ok(config) };
+    errors.iter().for_each(|error| out.error(error));
+    Err(last)
 }

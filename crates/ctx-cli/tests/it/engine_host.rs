@@ -24,7 +24,7 @@ fn library(room: &Room) -> PathBuf {
         .arg(&library)
         .arg("-I")
         .arg(crates.join("ctx-engine-sdk/include"))
-        .arg(crates.join("ctx-engine-registry/tests/carriers/fixtures/told.c"))
+        .arg(crates.join("ctx-engine-registry/tests/it/carriers/fixtures/told.c"))
         .status();
     assert!(built.expect("a C compiler").success());
     library

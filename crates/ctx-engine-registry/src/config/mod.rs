@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Profile, Result};
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use agents::{AgentConfig, AgentList};
@@ -174,27 +174,52 @@ impl Config {
         Self::from_value(document::parse(text)?)
     }
 
+    /// Everything that is wrong with a text, where [`parse`](Self::parse) says what is wrong first.
+    #[must_use]
+    pub fn faults(text: &str) -> Vec<Error> {
+        match document::parse(text) {
+            Ok(explicit) => Self::checked(explicit).err().unwrap_or_default(),
+            Err(error) => vec![error],
+        }
+    }
+
     /// Takes an already parsed configuration.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Config`].
     pub fn from_value(explicit: Value) -> Result<Self> {
-        strict::check(&explicit, &Self::schema())?;
-        let profile = match explicit.get("profile") {
-            Some(name) => serde_json::from_value(name.clone()).map_err(|_| {
+        Self::checked(explicit).map_err(|mut faults| faults.swap_remove(0))
+    }
+
+    /// The configuration, or everything that is wrong with it: at least one error.
+    fn checked(explicit: Value) -> std::result::Result<Self, Vec<Error>> {
+        let mut faults = strict::faults(&explicit, &Self::schema());
+        let profile = match explicit.get("profile").map(|name| (name, Profile::deserialize(name))) {
+            Some((_, Ok(profile))) => profile,
+            Some((name, Err(_))) if faults.iter().all(|(path, _)| path != "profile") => {
                 let known: Vec<_> = Profile::ALL.iter().map(|p| p.name()).collect();
-                Error::new(ErrorKind::Config, format!("unknown profile {}", strict::shown(name)))
-                    .with("known", known.join(", "))
-                    .hint("set `profile` to one of the known names, or leave it out")
-            })?,
-            None => Profile::default(),
+                let unknown = format!("unknown profile {}", strict::shown(name));
+                let error = Error::new(ErrorKind::Config, unknown).with("known", known.join(", "));
+                let hint = "set `profile` to one of the known names, or leave it out";
+                faults.push(("profile".to_owned(), error.hint(hint)));
+                Profile::default()
+            }
+            _ => Profile::default(),
         };
         let config = Self { explicit, profile, path: None };
         for section in sections_sorted() {
-            (section.check)(&config)?;
+            // What does not fit the schema cannot be read as a section.
+            if faults.iter().all(|(path, _)| !path.starts_with(section.path))
+                && let Err(error) = (section.check)(&config)
+            {
+                faults.push((section.path.to_owned(), error));
+            }
         }
-        Ok(config)
+        match faults.is_empty() {
+            true => Ok(config),
+            false => Err(faults.into_iter().map(|(_, error)| error).collect()),
+        }
     }
 
     /// The same explicit keys over the defaults of another profile.

@@ -1,6 +1,6 @@
 //! Unknown keys and values of the wrong kind are errors: a value is walked along its schema.
 
-use ctx_core::{Error, ErrorKind, Result};
+use ctx_core::{Error, ErrorKind};
 use serde_json::{Map, Value, json};
 
 use super::expected::{expected, fits, names};
@@ -44,14 +44,18 @@ pub(super) fn place(root: &mut Value, path: &str, schema: Value) {
     }
 }
 
-/// Refuses keys that the schema does not know, and values that it does not take.
-pub(super) fn check(value: &Value, schema: &Value) -> Result<()> {
-    if !value.is_object() {
-        return Err(Error::new(ErrorKind::Config, "the configuration is not an object")
-            .with("value", shown(value))
-            .hint("it is one object: { profile: \"openclaw\" }"));
+/// Keys that the schema does not know, and values that it does not take: the path of each, and what is
+/// wrong there.
+pub(super) fn faults(value: &Value, schema: &Value) -> Vec<(String, Error)> {
+    let mut faults = Vec::new();
+    if value.is_object() {
+        walk(value, schema, "", &mut faults);
+    } else {
+        let error = Error::new(ErrorKind::Config, "the configuration is not an object");
+        let hint = "it is one object: { profile: \"openclaw\" }";
+        faults.push((String::new(), error.with("value", shown(value)).hint(hint)));
     }
-    walk(value, schema, "")
+    faults
 }
 
 /// The path of a key below another, or of an item of a list: `[0].id`.
@@ -83,20 +87,19 @@ fn holds_secret(schema: &Value) -> bool {
     }
 }
 
-fn walk(value: &Value, schema: &Value, path: &str) -> Result<()> {
+fn walk(value: &Value, schema: &Value, path: &str, faults: &mut Vec<(String, Error)>) {
     if !fits(value, schema) {
-        return Err(wrong_value(value, schema, path));
+        faults.push((path.to_owned(), wrong_value(value, schema, path)));
+        return;
     }
-    match value {
-        Value::Object(map) => walk_object(map, schema, path),
-        Value::Array(items) => match schema.get("items") {
-            Some(schema) => items
-                .iter()
-                .enumerate()
-                .try_for_each(|(at, item)| walk(item, schema, &format!("{path}[{at}]"))),
-            None => Ok(()),
-        },
-        _ => Ok(()),
+    match (value, schema.get("items")) {
+        (Value::Object(map), _) => walk_object(map, schema, path, faults),
+        (Value::Array(items), Some(schema)) => {
+            for (at, item) in items.iter().enumerate() {
+                walk(item, schema, &format!("{path}[{at}]"), faults);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -113,20 +116,28 @@ fn wrong_value(value: &Value, schema: &Value, path: &str) -> Error {
     }
 }
 
-fn walk_object(map: &Map<String, Value>, schema: &Value, path: &str) -> Result<()> {
-    let Some(schema) = object_schema(schema) else { return Ok(()) };
+fn walk_object(
+    map: &Map<String, Value>,
+    schema: &Value,
+    path: &str,
+    faults: &mut Vec<(String, Error)>,
+) {
+    let Some(schema) = object_schema(schema) else { return };
     let empty = Map::new();
     let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     for (key, value) in map {
         let here = below(path, key);
         match (known.get(key), schema.get("additionalProperties")) {
-            (Some(schema), _) => walk(value, schema, &here)?,
-            (None, Some(schema @ Value::Object(_))) => walk(value, schema, &here)?,
-            (None, Some(Value::Bool(false))) => return Err(unknown_key(&here, key, known)),
+            (Some(schema), _) | (None, Some(schema @ Value::Object(_))) => {
+                walk(value, schema, &here, faults);
+            }
+            (None, Some(Value::Bool(false))) => {
+                let error = unknown_key(&here, key, known);
+                faults.push((here, error));
+            }
             (None, _) => {}
         }
     }
-    Ok(())
 }
 
 /// The schema itself, or the object among its alternatives.

@@ -8,7 +8,7 @@ use ctx_session::Transcript;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
-use crate::life::{Told, beginning};
+use super::life::{Told, beginning};
 
 /// What users were told.
 #[derive(Debug, Default)]

@@ -15,7 +15,7 @@ use ctx_session::paths::Home;
 use ctx_testkit::{FaultySummarizer, Random};
 use tokio::sync::Notify;
 
-use crate::model::{Files, Mood, Moody};
+use super::model::{Files, Mood, Moody};
 
 const USERS: usize = 8;
 

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use ctx_testkit::Random;
 
-use crate::check::{Account, check};
-use crate::life::{Life, Told};
-use crate::model::Mood;
+use super::check::{Account, check};
+use super::life::{Life, Told};
+use super::model::Mood;
 
 const CHILD: &str = "CTX_SOAK_CHILD";
 

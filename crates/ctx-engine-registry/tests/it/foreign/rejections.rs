@@ -1,0 +1,199 @@
+//! Every answer that is not carried out, and that those which are do what they say.
+
+use std::collections::{BTreeSet, HashSet};
+
+use ctx_core::{ContextView, NodeState, Role, Tokens};
+use ctx_engine_registry::foreign::{
+    Checked, Ground, Rejection, Remark, Telling, Told, apply, check,
+};
+use ctx_engine_sdk::protocol::{Assembled, Contract};
+use serde_json::{Value, json};
+
+use super::{live, say, short_session, view};
+
+fn checked(view: &ContextView, answer: &Value) -> Result<Checked, Rejection> {
+    let answer: Assembled = serde_json::from_str(&answer.to_string()).expect("an answer");
+    let telling = Telling { contract: &Contract::default(), ingested: &HashSet::new() };
+    let (told, _) = Told::all(view, telling);
+    check(answer, Ground { view, told: &told, adds_only: false })
+}
+
+fn applied(view: &mut ContextView, answer: &Value) -> Vec<String> {
+    let checked = checked(view, answer).expect("it can be carried out");
+    let tokens = checked.tokens;
+    apply(checked, view, "scripted").expect("it was checked");
+    assert_eq!(view.total(), tokens, "what is counted before is what comes out: {answer}");
+    live(view)
+}
+
+#[test]
+fn an_answer_that_would_break_the_session_is_rejected_by_name() {
+    let text = |role: &str| json!({"role": role, "blocks": [{"type": "text", "text": "x"}]});
+    let call = json!({"role": "assistant", "blocks": [
+        {"type": "toolCall", "id": "c9", "name": "read", "arguments": {}}]});
+    let all = |ids: &[&str]| json!(ids.iter().map(|id| json!({"id": id})).collect::<Vec<_>>());
+    let mut seen = BTreeSet::new();
+    for (name, answer) in [
+        ("unknown-id", json!({"drop": ["nobody"]})),
+        ("unknown-id", json!({"replace": [{"id": "nobody", "text": "x"}]})),
+        ("unknown-id", json!({"pin": ["nobody"]})),
+        ("unknown-id", json!({"insert": [{"id": "n", "before": "nobody", "text": "x"}]})),
+        ("unknown-id", json!({"messages": [{"id": "nobody"}]})),
+        ("named-twice", json!({"drop": ["u1", "u1"]})),
+        ("named-twice", json!({"drop": ["u1"], "replace": [{"id": "u1", "text": "x"}]})),
+        ("named-twice", json!({"drop": ["u1"], "pin": ["u1"]})),
+        ("named-twice", json!({"insert": [{"id": "n", "text": "x"}, {"id": "n", "text": "y"}]})),
+        ("named-twice", json!({"messages": all(&["u2", "u2"])})),
+        ("protected-dropped", json!({"drop": ["sys"]})),
+        ("protected-dropped", json!({"drop": ["u2"]})),
+        ("protected-dropped", json!({"messages": all(&["u1", "a1", "r1", "a2", "u2"])})),
+        ("group-split", json!({"drop": ["a1"]})),
+        ("group-split", json!({"drop": ["r1"]})),
+        ("group-split", json!({"messages": all(&["sys", "u1", "r1", "a2", "u2"])})),
+        ("replacement-mismatch", json!({"replace": [{"id": "u1", "message": text("assistant")}]})),
+        ("replacement-mismatch", json!({"replace": [{"id": "a1", "message": text("assistant")}]})),
+        ("replacement-mismatch", json!({"replace": [{"id": "a2", "message": call}]})),
+        ("replacement-mismatch", json!({"replace": [{"id": "u1"}]})),
+        ("replacement-mismatch", json!({"replace": [{"id": "u1", "text": ""}]})),
+        ("replacement-mismatch", json!({"messages": [{"id": "sys", "message": text("user")}]})),
+        ("taken-id", json!({"insert": [{"id": "u1", "text": "x"}]})),
+        ("bad-insertion", json!({"insert": [{"id": "n", "text": ""}]})),
+        ("bad-insertion", json!({"insert": [{"id": "", "text": "x"}]})),
+        ("bad-insertion", json!({"insert": [{"id": "n", "role": "toolResult", "text": "x"}]})),
+        ("bad-insertion", json!({"messages": [{"id": "n", "message": call}]})),
+        ("out-of-order", json!({"messages": all(&["sys", "u2", "u1"])})),
+        ("over-budget", json!({"insert": [{"id": "n", "text": "long ".repeat(20_000)}]})),
+        ("over-budget", json!({"systemPromptAddition": "long ".repeat(20_000)})),
+        ("over-budget", json!({"replace": [{"id": "u1", "text": "long ".repeat(20_000)}]})),
+        ("malformed", json!({"messages": [], "keepLast": 2})),
+        ("malformed", json!({"messages": [{"id": "n", "message": {"role": "user"}}]})),
+        (
+            "malformed",
+            json!({"replace": [{"id": "u1", "message":
+            {"role": "user", "blocks": [{"type": "toolResult"}]}}]}),
+        ),
+    ] {
+        let view = short_session(16_000);
+        let rejection = checked(&view, &answer).expect_err(&answer.to_string());
+        assert_eq!(rejection.name(), name, "{answer}: {rejection}");
+        assert!(!rejection.hint().is_empty() && !rejection.to_string().is_empty());
+        seen.insert(rejection.name());
+    }
+    // The rest is about compactions.
+    let here: BTreeSet<&str> = Rejection::NAMES
+        .into_iter()
+        .filter(|name| !["empty-summary", "not-smaller"].contains(name))
+        .collect();
+    assert_eq!(seen, here);
+}
+
+#[test]
+fn an_engine_cannot_leave_more_than_fits_while_something_could_go() {
+    let mut view = view(16_000);
+    for n in 0..40 {
+        say(&mut view, &format!("u{n}"), Role::User, &"words ".repeat(400));
+    }
+    assert!(view.overflow() > Tokens::ZERO);
+    assert_eq!(checked(&view, &json!({})).unwrap_err().name(), "over-budget");
+    assert_eq!(checked(&view, &json!({"keepLast": 30})).unwrap_err().name(), "over-budget");
+    assert_eq!(applied(&mut view, &json!({"keepLast": 3})), ["u37", "u38", "u39"]);
+}
+
+#[test]
+fn what_has_to_stay_may_be_larger_than_the_budget() {
+    let mut view = view(4_000);
+    say(&mut view, "u", Role::User, &"words ".repeat(4_000));
+    assert_eq!(applied(&mut view, &json!({})), ["u"]);
+    let more = json!({"insert": [{"id": "n", "text": "more"}]});
+    assert_eq!(checked(&view, &more).unwrap_err().name(), "over-budget");
+}
+
+#[test]
+fn the_last_rows_are_kept_with_what_must_stay_and_whole_groups() {
+    for (keep, left) in [
+        (0, vec!["sys", "u2"]),
+        (1, vec!["sys", "u2"]),
+        (2, vec!["sys", "a2", "u2"]),
+        (3, vec!["sys", "a1", "r1", "a2", "u2"]),
+        (5, vec!["sys", "u1", "a1", "r1", "a2", "u2"]),
+        (99, vec!["sys", "u1", "a1", "r1", "a2", "u2"]),
+    ] {
+        assert_eq!(applied(&mut short_session(16_000), &json!({"keepLast": keep})), left);
+    }
+}
+
+#[test]
+fn a_plan_is_carried_out_in_the_name_of_its_engine() {
+    let mut view = short_session(16_000);
+    let plan = json!({
+        "drop": ["u1"],
+        "replace": [{"id": "r1", "text": "cut"}, {"id": "a2", "text": "short"}],
+        "insert": [
+            {"id": "n1", "before": "a1", "text": "one"},
+            {"id": "n2", "before": "a1", "text": "two", "role": "assistant"},
+            {"id": "n3", "text": "at the end"},
+        ],
+        "pin": ["a2", "n1"],
+        "reason": "to\u{7} test",
+    });
+    assert_eq!(applied(&mut view, &plan), ["sys", "n1", "n2", "a1", "r1", "a2", "u2", "n3"]);
+    let node = |id: &str| view.nodes().iter().find(|node| &**node.entry().id() == id).unwrap();
+    assert_eq!(node("r1").message().unwrap().tool_results().next().unwrap().plain_text(), "cut");
+    assert_eq!(node("a2").message().unwrap().plain_text(), "short");
+    assert_eq!((node("n2").role(), node("n1").state()), (&Role::Assistant, NodeState::Inserted));
+    assert!(node("a2").is_pinned() && node("n1").is_pinned() && !node("n2").is_pinned());
+    assert!(view.edits().iter().all(|e| e.layer == "scripted" && e.reason == "to\u{fffd} test"));
+}
+
+#[test]
+fn an_answer_in_full_is_taken_as_the_edits_it_amounts_to() {
+    let mut view = short_session(16_000);
+    let echoed = |text: &str| json!({"role": "user", "blocks": [{"type": "text", "text": text}]});
+    let all = json!({"messages": [
+        {"id": "sys"},
+        {"id": "u1", "message": echoed("read the file")},
+        {"id": "new", "message": echoed("something new")},
+        {"id": "a2"},
+        {"id": "u2", "message": echoed("go on")},
+    ]});
+    assert_eq!(applied(&mut view, &all), ["sys", "u1", "new", "a2", "u2"]);
+    let edited: Vec<_> = view.edits().iter().map(|edit| &*edit.entry).collect();
+    assert_eq!(edited, ["a1", "r1", "u2", "new"], "what was echoed unchanged is no edit");
+}
+
+#[test]
+fn a_message_that_comes_back_keeps_what_the_protocol_does_not_carry() {
+    let mut view = short_session(16_000);
+    let mut call = super::calls(&["c2"]);
+    call.meta.model = Some("a model".into());
+    if let Some(ctx_core::Block::ToolCall(call)) = call.blocks.first_mut() {
+        call.spelling = ctx_core::CallSpelling::FunctionCall;
+    }
+    view.append(super::entry("a3", call)).unwrap();
+    let form = json!({"role": "assistant", "blocks": [
+        {"type": "text", "text": "I read"},
+        {"type": "toolCall", "id": "c2", "name": "read", "arguments": {"shorter": true}}]});
+    applied(&mut view, &json!({"replace": [{"id": "a3", "message": form}]}));
+    let form = view.nodes().last().unwrap().message().unwrap();
+    let call = form.tool_calls().next().unwrap();
+    assert_eq!(call.spelling, ctx_core::CallSpelling::FunctionCall);
+    assert_eq!(call.arguments.as_str(), r#"{"shorter":true}"#);
+    assert_eq!(form.meta.model.as_deref(), Some("a model"));
+}
+
+#[test]
+fn an_estimate_that_is_far_off_is_remarked_upon_and_no_more() {
+    let mut view = view(64_000);
+    say(&mut view, "u", Role::User, &"words ".repeat(6_000));
+    let remarks = |estimated: u64| {
+        checked(&view, &json!({"estimatedTokens": estimated})).expect("it is carried out").remarks
+    };
+    let counted = view.total();
+    assert_eq!(remarks(counted.get()), []);
+    assert_eq!(remarks(counted.get() * 14 / 10), []);
+    assert_eq!(remarks(10), [Remark::EstimateOff { estimated: 10, counted }]);
+    assert_eq!(
+        checked(&short_session(16_000), &json!({"estimatedTokens": 1_900})).unwrap().remarks,
+        []
+    );
+}

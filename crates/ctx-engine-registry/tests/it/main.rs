@@ -1,0 +1,4 @@
+//! Engines that are not built in.
+
+mod carriers;
+mod foreign;

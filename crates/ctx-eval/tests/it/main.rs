@@ -1,0 +1,6 @@
+//! Replays and comparisons.
+
+mod eval;
+mod manifest;
+mod recall;
+mod replay;

@@ -1,0 +1,75 @@
+use ctx_memory::facts::{Candidate, Erase, FactKind, Update, decide};
+use proptest::prelude::*;
+
+use super::{candidate, named, open};
+
+fn contents() -> impl Strategy<Value = String> {
+    let subject = prop::sample::select(vec![
+        "Server port",
+        "API timeout",
+        "storage",
+        "login test",
+        "refund logic",
+        "数据库端口",
+        "x",
+    ]);
+    let value = prop::sample::select(vec!["3000", "8080", "PostgreSQL", "/api/v1", "not yet done"]);
+    prop_oneof![
+        (subject.clone(), value.clone()).prop_map(|(s, v)| format!("{s} is {v}")),
+        (subject.clone(), value.clone()).prop_map(|(s, v)| format!("Use {v} for {s}")),
+        (subject.clone(), value).prop_map(|(s, v)| format!("Do not use {v} instead of {s}")),
+        subject.prop_map(|s| format!("{s} implemented and fixed")),
+        any::<String>(),
+    ]
+}
+
+fn candidates() -> impl Strategy<Value = Candidate> {
+    (contents(), 0..6usize, 0..20i64).prop_map(|(content, kind, at)| {
+        candidate(FactKind::ALL[kind % FactKind::ALL.len()], &content, at)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn the_file_read_again_says_what_memory_says(all in prop::collection::vec(candidates(), 0..25)) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = open(&dir);
+        for some in all.chunks(3) {
+            store.learn(some.iter().cloned()).unwrap();
+        }
+        prop_assert!(open(&dir).facts().eq(store.facts()));
+        for fact in store.facts() {
+            // Whatever gave way did so to a fact that is there, and from when that holds.
+            if let Some(next) = fact.superseded_by {
+                let next = store.get(next);
+                prop_assert!(next.is_some_and(|next| fact.valid_to == Some(next.valid_from)));
+            }
+            prop_assert_eq!(fact.superseded_by.is_some(), fact.valid_to.is_some());
+        }
+        store.forget(&[Erase::Entries { session: "s", ids: &named(&["e3", "e4", "e5"]) }]).unwrap();
+        prop_assert!(open(&dir).facts().eq(store.facts()));
+        for fact in store.facts() {
+            prop_assert!(fact.superseded_by.is_none_or(|next| store.get(next).is_some()));
+        }
+    }
+
+    #[test]
+    fn a_fact_is_known_once_it_is_learned(one in candidates(), others in prop::collection::vec(candidates(), 0..6)) {
+        let facts: Vec<_> = others.into_iter().map(Candidate::into_fact).collect();
+        let decided = decide(&facts, &one);
+        match &decided {
+            Update::Update { id } | Update::None { id } => {
+                prop_assert!(facts.iter().any(|fact| fact.id == *id));
+            }
+            Update::Supersede { ids } => {
+                prop_assert!(!ids.is_empty() && ids.iter().all(|id| facts.iter().any(|f| f.id == *id)));
+            }
+            Update::Add => {}
+        }
+        let fact = one.clone().into_fact();
+        let id = fact.id;
+        prop_assert_eq!(decide([&fact], &one), Update::None { id });
+    }
+}

@@ -1,0 +1,241 @@
+use std::fs;
+use std::io::Write;
+
+use ctx_core::Timestamp;
+use ctx_memory::facts::{
+    Erase, FactKind, FactQuery, FactStore, Proposal, RefusalReason, Scope, Wish,
+};
+
+use super::{candidate, config, current, named, open};
+
+#[test]
+fn what_was_learned_is_there_after_opening_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    let first = store.learn([config("Server port is 3000", 1)]).unwrap();
+    let second = store.learn([config("Server port is now 8080", 2)]).unwrap();
+    assert_eq!((first.added.len(), second.superseded), (1, first.added.clone()));
+    let again = open(&dir);
+    assert_eq!(current(&again), ["Server port is now 8080"]);
+    assert!(again.facts().eq(store.facts()));
+    let old = again.get(first.added[0]).unwrap();
+    assert_eq!((old.superseded_by, old.valid_to), (Some(second.added[0]), Some(Timestamp(2))));
+}
+
+#[test]
+fn learning_the_same_again_changes_nothing_on_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    let all = [config("Server port is 3000", 1), config("Server port is 8080", 2)];
+    store.learn(all.clone()).unwrap();
+    let before = fs::read(store.path()).unwrap();
+    let again = store.learn(all).unwrap();
+    assert!(again.is_nothing() && again.known == 2, "{again:?}");
+    assert_eq!(fs::read(store.path()).unwrap(), before);
+}
+
+#[test]
+fn what_was_said_later_holds_whatever_is_read_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    store.learn([config("Server port is 8080", 9)]).unwrap();
+    store.learn([config("Server port is 3000", 1)]).unwrap();
+    assert_eq!(current(&store), ["Server port is 8080"]);
+    let then = FactQuery { at: Some(Timestamp(5)), ..FactQuery::new("server port") };
+    assert_eq!(store.search(&then)[0].fact.content, "Server port is 3000");
+}
+
+#[test]
+fn questions_find_what_holds_and_what_held() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    store
+        .learn([
+            candidate(FactKind::Decision, "Use PostgreSQL for storage", 1),
+            candidate(FactKind::Decision, "Use SQLite for storage", 5),
+            config("数据库使用 PostgreSQL，端口是5432", 6),
+            config("Worker timeout is 30s", 7),
+        ])
+        .unwrap();
+    let ask = |text, at| {
+        let query = FactQuery { at, ..FactQuery::new(text) };
+        store.search(&query).iter().map(|hit| hit.fact.content.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ask("what do we use for storage?", None), ["Use SQLite for storage"]);
+    let then = ask("what do we use for storage?", Some(Timestamp(2)));
+    assert_eq!(then, ["Use PostgreSQL for storage"]);
+    assert_eq!(ask("数据库的端口是多少", None), ["数据库使用 PostgreSQL，端口是5432"]);
+    assert_eq!(ask("worker memory", None), [] as [&str; 0]);
+    assert_eq!(ask("", None), [] as [&str; 0]);
+}
+
+#[test]
+fn a_session_neither_sees_nor_supersedes_what_another_knows() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    let mut other = config("Server port is 8080", 2);
+    other.session_id = "t".into();
+    store.learn([config("Server port is 3000", 1), other.clone()]).unwrap();
+    assert_eq!(current(&store).len(), 2);
+    let query = FactQuery { session: Some("s"), ..FactQuery::new("server port") };
+    let hits = store.search(&query);
+    assert_eq!(hits.iter().map(|hit| &*hit.fact.session_id).collect::<Vec<_>>(), ["s"]);
+    let dir = tempfile::tempdir().unwrap();
+    let mut shared = FactStore::open(dir.path().join("k.jsonl"), Scope::Agent).unwrap();
+    shared.learn([config("Server port is 3000", 1), other]).unwrap();
+    assert_eq!(current(&shared), ["Server port is 8080"]);
+}
+
+#[test]
+fn a_torn_or_damaged_line_costs_nothing_but_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    store.learn([config("Server port is 3000", 1)]).unwrap();
+    let mut file = fs::OpenOptions::new().append(true).open(store.path()).unwrap();
+    file.write_all(b"\xff\xfe not json\n[1,2]\n{\"v\":9,\"type\":\"preference\"}\n").unwrap();
+    file.write_all("{\"long\":\"".as_bytes()).unwrap();
+    file.write_all(&vec![b'x'; 3_000_000]).unwrap();
+    file.write_all(b"\"}\n{\"id\":\"torn").unwrap();
+    let mut again = open(&dir);
+    assert_eq!(current(&again), ["Server port is 3000"]);
+    again.learn([config("Worker timeout is 30s", 2)]).unwrap();
+    store.refresh().unwrap();
+    for store in [&store, &again, &open(&dir)] {
+        assert_eq!(current(store), ["Server port is 3000", "Worker timeout is 30s"]);
+    }
+    // What another version wrote is carried through a rewrite, what is broken is not.
+    again.forget(&[Erase::Entries { session: "s", ids: &named(&["e2"]) }]).unwrap();
+    let text = fs::read_to_string(again.path()).unwrap();
+    assert!(text.contains("preference") && !text.contains("torn"));
+}
+
+#[test]
+fn two_stores_on_one_file_learn_from_each_other() {
+    let dir = tempfile::tempdir().unwrap();
+    open(&dir);
+    std::thread::scope(|scope| {
+        for worker in 0..4 {
+            let dir = &dir;
+            scope.spawn(move || {
+                let mut store = open(dir);
+                for n in 0..25 {
+                    let name = format!("Service{worker} limit{n} is {n}");
+                    store.learn([config(&name, n)]).unwrap();
+                    store.learn([config("Shared port is 3000", 7)]).unwrap();
+                }
+            });
+        }
+    });
+    let store = open(&dir);
+    assert_eq!((store.facts().len(), store.damaged()), (101, 0));
+}
+
+#[test]
+fn the_file_stays_short_and_private_however_often_a_fact_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    let mut content = String::from("Deploy target host");
+    let mut other = open(&dir);
+    for n in 0..600 {
+        if content.len() > 200 {
+            content.truncate(18);
+        }
+        content.push_str(&format!(" n{n}"));
+        store.learn([config(&content, n)]).unwrap();
+    }
+    other.refresh().unwrap();
+    assert!(other.facts().eq(store.facts()), "a rewrite is noticed");
+    let lines = fs::read_to_string(store.path()).unwrap().lines().count();
+    assert!(lines <= store.facts().len() * 2 + 257, "{lines} of {}", store.facts().len());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(store.path()).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600);
+    }
+}
+
+#[test]
+fn ten_thousand_facts_are_learned_found_and_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    let all = (0..10_000)
+        .map(|n| config(&format!("Service{n} of region{} listens at host{n}.internal", n % 7), n));
+    store.learn(all).unwrap();
+    assert_eq!(store.facts().len(), 10_000);
+    let hits = store.search(&FactQuery::new("where is host4711.internal"));
+    assert!(hits[0].fact.content.contains("host4711"), "{hits:?}");
+    assert!(open(&dir).facts().eq(store.facts()));
+}
+
+#[test]
+fn ten_thousand_times_the_same_is_one_fact() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    let learned = store.learn((0..10_000).map(|n| config("Server port is 3000", n))).unwrap();
+    assert_eq!((learned.added.len(), learned.known), (1, 9_999));
+}
+
+#[test]
+fn what_a_model_proposes_is_held_against_the_rules() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    let known = store
+        .learn([
+            config("Server port is 3000", 1),
+            candidate(FactKind::Decision, "Use PostgreSQL for user accounts", 1),
+        ])
+        .unwrap();
+    let (port, database) = (known.added[0].to_string(), known.added[1].to_string());
+    let propose =
+        |wish, id: Option<&str>, candidate| Proposal { wish, id: id.map(str::to_owned), candidate };
+    let new = || Some(config("Server port is 8080", 2));
+    let (learned, refused) = store
+        .accept(vec![
+            propose(Wish::Delete, Some(&port), None),
+            propose(Wish::Delete, Some("*"), None),
+            propose(Wish::Supersede, Some("no-such-id"), new()),
+            propose(Wish::Supersede, Some(&database), new()),
+            propose(Wish::Supersede, Some(&port), None),
+            propose(Wish::Update, Some(&port), new()),
+        ])
+        .unwrap();
+    let reasons: Vec<_> = refused.iter().map(|refusal| refusal.reason).collect();
+    use RefusalReason::{Deletion, Empty, OtherSubject, UnknownId};
+    assert_eq!(reasons, [Deletion, Deletion, UnknownId, OtherSubject, Empty]);
+    // What says otherwise supersedes, though an update was asked for: the old value stays readable.
+    assert_eq!(learned.superseded, [known.added[0]]);
+    assert_eq!(current(&store), ["Server port is 8080", "Use PostgreSQL for user accounts"]);
+}
+
+#[test]
+fn one_answer_cannot_make_an_end_of_all_that_is_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open(&dir);
+    let names: Vec<String> = (0..200).map(|n| format!("Host{n} port is {n}")).collect();
+    let learned = store.learn(names.iter().map(|name| config(name, 1))).unwrap();
+    let all = learned.added.iter().enumerate().map(|(n, id)| Proposal {
+        wish: Wish::Supersede,
+        id: Some(id.to_string()),
+        candidate: Some(config(&format!("Host{n} port is 99999"), 2)),
+    });
+    let (learned, refused) = store.accept(all.collect()).unwrap();
+    assert_eq!(learned.superseded.len(), 10);
+    assert_eq!(refused.len(), 190);
+    assert!(refused.iter().all(|refusal| refusal.reason == RefusalReason::TooMany));
+}
+
+#[test]
+fn a_disk_that_refuses_leaves_all_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    // A folder of the file's name cannot be written to, by whomever.
+    let path = dir.path().join("knowledge.jsonl");
+    let mut store = FactStore::open(&path, Scope::Session).unwrap();
+    fs::create_dir(&path).unwrap();
+    let error = store.learn([config("Server port is 3000", 1)]).unwrap_err();
+    assert!(error.to_string().contains("knowledge.jsonl"), "{error}");
+    fs::remove_dir(&path).unwrap();
+    store.refresh().unwrap();
+    assert_eq!(store.facts().len(), 0);
+    assert_eq!(store.learn([config("Server port is 3000", 1)]).unwrap().added.len(), 1);
+}

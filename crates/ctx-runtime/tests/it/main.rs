@@ -1,0 +1,9 @@
+//! Turns, sessions and processes.
+
+mod dry_run;
+mod forgetting;
+mod maintained;
+mod processes;
+mod recalled;
+mod sharing;
+mod soak;

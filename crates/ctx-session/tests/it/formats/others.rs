@@ -1,0 +1,227 @@
+//! Transcripts of other agents and bodies of providers.
+
+use ctx_session::{EntryKind, Format};
+
+use super::{context, line, read};
+
+#[test]
+fn claude_code() {
+    let base = |uuid: &str, more: &str| {
+        format!(
+            r#"{{"parentUuid":null,"sessionId":"s","cwd":"/w","timestamp":"2026-01-01T00:00:00Z","uuid":"{uuid}",{more}}}"#
+        )
+    };
+    let user = |uuid: &str, text: &str, more: &str| {
+        base(
+            uuid,
+            &format!(
+                r#""type":"user","isSidechain":false{more},"message":{{"role":"user","content":"{text}"}}"#
+            ),
+        )
+    };
+    let part = |uuid: &str, id: &str, block: &str, more: &str| {
+        base(
+            uuid,
+            &format!(
+                r#""type":"assistant"{more},"message":{{"model":"opus","id":"{id}","role":"assistant","content":[{block}],"usage":{{"input_tokens":5,"output_tokens":1}}}}"#
+            ),
+        )
+    };
+    let result = |uuid: &str, call: &str| {
+        base(
+            uuid,
+            &format!(
+                r#""type":"user","message":{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"{call}","content":"done"}}]}}"#
+            ),
+        )
+    };
+    let text = [
+        r#"{"type":"summary","summary":"A title","leafUuid":"x"}"#.to_owned(),
+        user("u1", "go", ""),
+        part("a1", "m1", r#"{"type":"thinking","thinking":"hm","signature":"s"}"#, ""),
+        part("a2", "m1", r#"{"type":"tool_use","id":"t1","name":"ls","input":{}}"#, ""),
+        result("r1", "t1"),
+        part("a3", "m1", r#"{"type":"tool_use","id":"t2","name":"ls","input":{}}"#, ""),
+        result("r2", "t2"),
+        user("side", "sub", "").replace("\"isSidechain\":false", "\"isSidechain\":true"),
+        part("side2", "m9", r#"{"type":"text","text":"sub answer"}"#, r#","isSidechain":true"#)
+            .replace("\"parentUuid\":null", "\"parentUuid\":\"side\""),
+        base("p", r#""type":"progress","data":{}"#),
+        base(
+            "b",
+            r#""type":"system","subtype":"compact_boundary","content":"Conversation compacted""#,
+        ),
+        user("c", "the summary", r#","isCompactSummary":true,"isVisibleInTranscriptOnly":true"#),
+        user("v", "for people", r#","isVisibleInTranscriptOnly":true"#),
+        user("meta", "caveat", r#","isMeta":true"#),
+        part("a4", "m2", r#"{"type":"text","text":"ok"}"#, ""),
+        part("a4", "m2", r#"{"type":"text","text":"ok"}"#, ""),
+        part("a5", "m3", r#"{"type":"text","text":"API Error"}"#, "")
+            .replace("opus", "<synthetic>"),
+    ]
+    .join("\n");
+    let transcript = read(&(text + "\n"));
+    assert_eq!(transcript.format(), Format::ClaudeCode);
+    assert_eq!(transcript.name(), Some("A title"));
+    assert_eq!(
+        line(&transcript),
+        [
+            "user: go",
+            "*assistant: (hm) ls#t1{} ls#t2{}",
+            "toolResult: #t1=done",
+            "toolResult: #t2=done",
+            "user: caveat",
+            "*assistant: ok",
+        ]
+    );
+    let found = transcript.context(None).unwrap();
+    let expected = ["compactionSummary: the summary", "user: caveat", "assistant: ok"];
+    assert_eq!(context(&found), expected);
+    assert_eq!(found.model, Some(("anthropic".to_owned(), "opus".to_owned())));
+    assert_eq!(transcript.problems().len(), 1);
+    let stats = transcript.stats().unwrap();
+    assert_eq!((stats.messages, stats.tool_results), (10, 2));
+    let side = transcript.find("side2").unwrap();
+    let items = transcript.line_to(Some(&side)).unwrap();
+    assert_eq!(
+        items.iter().map(|i| i.entry.id().to_string()).collect::<Vec<_>>(),
+        ["side", "side2"]
+    );
+    assert_eq!(&**transcript.leaf().unwrap(), "a5");
+}
+
+#[test]
+fn codex() {
+    let item = |payload: &str| {
+        format!(
+            r#"{{"timestamp":"2026-01-01T00:00:00Z","type":"response_item","payload":{payload}}}"#
+        )
+    };
+    let text = [
+        r#"{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"s","timestamp":"2026-01-01T00:00:00Z","cwd":"/w","instructions":"be codex","model_provider":"openai"}}"#.to_owned(),
+        r#"{"timestamp":"2026-01-01T00:00:00Z","type":"turn_context","payload":{"model":"gpt-5"}}"#.to_owned(),
+        item(r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"go"}]}"#),
+        item(r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"zz"}"#),
+        item(r#"{"type":"function_call","name":"sh","arguments":"{\"c\":1}","call_id":"f1"}"#),
+        r#"{"timestamp":"2026-01-01T00:00:00Z","type":"event_msg","payload":{"type":"token_count"}}"#.to_owned(),
+        item(r#"{"type":"function_call","name":"sh","arguments":"{}","call_id":"f2"}"#),
+        item(r#"{"type":"function_call_output","call_id":"f1","output":"one"}"#),
+        item(r#"{"type":"function_call_output","call_id":"f2","output":{"content":"two","success":false}}"#),
+        item(r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}"#),
+        item(r#"{"type":"ghost_snapshot","ghost_commit":{}}"#),
+        r#"{"timestamp":"2026-01-01T00:00:00Z","type":"compacted","payload":{"message":"sum"}}"#.to_owned(),
+        item(r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"more"}]}"#),
+    ];
+    let transcript = read(&(text.join("\n") + "\n"));
+    assert_eq!(transcript.format(), Format::Codex);
+    assert_eq!(transcript.problems(), []);
+    assert_eq!(transcript.system_prompt().unwrap().as_deref(), Some("be codex"));
+    assert_eq!(
+        line(&transcript),
+        [
+            "user: go",
+            r#"*assistant: (hm) sh#f1{"c":1} sh#f2{}"#,
+            "toolResult: #f1=one",
+            "toolResult: #f2=two",
+            "*assistant: done",
+            "user: more",
+        ]
+    );
+    let found = transcript.context(None).unwrap();
+    assert_eq!(context(&found), ["compactionSummary: sum", "user: more"]);
+    assert_eq!(found.model, Some(("openai".to_owned(), "gpt-5".to_owned())));
+    let replaced = text.join("\n").replace(
+        r#"{"message":"sum"}"#,
+        r#"{"message":"","replacement_history":[{"type":"message","role":"user","content":[{"type":"input_text","text":"again"}]}]}"#,
+    );
+    let found = read(&replaced).context(None).unwrap();
+    assert_eq!(context(&found), ["user: again", "user: more"]);
+}
+
+#[test]
+fn openai_chat() {
+    let messages = r#"[
+      {"role":"system","content":"be kind"},
+      {"role":"user","content":"hi"},
+      {"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"now","arguments":"{}"}}]},
+      {"role":"tool","tool_call_id":"c","content":"noon"},
+      {"role":"assistant","content":"noon it is"}]"#;
+    let expected =
+        ["user: hi", "*assistant: now#c{}", "toolResult: #c=noon", "*assistant: noon it is"];
+    let transcript = read(messages);
+    assert_eq!(transcript.format(), Format::OpenAiChat);
+    assert_eq!(line(&transcript), expected);
+    assert_eq!(transcript.system_prompt().unwrap().as_deref(), Some("be kind"));
+    assert_eq!(transcript.entries()[0].kind(), &EntryKind::SystemPrompt);
+    assert_eq!(&**transcript.entries()[1].id(), "00000001");
+    assert_eq!(transcript.stats().unwrap().tool_results, 1);
+    let body =
+        format!(r#"{{"model":"gpt","tools":[{{"type":"function"}}],"messages":{messages}}}"#);
+    let transcript = read(&body);
+    assert_eq!(line(&transcript), expected);
+    assert_eq!(transcript.tools().unwrap().as_deref(), Some(r#"[{"type":"function"}]"#));
+    assert_eq!(transcript.model().unwrap().unwrap().1, "gpt");
+    let torn = &messages[..messages.len() - 30];
+    let transcript = read(torn);
+    assert_eq!(line(&transcript), expected[..3]);
+    assert_eq!(transcript.problems().len(), 1);
+    let lines =
+        "{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"assistant\",\"content\":\"b\"}\n";
+    assert_eq!(line(&read(lines)), ["user: a", "*assistant: b"]);
+}
+
+#[test]
+fn anthropic() {
+    let body = r#"{"model":"opus","system":[{"type":"text","text":"be kind"}],"tools":[{"name":"now","input_schema":{}}],"messages":[
+      {"role":"user","content":"hi"},
+      {"role":"assistant","content":[{"type":"text","text":"let me see"},{"type":"tool_use","id":"t","name":"now","input":{"z":1.50}}]},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"noon"}]},{"type":"text","text":"and?"}]}]}"#;
+    let transcript = read(body);
+    assert_eq!(transcript.format(), Format::Anthropic);
+    let expected = ["user: hi", r#"*assistant: let me see now#t{"z":1.50}"#, "user: #t=noon and?"];
+    assert_eq!(line(&transcript), expected);
+    assert_eq!(transcript.system_prompt().unwrap().as_deref(), Some("be kind"));
+    assert!(transcript.tools().unwrap().unwrap().contains("input_schema"));
+    assert_eq!(transcript.stats().unwrap().tool_results, 1);
+}
+
+#[test]
+fn ponybunny() {
+    let text = r#"{
+      // written by hand
+      messages: [
+        { role: 'user', content: 'hi', timestamp: 1704067200000 },
+        { role: 'assistant', content: 'see', thinkingBlocks: [{ type: 'thinking', thinking: 'hm' }],
+          toolCalls: [{ id: 'c', name: 'now', arguments: { tz: 1 } }], usage: { input: 3, output: 4 }, },
+        { role: 'tool', toolCallId: 'c', content: 'noon' },
+      ],
+      compactedHistory: [{ role: 'system', content: '[Summary] long ago', compactedAt: 1704060000000 }],
+    }"#;
+    let transcript = read(text);
+    assert_eq!(transcript.format(), Format::PonyBunny);
+    assert_eq!(transcript.problems(), []);
+    let expected = ["user: hi", r#"*assistant: (hm) see now#c{"tz":1}"#, "toolResult: #c=noon"];
+    assert_eq!(line(&transcript), expected);
+    let found = transcript.context(None).unwrap();
+    assert_eq!(context(&found)[0], "compactionSummary: [Summary] long ago");
+    assert_eq!(found.entries.len(), 4);
+    let usage = found.entries[2].message().unwrap().meta.usage.unwrap();
+    assert_eq!((usage.input, usage.output), (3, 4));
+    assert_eq!(found.entries[1].timestamp().unwrap().0, 1_704_067_200_000);
+}
+
+#[test]
+fn a_collection_of_chats_is_read_as_one() {
+    let said = |role: &str, text: &str| format!(r#"{{"role":"{role}","id":7,"content":"{text}"}}"#);
+    let (a, b, c) = (said("user", "one"), said("assistant", "two"), said("user", "three"));
+    for text in [
+        format!("[{a},{b},{c}]"),
+        format!("[[{a},{b}],[{c}]]"),
+        format!(r#"[{{"batch_number":1,"turns":[[{a},{b}],[{c}]]}}]"#),
+        format!(r#"[{{"messages":[{a}]}},{{"messages":[{b},{c}]}}]"#),
+    ] {
+        let transcript = read(&text);
+        assert_eq!(transcript.format(), Format::OpenAiChat, "{text}");
+        assert_eq!(line(&transcript), ["user: one", "*assistant: two", "user: three"], "{text}");
+    }
+}

@@ -1,0 +1,10 @@
+//! Transcripts: read, written, damaged, and written by many.
+
+mod compactions;
+mod damage;
+mod formats;
+mod hostile;
+mod killed;
+mod mutations;
+mod recorded;
+mod writers;
