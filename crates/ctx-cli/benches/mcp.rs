@@ -20,7 +20,7 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ctx_session::Transcript;
-use ctx_session::discover::{self, Found};
+use ctx_session::discover::{self, Discovery};
 use serde_json::{Value, json};
 
 /// So much is to be archived.
@@ -64,7 +64,7 @@ fn main() {
         return;
     };
     let home = home.canonicalize().expect("the home is there");
-    let Found { sessions, .. } = discover::in_folder(&home).expect("a folder");
+    let Discovery { sessions, .. } = discover::in_folder(&home).expect("a folder");
     let newest = sessions.first().expect("the home has sessions");
     let bytes: u64 = sessions.iter().map(|session| session.bytes).sum();
     println!("{} sessions, {} MB", sessions.len(), bytes / 1_000_000);
