@@ -55,14 +55,19 @@ pub(crate) fn problems(config: &Config) -> anyhow::Result<Vec<String>> {
 pub(crate) fn faults(config: &Config) -> ctx_core::Result<Vec<Error>> {
     let models: Models = config.section()?;
     let wrong = |key: String| move |error: Error| error.with("key", key);
-    Ok(models.providers.iter().flat_map(|(id, provider)| {
-        let key = |name| wrong(format!("models.providers.{}.{name}", shortened(id, NAME_CHARS)));
-        let api = provider.api.as_deref().map(|name| name.parse::<Api>().map(drop));
-        let url = provider.base_url.as_deref();
-        let url = url.map(|url| Endpoint::new(url, Api::OpenAiCompletions).map(drop));
-        let api = api.and_then(Result::err).map(key("api"));
-        api.into_iter().chain(url.and_then(Result::err).map(key("baseUrl"))).collect::<Vec<_>>()
-    }).collect())
+    Ok(models
+        .providers
+        .iter()
+        .flat_map(|(id, provider)| {
+            let key =
+                |name| wrong(format!("models.providers.{}.{name}", shortened(id, NAME_CHARS)));
+            let api = provider.api.as_deref().map(|name| name.parse::<Api>().map(drop));
+            let url = provider.base_url.as_deref();
+            let url = url.map(|url| Endpoint::new(url, Api::OpenAiCompletions).map(drop));
+            let api = api.and_then(Result::err).map(key("api"));
+            api.into_iter().chain(url.and_then(Result::err).map(key("baseUrl"))).collect::<Vec<_>>()
+        })
+        .collect())
 }
 
 /// What is to be said of a model whose window nobody gave.

@@ -3,21 +3,8 @@
 use std::borrow::Cow;
 
 pub(crate) use ctx_runtime::words::{
-    harmless, harmless_lines, harmless_piece, is_harmful, shortened,
+    harmless, harmless_lines, harmless_piece, is_harmful, shortened, thousands,
 };
-
-/// `1234567` as `1,234,567`.
-pub(crate) fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
 
 /// Bytes for people.
 pub(crate) fn bytes(n: u64) -> String {

@@ -40,7 +40,9 @@ fn limited(test: &str, dir: &Path, limits: &str) -> Child {
 }
 
 fn begun(mut command: Command, test: &str, dir: &Path) -> Child {
-    command.args([&*format!("processes::{test}"), "--exact", "--nocapture", "--test-threads=1"]).env(CHILD, dir);
+    command
+        .args([&*format!("processes::{test}"), "--exact", "--nocapture", "--test-threads=1"])
+        .env(CHILD, dir);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 

@@ -39,7 +39,9 @@ fn child(test: &str, dir: &Path, limit: Option<u32>) -> Child {
             shell
         }
     };
-    command.args([&*format!("writers::{test}"), "--exact", "--nocapture", "--test-threads=1"]).env(CHILD, dir);
+    command
+        .args([&*format!("writers::{test}"), "--exact", "--nocapture", "--test-threads=1"])
+        .env(CHILD, dir);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 

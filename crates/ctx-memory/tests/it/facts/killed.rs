@@ -16,7 +16,8 @@ use super::config;
 
 const CHILD: &str = "CTX_TEST_CHILD";
 const SEED: &str = "CTX_TEST_SEED";
-const NAME: &str = "facts::killed::what_was_learned_is_known_after_a_kill_and_nothing_of_it_is_torn";
+const NAME: &str =
+    "facts::killed::what_was_learned_is_known_after_a_kill_and_nothing_of_it_is_torn";
 
 const ROUNDS: u64 = 24;
 const ROUNDS_A_FILE: u64 = 12;
