@@ -147,12 +147,12 @@ impl Out {
 
     /// A bar that shows itself only when the work takes longer than a moment.
     pub(crate) fn progress(&self, what: &'static str, length: usize) -> ProgressBar {
-        self.bar(what, length as u64, "{msg} {wide_bar} {pos}/{len} {eta}")
+        self.bar(what, length as u64, "{msg} {wide_bar} {human_pos}/{human_len}, {eta} left")
     }
 
     /// The same for an amount of bytes.
     pub(crate) fn progress_of_bytes(&self, what: &'static str, length: u64) -> ProgressBar {
-        self.bar(what, length, "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {eta}")
+        self.bar(what, length, "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes}, {eta} left")
     }
 
     fn bar(&self, what: &'static str, length: u64, template: &str) -> ProgressBar {

@@ -30,7 +30,7 @@ pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<E
         prices: fitted.prices,
         details: args.html.is_some(),
     };
-    let bar = out.progress("replaying", line.len());
+    let bar = out.progress("replaying messages", line.len());
     let report = setup::block_on(ctx_eval::replay(&line, session, &replay, |done| {
         bar.set_position(done as u64);
     }));
