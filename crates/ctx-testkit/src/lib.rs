@@ -12,6 +12,7 @@ pub mod chat;
 pub mod conformance;
 #[cfg(feature = "provider")]
 pub mod provider;
+mod needed;
 mod random;
 mod recorded;
 mod sample;
@@ -20,6 +21,7 @@ mod summary;
 mod transcript;
 mod virtual_timer;
 
+pub use needed::{cases, skipped};
 pub use random::Random;
 pub use recorded::recorded;
 pub use sample::{Sample, entries};
