@@ -3,9 +3,11 @@
 //! - `cargo xtask sample` writes the sessions in `examples/`.
 //! - `cargo xtask plugins [--release] [--only NAME] [--skip NAME]` builds the engines in `plugins/`,
 //!   lays each with its manifest into `target/plugins/NAME/`, and prints that folder.
+//! - `cargo xtask home --sessions N [--bytes SIZE] DIR` writes a home with so many sessions of agents.
 //! - `cargo xtask docs [DATA]` prints the outputs in README and docs anew.
 
 mod docs;
+mod home;
 mod plugins;
 mod sample;
 
@@ -18,9 +20,10 @@ fn main() -> Result<()> {
     match args.next().as_deref() {
         Some("sample") => write_samples(),
         Some("plugins") => plugins::run(args),
+        Some("home") => home::run(args),
         Some("docs") => docs::write(&root(), args.next().as_deref().map(Path::new)),
-        Some(other) => bail!("unknown chore '{other}' (known: sample, plugins, docs)"),
-        None => bail!("usage: cargo xtask sample | plugins | docs [DATA]"),
+        Some(other) => bail!("unknown chore '{other}' (known: sample, plugins, home, docs)"),
+        None => bail!("usage: cargo xtask sample | plugins | home | docs [DATA]"),
     }
 }
 

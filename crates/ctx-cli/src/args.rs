@@ -98,7 +98,7 @@ pub(crate) enum Command {
     Diff(Diff),
     /// Print the original messages behind a citation of a summary
     Expand(Expand),
-    /// List the sessions of the store; archive those that are old or too many
+    /// List the sessions of all agents, newest first; archive those of ctx that are old or too many
     Sessions(Sessions),
     /// Write a transcript in another format
     Convert(Convert),
@@ -135,8 +135,10 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// The transcript (pi, Claude Code, Codex, PonyBunny, OpenAI or Anthropic), or - for stdin
-    pub(crate) session: PathBuf,
+    /// Transcripts (pi, Claude Code, Codex, Gemini CLI, PonyBunny, OpenAI or Anthropic), folders of them,
+    /// ids, or - for stdin [default: the newest session of the current folder]
+    #[arg(value_name = "SESSION")]
+    pub(crate) sessions: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) fit: Fit,
     #[command(flatten)]
@@ -157,8 +159,9 @@ pub(crate) struct Replay {
 pub(crate) struct Eval {
     #[command(subcommand)]
     pub(crate) command: Option<EvalCommand>,
-    /// The transcripts, or - for one from stdin
-    #[arg(required = true, value_name = "SESSION")]
+    /// Transcripts, folders of them, ids, or - for one from stdin [default: the newest session of the
+    /// current folder]
+    #[arg(value_name = "SESSION")]
     pub(crate) sessions: Vec<PathBuf>,
     /// The model's window in tokens; 32k and 1M are understood [default: the model's]
     #[arg(long, short, value_name = "N")]
@@ -194,8 +197,10 @@ pub(crate) struct Eval {
 
 #[derive(Debug, Args)]
 pub(crate) struct Status {
-    /// The transcript, or - for stdin
-    pub(crate) session: PathBuf,
+    /// Transcripts, folders of them, ids, or - for stdin [default: the newest session of the current
+    /// folder]
+    #[arg(value_name = "SESSION")]
+    pub(crate) sessions: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) fit: Fit,
     /// Print JSON
@@ -205,7 +210,7 @@ pub(crate) struct Status {
 
 #[derive(Debug, Args)]
 pub(crate) struct Assemble {
-    /// The transcript, or - for stdin
+    /// The transcript, its id or a beginning of that, or - for stdin
     pub(crate) session: PathBuf,
     #[command(flatten)]
     pub(crate) fit: Fit,
@@ -238,7 +243,7 @@ pub(crate) enum Shape {
 
 #[derive(Debug, Args)]
 pub(crate) struct Compactions {
-    /// The transcript, or - for stdin
+    /// The transcript, its id or a beginning of that, or - for stdin
     pub(crate) session: PathBuf,
     /// Print JSON: an array, oldest first
     #[arg(long)]
@@ -247,7 +252,7 @@ pub(crate) struct Compactions {
 
 #[derive(Debug, Args)]
 pub(crate) struct Diff {
-    /// The transcript, or - for stdin
+    /// The transcript, its id or a beginning of that, or - for stdin
     pub(crate) session: PathBuf,
     /// The compaction, as `ctx compactions` lists it [default: the newest in force]
     pub(crate) compaction: Option<String>,
@@ -261,7 +266,7 @@ pub(crate) struct Diff {
 
 #[derive(Debug, Args)]
 pub(crate) struct Expand {
-    /// The transcript, or - for stdin
+    /// The transcript, its id or a beginning of that, or - for stdin
     pub(crate) session: PathBuf,
     /// The entry as a citation has it, with or without `[e:`; or a compaction, for all it stands for
     #[arg(required = true)]
@@ -276,13 +281,19 @@ pub(crate) struct Expand {
 pub(crate) struct Sessions {
     #[command(subcommand)]
     pub(crate) command: Option<SessionsCommand>,
-    /// Only this agent's sessions
-    #[arg(long, value_name = "ID")]
+    /// Only sessions of claude-code, codex, pi, openclaw, gemini-cli or ctx; or of that agent of ctx
+    #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
+    /// Only sessions of that folder and below it [without DIR: of the current folder]
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
+    pub(crate) project: Option<PathBuf>,
+    /// At most this many
+    #[arg(long, short = 'n', value_name = "N")]
+    pub(crate) limit: Option<usize>,
     /// Print the paths of the transcripts in the place of the ids
     #[arg(long, conflicts_with = "json")]
     pub(crate) paths: bool,
-    /// Print JSON: an array of entries, each with its `sessionKey` and the path of its `transcript`
+    /// Print JSON: an array of objects, each with `path`, `agent`, `sessionId` and `project`
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -311,7 +322,7 @@ pub(crate) struct Maintain {
 
 #[derive(Debug, Args)]
 pub(crate) struct Convert {
-    /// The transcript, or - for stdin
+    /// The transcript, its id or a beginning of that, or - for stdin
     pub(crate) session: PathBuf,
     /// The format to write; ctx is a session that ctx may append to
     #[arg(long, value_name = "FORMAT", value_parser = names::formats())]
@@ -330,7 +341,7 @@ pub(crate) struct Convert {
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The transcript, or - for stdin
+    /// The transcript, its id or a beginning of that, or - for stdin
     pub(crate) session: PathBuf,
     /// Write a repaired copy beside the transcript; the original is not touched
     #[arg(long)]

@@ -10,7 +10,6 @@ mod failure;
 mod faring;
 mod files;
 mod keeping;
-mod keyed;
 mod models;
 mod named;
 #[cfg(feature = "otlp")]
@@ -18,6 +17,7 @@ mod otlp;
 mod out;
 mod receipt;
 mod selection;
+mod session_args;
 mod setup;
 mod table;
 mod words;
@@ -58,7 +58,7 @@ fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
     let global = cli.global;
     #[cfg(feature = "otlp")]
     let _sent_at_the_end = otlp::begin(&cli.command, out);
-    match keyed::found(cli.command)? {
+    match session_args::resolved(cli.command, out)? {
         Command::Chat(args) => commands::chat::run(&global, &args, out),
         Command::Replay(args) => commands::replay::run(&global, &args, out),
         Command::Eval(args) => commands::eval::run(&global, &args, out),

@@ -115,12 +115,10 @@ impl Archiver {
         }
         let mut failed = HashSet::new();
         loop {
-            let begun = Instant::now();
-            let wait = self.round(&mut failed);
-            // However often somebody asks, looking for sessions takes a small part of the time.
-            let pause = begun.elapsed().min(BUSY) / 4;
+            let (looked, wait) = self.round(&mut failed);
             match woken.recv_timeout(wait) {
-                Ok(()) => std::thread::park_timeout(pause.min(wait)),
+                // However often somebody asks, looking for sessions takes a small part of the time.
+                Ok(()) => std::thread::park_timeout(wait.min(looked * 4)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -128,10 +126,11 @@ impl Archiver {
     }
 
     /// Looks for sessions and archives what is new, for a while; what `failed` is not tried again as
-    /// long as it stays as it is. Gives for how long nothing is to be done.
-    fn round(&self, failed: &mut HashSet<(PathBuf, u64, Timestamp)>) -> Duration {
+    /// long as it stays as it is. Gives how long it looked, and for how long nothing is to be done.
+    fn round(&self, failed: &mut HashSet<(PathBuf, u64, Timestamp)>) -> (Duration, Duration) {
         let begun = Instant::now();
         let mut found = self.homes.sessions();
+        let looked = begun.elapsed();
         found.sessions.retain(|found| self.wants(found));
         found.sessions.sort_by_cached_key(|found| {
             let project = found.project.as_deref();
@@ -151,7 +150,7 @@ impl Archiver {
         *locked(&self.progress) = Some(progress);
         for found in pending {
             if begun.elapsed() > BUSY {
-                return Duration::ZERO;
+                return (looked, Duration::ZERO);
             }
             match self.archive(found, WAIT) {
                 Ok(is_whole) => progress.pending -= usize::from(is_whole),
@@ -165,7 +164,7 @@ impl Archiver {
             }
             *locked(&self.progress) = Some(progress);
         }
-        if progress.pending > 0 { SETTLES } else { IDLE }
+        (looked, if progress.pending > 0 { SETTLES } else { IDLE })
     }
 
     fn wants(&self, found: &FoundSession) -> bool {

@@ -6,10 +6,10 @@
 
 mod agent;
 mod claude_code;
-mod clock;
+pub(crate) mod clock;
 mod commands;
 mod output;
-mod random;
+pub(crate) mod random;
 mod recorder;
 mod script;
 mod workspace;

@@ -39,8 +39,9 @@ pub(crate) struct InMemory {
 
 #[derive(Debug, Args)]
 pub(crate) struct Ingest {
-    /// The transcripts, in any format that ctx reads
-    #[arg(required = true, value_name = "SESSION")]
+    /// Transcripts in any format that ctx reads, folders of them, or ids [default: the newest session of
+    /// the current folder]
+    #[arg(value_name = "SESSION")]
     pub(crate) sessions: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) of: InMemory,

@@ -42,10 +42,13 @@ pub(crate) fn run(global: &Global, args: &Mcp, out: &Out) -> anyhow::Result<Exit
         (false, Some(_)) => Writes::WithToken,
         (false, None) => Writes::All,
     };
-    let others = others(&host, &agent, args.read_only, out)?;
-    let server = Server::new(Setup { host, agent, session, writes, others: Some(others) });
+    let server = || {
+        let others = Some(others(&host, &agent, args.read_only, out)?);
+        let (host, agent, session) = (host.clone(), agent.clone(), session.clone());
+        anyhow::Ok(Server::new(Setup { host, agent, session, writes, others }))
+    };
     match args.http {
-        None => serve_stdio(server, BufReader::new(io::stdin()), io::stdout())?,
+        None => serve_stdio(server()?, BufReader::new(io::stdin()), io::stdout())?,
         Some(listen) => {
             over_http(http::Server { token, ..http::Server::new(listen) }, server, out)?;
         }
@@ -73,9 +76,14 @@ fn others(host: &Host, agent: &FileId, reads_only: bool, out: &Out) -> anyhow::R
     Ok(Others { homes, folder, archiver: Some(archiver) })
 }
 
-fn over_http(listening: http::Server, server: Server, out: &Out) -> anyhow::Result<()> {
+fn over_http(
+    listening: http::Server,
+    server: impl FnOnce() -> anyhow::Result<Server>,
+    out: &Out,
+) -> anyhow::Result<()> {
     setup::block_on_threads(async {
         let bound = listening.bind().await?;
+        let server = server()?;
         out.line(format!("{}{PATH}", bound.url()))?;
         let shutdown = http::Shutdown::default();
         let (interrupted, terminated) = (shutdown.clone(), shutdown.clone());

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use ctx_runtime::lookup::{Nothing, RecallAsked, Recalled};
+use ctx_runtime::lookup::RecallAsked;
 use ctx_session::clock;
 
 use crate::args::{Global, RecallArgs};
@@ -37,30 +37,8 @@ pub(crate) fn run(global: &Global, args: &RecallArgs, out: &Out) -> anyhow::Resu
             counted(report.facts_used, "fact"),
             counted(report.passages_used(), "passage"),
         ));
-    } else if let Some(nothing) = report.nothing() {
-        out.note(why_nothing(&report, nothing));
+    } else {
+        out.note(report.why_nothing());
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn why_nothing(report: &Recalled, nothing: Nothing) -> String {
-    let (facts, passages) = match nothing {
-        Nothing::NoQuery => {
-            return "a query of less than three letters, or two characters of Chinese, recalls \
-                    nothing"
-                .to_owned();
-        }
-        Nothing::NothingFits => {
-            return "nothing that was said fits well enough; `ctx memory search` shows what is nearest"
-                .to_owned();
-        }
-        Nothing::NoRoom { facts, passages } => (facts, passages),
-    };
-    let found = match (facts, passages) {
-        (_, 0) => counted(facts, "fact"),
-        (0, _) => counted(passages, "passage"),
-        _ => format!("{} and {}", counted(facts, "fact"), counted(passages, "passage")),
-    };
-    let budget = report.budget;
-    format!("nothing of what was found ({found}) fits into {budget} tokens; raise `--budget`")
 }

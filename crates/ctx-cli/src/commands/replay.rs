@@ -1,26 +1,40 @@
 //! `ctx replay`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use ctx_core::{Error, ErrorKind};
 use ctx_eval::{Baseline, ReplayReport, SessionReport};
 
 use super::status::calibrated;
 use crate::args::{Global, Replay};
+use crate::failure::misuse;
 use crate::faring;
 use crate::files::{Existing, write_beside};
 use crate::keeping::Keeping;
 use crate::out::{Cell, DIM, GREEN, Out, RED, Table, YELLOW, table, terminal_columns};
 use crate::receipt;
+use crate::session_args::each;
 use crate::setup;
 use crate::words::{counted, harmless, percent, shortened, thousands, usd, wrapped};
 
 pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<ExitCode> {
-    let transcript = setup::open(&args.session, out)?;
+    if args.html.is_some() && args.sessions.len() > 1 {
+        let error = Error::new(ErrorKind::InvalidInput, "--html writes a page of one session");
+        let hint = "name one session; `ctx eval --html` compares several";
+        return Err(misuse(error.with("sessions", args.sessions.len()).hint(hint)));
+    }
+    let report = |session: &Path| report(global, args, session, out);
+    each(&args.sessions, args.json, out, report, |report| print(report, out))
+}
+
+fn report(global: &Global, args: &Replay, path: &Path, out: &Out) -> anyhow::Result<ReplayReport> {
+    let transcript = setup::open(path, out)?;
     let line = transcript.line_with_compactions(None)?.items;
     let keeping = Keeping::nothing();
     let fit = (&args.fit, &args.summaries);
-    let fitted = setup::fit(global, fit, &args.session, &transcript, keeping, out)?;
-    let session = SessionReport::of(&args.session, &transcript)?;
+    let fitted = setup::fit(global, fit, path, &transcript, keeping, out)?;
+    let session = SessionReport::of(path, &transcript)?;
     let replay = ctx_eval::Setup {
         baseline: Baseline::of(&transcript, &fitted.ledger)?,
         ledger: fitted.ledger,
@@ -41,19 +55,12 @@ pub(crate) fn run(global: &Global, args: &Replay, out: &Out) -> anyhow::Result<E
         out.warn("the transcript holds no answer of a model, so there is no request to replay");
     }
     warn_of_fallbacks(&report, fitted.writer.as_deref(), out);
-    if let Some(path) = &args.html {
-        let existing = Existing::page(path, args.force);
-        write_beside(&args.session, path, existing, |writer| {
-            Ok(ctx_eval::html::write(&report, writer)?)
-        })?;
-        out.note(format!("page written to {}", path.display()));
+    if let Some(page) = &args.html {
+        let existing = Existing::page(page, args.force);
+        write_beside(path, page, existing, |writer| Ok(ctx_eval::html::write(&report, writer)?))?;
+        out.note(format!("page written to {}", page.display()));
     }
-    if args.json {
-        out.json(&report)?;
-    } else {
-        print(&report, out)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(report)
 }
 
 /// Says that not all summaries are by the model that was asked for, and why the first is not.

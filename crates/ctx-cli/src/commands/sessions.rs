@@ -2,96 +2,240 @@
 
 mod maintain;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use ctx_core::Timestamp;
+use ctx_model::Catalogue;
+use ctx_session::clock;
+use ctx_session::discover::{Agent, FoundSession, LastUsage};
 use ctx_session::paths::Home;
 use ctx_session::store::{SessionEntry, SessionStore};
 use serde::Serialize;
 
 use crate::args::{Global, Sessions, SessionsCommand};
 use crate::failure::misuse;
-use crate::out::{Cell, Out, table};
-use crate::words::{shortened, thousands};
+use crate::out::{Out, Table};
+use crate::session_args::homes;
+use crate::table::Told;
+use crate::words::{bytes, thousands};
 
-/// How much of a key is shown.
-const KEY_CHARS: usize = 48;
+/// Columns that a narrow terminal has to do without, the first to go first.
+const SPARED: [&str; 5] = ["size", "project", "context", "age", "agent"];
 
-/// A row of the store, with its key in it.
+/// Columns up to this one are aligned to the right, but for the first.
+const NUMBERS: usize = 4;
+
+/// How much of the path of a project is shown.
+const PROJECT_CHARS: usize = 32;
+
+/// A session, whoever's it is.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    agent: Agent,
+    /// The path; none where it would lead out of the folder.
+    #[serde(serialize_with = "shown")]
+    path: Option<PathBuf>,
+    #[serde(serialize_with = "shown")]
+    project: Option<PathBuf>,
+    bytes: Option<u64>,
+    /// The model's window, where it is known.
+    window: Option<u32>,
+    #[serde(flatten)]
+    entry: SessionEntry,
+    #[serde(flatten)]
+    stored: Option<Stored>,
+    /// The file, if it is another agent's.
+    #[serde(skip)]
+    found: Option<FoundSession>,
+}
+
+/// What the store of ctx says besides.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Stored {
     session_key: String,
     agent_id: String,
-    /// The path; none where it would lead out of the folder.
-    transcript: Option<String>,
-    #[serde(flatten)]
-    entry: SessionEntry,
+    #[serde(serialize_with = "shown")]
+    transcript: Option<PathBuf>,
+}
+
+/// A path as text, also one that is not UTF-8.
+fn shown<S: serde::Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|path| path.to_string_lossy()).serialize(to)
 }
 
 pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result<ExitCode> {
     if let Some(SessionsCommand::Maintain(args)) = &args.command {
         return maintain::run(global, args, out);
     }
+    let found = homes()?.sessions();
+    found.problems.iter().for_each(|problem| out.warn(problem.to_string()));
+    let (ours, others): (Vec<_>, Vec<_>) =
+        found.sessions.into_iter().partition(|session| session.agent == Agent::Ctx);
+    let agent = args.agent.as_deref().and_then(Agent::find);
+    let mut rows: Vec<Row> = others.into_iter().map(Row::found).collect();
+    if agent.is_none_or(|agent| agent == Agent::Ctx) {
+        let id = args.agent.as_deref().filter(|_| agent.is_none());
+        rows.extend(stored(id, &ours, out)?);
+    }
+    rows.retain(|row| match &args.agent {
+        Some(_) => row.agent == agent.unwrap_or(Agent::Ctx),
+        None => true,
+    });
+    if let Some(folder) = &args.project {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let folder = real(folder);
+        rows.retain(|row| row.project.as_deref().is_some_and(|of| real(of).starts_with(&folder)));
+    }
+    rows.sort_by_key(|row| std::cmp::Reverse(row.entry.updated_at));
+    rows.truncate(args.limit.unwrap_or(usize::MAX));
+    for row in &mut rows {
+        if let Some(usage) = row.found.as_ref().and_then(FoundSession::last_usage) {
+            row.entry.context_tokens = Some(usage.prompt_tokens);
+            row.window = window(row.agent, &usage);
+        }
+    }
+    if args.json {
+        out.json(&rows)?;
+    } else if rows.is_empty() {
+        out.note("no sessions found; `ctx chat` begins one");
+    } else {
+        print(&rows, args.paths, out)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The sessions of ctx's own store.
+fn stored(agent: Option<&str>, files: &[FoundSession], out: &Out) -> anyhow::Result<Vec<Row>> {
     let home = Home::from_env()?;
-    let agents = match &args.agent {
+    let agents = match agent {
         Some(agent) => vec![agent.parse().map_err(misuse)?],
         None => home.agents()?,
     };
-    let mut sessions = Vec::new();
-    for agent in agents {
-        let stored = match SessionStore::at(home.sessions_file(&agent)).load() {
+    let mut rows = Vec::new();
+    for id in agents {
+        let stored = match SessionStore::at(home.sessions_file(&id)).load() {
             Ok(stored) => stored,
-            Err(error) if args.agent.is_none() => {
-                out.warn(format!("agent {agent} is left out: {error}"));
+            Err(error) if agent.is_none() => {
+                out.warn(format!("agent {id} is left out: {error}"));
                 continue;
             }
             Err(error) => return Err(error.into()),
         };
         for (key, error) in stored.unreadable() {
-            out.warn(format!("session {key} of agent {agent} is left out: {error}"));
+            out.warn(format!("session {key} of agent {id} is left out: {error}"));
         }
-        sessions.extend(stored.all().map(|(key, entry)| Stored {
-            transcript: transcript(&home, key, entry),
-            session_key: key.to_string(),
-            agent_id: agent.to_string(),
-            entry: entry.clone(),
+        rows.extend(stored.all().map(|(key, entry)| {
+            let path = key.parse().ok().and_then(|key| home.transcript(&key, entry).ok());
+            let file = files.iter().find(|file| Some(&file.path) == path.as_ref());
+            Row {
+                agent: Agent::Ctx,
+                project: file.and_then(|file| file.project.clone()),
+                bytes: file.map(|file| file.bytes),
+                window: None,
+                entry: entry.clone(),
+                stored: Some(Stored {
+                    session_key: key.to_owned(),
+                    agent_id: id.to_string(),
+                    transcript: path.clone(),
+                }),
+                path,
+                found: None,
+            }
         }));
     }
-    sessions.sort_by_key(|s| std::cmp::Reverse(s.entry.updated_at));
-    if args.json {
-        out.json(&sessions)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if sessions.is_empty() {
-        out.note(format!("no sessions under {}", home.root().display()));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let rows = sessions.iter().map(|session| row(session, args.paths)).collect();
-    let last = if args.paths { "transcript" } else { "session id" };
-    let header = ["session key", "context", "compactions", "last active", last];
-    out.line(table(&header, rows, 3))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(rows)
 }
 
-fn transcript(home: &Home, key: &str, entry: &SessionEntry) -> Option<String> {
-    let path = home.transcript(&key.parse().ok()?, entry).ok()?;
-    Some(path.display().to_string())
+impl Row {
+    fn found(session: FoundSession) -> Self {
+        Self {
+            agent: session.agent,
+            path: Some(session.path.clone()),
+            project: session.project.clone(),
+            bytes: Some(session.bytes),
+            window: None,
+            entry: SessionEntry {
+                session_id: session.session_id.clone(),
+                updated_at: session.modified,
+                ..SessionEntry::default()
+            },
+            stored: None,
+            found: Some(session),
+        }
+    }
+
+    fn context(&self) -> String {
+        let Some(tokens) = self.entry.context_tokens else { return "-".to_owned() };
+        let share = self.window.map(|window| tokens * 100 / u64::from(window.max(1)));
+        let share = share.map(|share| format!(" ({share} %)")).unwrap_or_default();
+        format!("{}{share}", thousands(tokens))
+    }
+
+    fn project(&self) -> String {
+        let Some(project) = &self.project else { return "-".to_owned() };
+        let home = std::env::home_dir().and_then(|home| {
+            let rest = project.strip_prefix(home).ok()?;
+            Some(Path::new("~").join(rest))
+        });
+        let text = home.as_ref().unwrap_or(project).display().to_string();
+        match text.chars().count().checked_sub(PROJECT_CHARS) {
+            None | Some(0) => text,
+            Some(more) => format!("…{}", text.chars().skip(more + 1).collect::<String>()),
+        }
+    }
+
+    fn id(&self) -> String {
+        let key = self.stored.as_ref().map(|stored| &stored.session_key);
+        key.unwrap_or(&self.entry.session_id).clone()
+    }
 }
 
-fn row(session: &Stored, paths: bool) -> Vec<Cell> {
-    let entry = &session.entry;
-    let active = jiff::Timestamp::from_millisecond(entry.updated_at.0).ok();
-    vec![
-        shortened(&session.session_key, KEY_CHARS).into(),
-        entry.context_tokens.map_or_else(|| "-".to_owned(), thousands).into(),
-        thousands(entry.compaction_count.unwrap_or(0)).into(),
-        active
-            .map_or_else(|| "-".to_owned(), |t| t.strftime("%Y-%m-%d %H:%M UTC").to_string())
-            .into(),
-        match &session.transcript {
-            Some(path) if paths => path.clone().into(),
-            _ if paths => "-".into(),
-            _ => entry.session_id.clone().into(),
-        },
-    ]
+/// The model's window. Claude Code offers a longer one than usual where a prompt needs it, and does not
+/// say so before.
+fn window(agent: Agent, usage: &LastUsage) -> Option<u32> {
+    const USUAL: u32 = 200_000;
+    let model = || Catalogue::embedded().find(usage.model.as_deref()?);
+    let window =
+        usage.window.or_else(|| Some(model()?.window.get().try_into().unwrap_or(u32::MAX)))?;
+    let is_open = agent == Agent::ClaudeCode && window > USUAL;
+    (!is_open || usage.prompt_tokens > u64::from(USUAL)).then_some(window)
+}
+
+/// How long ago something was.
+fn age(at: Timestamp) -> String {
+    let minutes = clock::now().0.saturating_sub(at.0).max(0) / 60_000;
+    match minutes {
+        _ if at == Timestamp::default() => "-".to_owned(),
+        0 => "now".to_owned(),
+        1..60 => format!("{minutes} min ago"),
+        60..2_880 => format!("{} h ago", minutes / 60),
+        2_880..129_600 => format!("{} d ago", minutes / 1_440),
+        _ => format!("{} mo ago", minutes / 43_200),
+    }
+}
+
+fn print(rows: &[Row], paths: bool, out: &Out) -> anyhow::Result<()> {
+    let last: Told<Row> = match paths {
+        true => ("transcript", |row| match &row.path {
+            Some(path) => path.display().to_string().into(),
+            None => "-".into(),
+        }),
+        false => ("id", |row| row.id().into()),
+    };
+    let columns: [Told<Row>; 6] = [
+        ("agent", |row| row.agent.name().into()),
+        ("age", |row| age(row.entry.updated_at).into()),
+        ("size", |row| row.bytes.map_or_else(|| "-".to_owned(), bytes).into()),
+        ("context", |row| row.context().into()),
+        ("project", |row| row.project().into()),
+        last,
+    ];
+    let header = columns.map(|column| column.0);
+    let cells = |row: &Row| columns.iter().map(|column| column.1(row)).collect();
+    let rows = rows.iter().map(cells).collect();
+    out.line(Table::new(&header, rows, NUMBERS).without(&SPARED).fitted())?;
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! `ctx status`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use ctx_core::MIN_MESSAGE_TOKENS;
@@ -8,6 +9,7 @@ use ctx_eval::{SessionCalibration, StatusReport, TokenSource};
 use crate::args::{Global, Status};
 use crate::faring;
 use crate::out::{Cell, DIM, GREEN, Out, RED, YELLOW, table};
+use crate::session_args::each;
 use crate::setup;
 use crate::words::{counted, harmless, percent, shortened, thousands};
 
@@ -15,21 +17,25 @@ use crate::words::{counted, harmless, percent, shortened, thousands};
 const NAME_CHARS: usize = 120;
 
 pub(crate) fn run(global: &Global, args: &Status, out: &Out) -> anyhow::Result<ExitCode> {
-    let transcript = setup::open(&args.session, out)?;
-    let resolved = setup::resolve(global, &args.fit, &args.session, &transcript)?;
+    let report = |session: &Path| report(global, args, session, out);
+    each(&args.sessions, args.json, out, report, |report| print(report, out))
+}
+
+fn report(
+    global: &Global,
+    args: &Status,
+    session: &Path,
+    out: &Out,
+) -> anyhow::Result<StatusReport> {
+    let transcript = setup::open(session, out)?;
+    let resolved = setup::resolve(global, &args.fit, session, &transcript)?;
     if args.fit.window.is_some() {
         setup::check_window(&resolved, &args.fit)?;
     }
     resolved.check_engine()?;
     setup::warn(&resolved, out);
     let trouble = faring::trouble_with(&resolved.engine.id, out)?;
-    let report = ctx_server::status(&args.session, &transcript, &resolved, trouble)?;
-    if args.json {
-        out.json(&report)?;
-    } else {
-        print(&report, out)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(ctx_server::status(session, &transcript, &resolved, trouble)?)
 }
 
 fn print(report: &StatusReport, out: &Out) -> anyhow::Result<()> {

@@ -19,7 +19,7 @@ use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
 pub use ingest::Ingested;
-pub use recall::{Nothing, RecallAsked, Recalled, RecalledFactReport, RecalledPassage};
+pub use recall::{RecallAsked, Recalled, RecalledFactReport, RecalledPassage};
 pub(crate) use remember::remember;
 pub use search::{SearchAsked, SearchHit, Searched, search};
 pub use stored::{StoredSession, find_session};

@@ -88,22 +88,6 @@ pub struct RecalledPassage {
     pub text: String,
 }
 
-/// Why there is no block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nothing {
-    /// The query is too short to recall anything.
-    NoQuery,
-    /// Nothing that was said fits well enough.
-    NothingFits,
-    /// So many facts and passages fit, and the budget has no room for any of them.
-    NoRoom {
-        /// How many facts.
-        facts: usize,
-        /// How many passages.
-        passages: usize,
-    },
-}
-
 impl Recalled {
     /// How many passages are in the block.
     #[must_use]
@@ -113,16 +97,22 @@ impl Recalled {
 
     /// Why there is no block, where there is none.
     #[must_use]
-    pub fn nothing(&self) -> Option<Nothing> {
-        if self.block.is_some() {
-            return None;
+    pub fn why_nothing(&self) -> String {
+        let (facts, passages, budget) = (self.facts.len(), self.passages.len(), self.budget);
+        match facts + passages {
+            _ if !is_query(&self.query) => {
+                "a query of less than three letters, or two characters of \
+                                            Chinese, recalls nothing"
+                    .to_owned()
+            }
+            0 => {
+                "nothing that was said fits well enough; a search shows what is nearest".to_owned()
+            }
+            _ => format!(
+                "facts that fit: {facts}, passages: {passages}; none fits into {budget} tokens: give a \
+                 larger budget"
+            ),
         }
-        let (facts, passages) = (self.facts.len(), self.passages.len());
-        Some(match facts + passages {
-            _ if !is_query(&self.query) => Nothing::NoQuery,
-            0 => Nothing::NothingFits,
-            _ => Nothing::NoRoom { facts, passages },
-        })
     }
 }
 

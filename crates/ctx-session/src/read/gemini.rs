@@ -4,14 +4,13 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use ctx_core::{Block, CallId, Result, Timestamp, Usage};
-use ctx_dialect::json::{Fresh, Object, array, elements};
+use ctx_core::{Block, CallId, Timestamp, Usage};
+use ctx_dialect::json::{Fresh, Object, array, elements, quote};
 use ctx_dialect::{gemini, pi};
 use indexmap::IndexMap;
 use serde_json::value::RawValue;
 
 use super::timestamp;
-use crate::linear::PiCopy;
 use crate::log::PI_VERSION;
 
 /// The folder in which a chat was started: Gemini CLI notes it beside the folder of the chats.
@@ -40,7 +39,7 @@ fn usage(tokens: &Object<'_>) -> Usage {
 }
 
 /// The file as lines of a pi session. Lines that cannot be read stay as they are.
-pub(crate) fn gemini_to_pi(text: &str, path: Option<&Path>) -> Result<Vec<u8>> {
+pub(crate) fn gemini_to_pi(text: &str, path: Option<&Path>) -> Vec<u8> {
     let mut messages: IndexMap<String, &RawValue> = IndexMap::new();
     let (mut bad, mut id, mut started) = (Vec::new(), None, None);
     let document = serde_json::from_str::<&RawValue>(text).ok();
@@ -73,8 +72,6 @@ pub(crate) fn gemini_to_pi(text: &str, path: Option<&Path>) -> Result<Vec<u8>> {
         .text_if("timestamp", started.as_deref());
     let project = path.and_then(gemini_project);
     let header = header.text_if("cwd", project.as_deref().and_then(Path::to_str)).end();
-    let mut out = format!("{header}\n").into_bytes();
-    let mut copy = PiCopy { out: &mut out, parent: None };
     let answered: HashSet<CallId> = messages
         .values()
         .flat_map(|raw| gemini::parse_raw(raw).blocks)
@@ -83,16 +80,19 @@ pub(crate) fn gemini_to_pi(text: &str, path: Option<&Path>) -> Result<Vec<u8>> {
             _ => None,
         })
         .collect();
+    let (mut lines, mut parent) = (vec![header], "null".to_owned());
     for (id, raw) in &messages {
         let message = Object::of(raw).unwrap_or_default();
-        let time = timestamp(&message);
+        let time = message.get("timestamp").map_or("null", RawValue::get);
         for (n, part) in parts(&message, raw, &answered).into_iter().enumerate() {
-            let id = if n == 0 { id.clone() } else { format!("{id}.{n}") };
-            copy.entry("message", &id, time, &Fresh::new().raw("message", part))?;
+            let id = quote(&if n == 0 { id.clone() } else { format!("{id}.{n}") });
+            let entry = Fresh::new().text("type", "message").raw("id", &id).raw("parentId", parent);
+            lines.push(entry.raw("timestamp", time).raw("message", part).end());
+            parent = id;
         }
     }
-    bad.into_iter().for_each(|line| out.extend([line.as_bytes(), b"\n"].concat()));
-    Ok(out)
+    lines.extend(bad.into_iter().map(str::to_owned));
+    (lines.join("\n") + "\n").into_bytes()
 }
 
 fn with_id(raw: &RawValue) -> Option<(String, &RawValue)> {

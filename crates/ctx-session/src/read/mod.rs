@@ -43,7 +43,7 @@ pub(crate) fn lines(format: Format, source: &Arc<Source>) -> Result<Builder> {
 /// A transcript of a format that is read as a session of pi.
 pub(crate) fn translated(source: Source) -> Result<Source> {
     let text = source.beginning(usize::MAX)?;
-    let lines = gemini_to_pi(&String::from_utf8_lossy(&text), source.path())?;
+    let lines = gemini_to_pi(&String::from_utf8_lossy(&text), source.path());
     Ok(source.with_bytes(lines))
 }
 

@@ -86,18 +86,14 @@ pub(super) fn run(global: &Global, args: &Ingest, out: &Out) -> anyhow::Result<E
     if gone > 0 {
         let most = counted(of.config.max_segments as usize, "segment");
         // 0 days: age lets nothing go.
-        let (age, keys) = match of.config.eviction_days {
-            0 => (String::new(), "memoryContext.maxSegments"),
-            days => (
-                format!(
-                    " and nothing that was archived more than {} ago",
-                    counted(days as usize, "day")
-                ),
-                "memoryContext.maxSegments and evictionDays",
-            ),
+        let age = match of.config.eviction_days {
+            0 => String::new(),
+            days => {
+                format!(", none for more than {} (evictionDays)", counted(days as usize, "day"))
+            }
         };
         out.warn(format!(
-            "{} let go again, as the archive keeps at most {most}{age}: see {keys}",
+            "{} let go again: the archive keeps at most {most} (memoryContext.maxSegments){age}",
             counted(gone, "segment"),
         ));
     }

@@ -119,6 +119,9 @@ fn what_is_wrong_with_a_home_is_an_error_with_a_hint() {
 #[test]
 fn where_memory_is_off_it_is_said_how_to_turn_it_on() {
     let room = Room::new();
+    let off =
+        json!({ "agents": { "defaults": { "memoryContext": { "archiveSessions": false } } } });
+    room.write("ctx.json5", off.to_string());
     let asked = [
         call(1, "remember", json!({ "text": "the ferry leaves at noon" })),
         call(2, "recall", json!({ "query": "something else entirely" })),

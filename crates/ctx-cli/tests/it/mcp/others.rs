@@ -267,7 +267,7 @@ fn each_tool_answers_over_the_sessions_of_all_agents_without_any_setup() {
         client.says("recall", json!({ "query": "when does the ferry leave?" })).contains("noon")
     );
     let told = client.call("expand", json!({ "entry": "x", "session": "99999999" }));
-    assert_eq!(told["structuredContent"]["error"]["kind"], "not_found", "{told}");
+    assert_eq!(told["structuredContent"]["error"]["kind"], "notFound", "{told}");
     assert!(told.to_string().contains(CLAUDE), "the newest are named: {told}");
     let said = client.end();
     assert!(said.contains("archiveSessions") && said.lines().count() == 1, "{said}");

@@ -93,21 +93,16 @@ fn of_archive(setup: &Setup, config: &Config) -> (Option<ArchiveProgress>, Optio
         return (None, Some(note).filter(|_| !config.enabled));
     };
     let progress = archiver.progress();
-    let note = match progress {
-        None => {
-            Some("sessions are being looked for; none was archived yet by this server".to_owned())
-        }
-        Some(ArchiveProgress { sessions, pending, unreadable }) => {
-            let are = |n: usize| if n == 1 { "is" } else { "are" };
-            let pending = (pending > 0).then(|| {
-                format!("{pending} of {sessions} sessions {} not archived yet", are(pending))
-            });
-            let unreadable = (unreadable > 0)
-                .then(|| format!("{unreadable} of {sessions} sessions cannot be read"));
-            Some([pending, unreadable].into_iter().flatten().collect::<Vec<_>>().join("; "))
-        }
-    };
-    (progress, note.filter(|note| !note.is_empty()))
+    let note = progress.map_or_else(
+        || Some("sessions are being looked for; none is archived yet by this server".to_owned()),
+        |ArchiveProgress { sessions, pending, unreadable }| {
+            let of = |n: usize, what| (n > 0).then(|| format!("{n} of {sessions} sessions {what}"));
+            let notes = [of(pending, "are not archived yet"), of(unreadable, "cannot be read")];
+            let notes: Vec<_> = notes.into_iter().flatten().collect();
+            Some(notes.join("; ")).filter(|notes| !notes.is_empty())
+        },
+    );
+    (progress, note)
 }
 
 /// The schema of that.

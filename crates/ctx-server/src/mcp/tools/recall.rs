@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ctx_core::{Result, Tokens};
 use ctx_runtime::ArchiveProgress;
-use ctx_runtime::lookup::{Nothing, RecallAsked, Recalled};
+use ctx_runtime::lookup::{RecallAsked, Recalled};
 use ctx_session::clock;
 use rmcp::model::{JsonObject, Tool};
 use schemars::JsonSchema;
@@ -49,14 +49,11 @@ fn describe() -> Tool {
         "type": "object",
         "properties": {
             "block": { "type": ["string", "null"], "description": "what was recalled; null where nothing fits" },
-            "tokens": { "type": "integer" },
-            "budget": { "type": "integer" },
+            "tokens": { "type": "integer" }, "budget": { "type": "integer" },
             "session": { "type": ["string", "null"] },
-            "facts": { "type": "array", "items": { "type": "object" } },
-            "factsUsed": { "type": "integer" },
+            "facts": { "type": "array", "items": { "type": "object" } }, "factsUsed": { "type": "integer" },
             "passages": { "type": "array", "items": { "type": "object" } },
-            "memoryEnabled": { "type": "boolean" },
-            "archive": archive_schema(),
+            "memoryEnabled": { "type": "boolean" }, "archive": archive_schema(),
             "warnings": { "type": "array", "items": { "type": "string" } }
         },
         "required": ["block", "tokens", "budget", "facts", "passages", "memoryEnabled", "warnings"]
@@ -78,9 +75,9 @@ fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
     };
     let mut recalled = Handle::current().block_on(lookup.recall(&asked))?;
     recalled.warnings.splice(0..0, lookup.warnings.iter().cloned());
-    let text = match (&recalled.block, recalled.nothing()) {
-        (Some(block), _) => format!("{block}{}", sources(&recalled)),
-        (None, nothing) => why_nothing(&recalled, nothing),
+    let text = match &recalled.block {
+        Some(block) => format!("{block}{}", sources(&recalled)),
+        None => recalled.why_nothing(),
     };
     let (archive, note) = of_archive(setup, &lookup.config);
     let text = with_notes(text, &recalled.warnings, note.as_deref());
@@ -97,22 +94,4 @@ fn sources(recalled: &Recalled) -> String {
     }
     let lines = of_sessions.iter().map(|(session, ids)| format!("\nfrom session {session}:{ids}"));
     lines.collect()
-}
-
-fn why_nothing(recalled: &Recalled, nothing: Option<Nothing>) -> String {
-    match nothing {
-        Some(Nothing::NoQuery) => {
-            "Nothing is recalled for a query of less than three letters, or two characters of Chinese."
-                .to_owned()
-        }
-        Some(Nothing::NoRoom { facts, passages }) => format!(
-            "{facts} facts and {passages} passages fit, and none of them into {} tokens: give a larger \
-             `budget`.",
-            recalled.budget
-        ),
-        Some(Nothing::NothingFits) | None => {
-            "Nothing that is remembered fits well enough; `search_sessions` shows what is nearest."
-                .to_owned()
-        }
-    }
 }

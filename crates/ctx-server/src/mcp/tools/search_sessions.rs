@@ -59,17 +59,13 @@ fn describe() -> Tool {
             "hits": { "type": "array", "items": {
                 "type": "object",
                 "properties": {
-                    "session": { "type": "string" },
-                    "entry": { "type": ["string", "null"] },
-                    "role": { "type": "string" },
-                    "timestamp": { "type": "integer", "description": "milliseconds since 1970" },
-                    "score": { "type": "number" },
-                    "text": { "type": "string" }
+                    "session": { "type": "string" }, "entry": { "type": ["string", "null"] },
+                    "role": { "type": "string" }, "score": { "type": "number" }, "text": { "type": "string" },
+                    "timestamp": { "type": "integer", "description": "milliseconds since 1970" }
                 },
                 "required": ["session", "role", "score", "text"]
             } },
-            "memoryEnabled": { "type": "boolean" },
-            "archive": archive_schema(),
+            "memoryEnabled": { "type": "boolean" }, "archive": archive_schema(),
             "warnings": { "type": "array", "items": { "type": "string" } }
         },
         "required": ["hits", "memoryEnabled", "warnings"]
