@@ -22,6 +22,7 @@ mod setup;
 mod table;
 mod words;
 mod workspace;
+mod wrap;
 
 use std::process::ExitCode;
 

@@ -10,9 +10,9 @@
 pub mod chat;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod needed;
 #[cfg(feature = "provider")]
 pub mod provider;
-mod needed;
 mod random;
 mod recorded;
 mod sample;

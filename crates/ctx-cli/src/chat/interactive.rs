@@ -11,12 +11,11 @@ use super::bar::bar;
 use super::edit::{Line, Lines};
 use super::said::{HERE, Place, Said};
 use super::show::{Show, Shown};
-use super::wrap::Wrap;
 use super::{Interrupt, Talk};
 use crate::ending;
 use crate::failure;
 use crate::out::{BOLD, Cell, DIM, Out, table, terminal_columns};
-use crate::words::{harmless, harmless_piece};
+use crate::words::{harmless, harmless_piece, wrapped};
 
 /// What came of a message.
 enum Turned {
@@ -114,7 +113,8 @@ async fn turn(
     let Some(outcome) = outcome else { return Ok(Turned::Stopped) };
     let outcome = outcome.map_err(|error| talk.told(error))?;
     if let Some(answer) = outcome.answer.as_deref().filter(|_| !was_shown) {
-        out.line(Wrap::whole(terminal_columns(), &harmless_piece(answer.trim_end())))?;
+        let answer = harmless_piece(answer.trim_end());
+        out.line(wrapped(&answer, [0; 2], terminal_columns()).join("\n"))?;
     }
     Ok(Turned::Answered(Box::new(outcome)))
 }
@@ -133,5 +133,5 @@ fn help(out: &Out) -> std::io::Result<()> {
     out.line(table(&[], rows.collect(), 0))?;
     let more = "//x says /x to the model; Ctrl-C stops an answer or a tool; Alt-Enter begins \
                 another line";
-    out.line(format!("{DIM}{}{DIM:#}", Wrap::whole(terminal_columns(), more)))
+    out.line(format!("{DIM}{}{DIM:#}", wrapped(more, [0; 2], terminal_columns()).join("\n")))
 }

@@ -12,7 +12,6 @@ mod said;
 mod show;
 mod sign;
 mod tools;
-mod wrap;
 
 use ctx_core::{Error, ErrorKind};
 use ctx_runtime::Runtime;

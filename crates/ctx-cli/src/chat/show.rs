@@ -9,9 +9,9 @@ use ctx_runtime::{Event, Listener, Notice, NoticeKind};
 use serde_json::Value;
 
 use super::Sign;
-use super::wrap::Wrap;
 use crate::out::{Out, terminal_columns};
 use crate::words::{counted, harmless, harmless_piece, shortened, thousands};
+use crate::wrap::Wrap;
 
 /// What is shown while nothing else is.
 const WAITING: &str = "waiting for the model";
