@@ -57,7 +57,8 @@ pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<
     let listen = SocketAddr::new(args.listen.ip(), args.port.unwrap_or(args.listen.port()));
     let server = Server { token, grace: GRACE, ..Server::new(listen) };
     let served = setup::block_on_threads(async {
-        let bound = server.bind().await?;
+        let other = "another program may have the port: name another with --port or --listen";
+        let bound = server.bind().await.map_err(|error| error.hint(other))?;
         let hash = session.as_ref().map(|id| format!("#/s/{id}")).unwrap_or_default();
         let address = Address { url: format!("{}/{hash}", bound.url()), session };
         match args.json {

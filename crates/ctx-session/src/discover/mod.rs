@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
 
-pub use agent::Agent;
+pub use agent::{Agent, opencode_database};
 pub use peek::LastUsage;
 
 use crate::paths::Home;
