@@ -4,6 +4,7 @@ use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::json::Object;
 
 use crate::format::Format;
+use crate::read::is_opencode;
 use crate::source::Source;
 
 /// How much of the beginning is looked at; the second size if the first does not settle it (a
@@ -108,8 +109,10 @@ fn is_utf16(text: &[u8]) -> bool {
 pub(crate) fn lines(beginning: &[u8]) -> Option<Format> {
     let mut bare = None;
     let first = beginning.utf8_chunks().next().map_or("", |chunk| chunk.valid()).trim_start();
-    if first.starts_with('{') && is_gemini(&Object::parse_prefix(first).0) {
-        return Some(Format::GeminiCli);
+    match Object::parse_prefix(first).0 {
+        document if is_gemini(&document) => return Some(Format::GeminiCli),
+        document if is_opencode(&document) => return Some(Format::Opencode),
+        _ => {}
     }
     for line in beginning.split(|&b| b == b'\n') {
         let text = String::from_utf8_lossy(line);
