@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::names;
+
 /// Listens for the requests of model clients (OpenAI chat completions and responses, Anthropic
 /// messages, Gemini), makes their history fit, and sends them on with the key they came with. Set the
 /// client's base URL to the one that is printed. Ctrl-C finishes what runs; a second one ends at once.
@@ -18,7 +20,7 @@ pub(crate) struct Serve {
     #[arg(long, short, value_name = "N")]
     pub(crate) window: Option<String>,
     /// The engine [default: contextEngine of the model, else of the agent, else of plugins.slots]
-    #[arg(long, short, value_name = "ID")]
+    #[arg(long, short, value_name = "ID", value_parser = names::engines())]
     pub(crate) engine: Option<String>,
     /// The agent whose engine and memory it is [default: main]
     #[arg(long, value_name = "ID")]

@@ -178,6 +178,12 @@ fn people_are_told_in_copaws_words() {
     let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
     let dry = room.json(&compact(text(&path), &["--dry-run"]));
     let messages = &dry["result"]["details"]["receipt"]["messages"];
+    let dry = room.ctx(&compact(text(&path), &["--dry-run"]));
+    assert!(
+        dry.stdout.starts_with("Dry run") && !dry.stdout.contains("Complete"),
+        "{}",
+        dry.stdout
+    );
     let ran = room.ctx(&compact(text(&path), &[]));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let block = format!(
