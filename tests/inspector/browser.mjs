@@ -41,7 +41,8 @@ export async function closeBrowser(run) {
 
 // Starts `ctx inspect`, and says where it is.
 export async function serve(run, ...args) {
-  const { address, stop } = await start(run, "inspect", ...args);
+  const port = args.includes("--listen") ? [] : ["--port", "0"];
+  const { address, stop } = await start(run, "inspect", ...port, ...args);
   const url = new URL(address.url);
   return { base: `${url.origin}/`, port: url.port, session: address.session, stop };
 }

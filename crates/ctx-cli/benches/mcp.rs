@@ -143,10 +143,11 @@ fn queries(path: &Path) -> Vec<String> {
 
 /// The bytes of the sessions that are archived as a whole.
 fn archived(kept: &Path) -> u64 {
-    let list = kept.join("agents/main/memory/context/sessions.jsonl");
-    let list = std::fs::read_to_string(list).unwrap_or_default();
-    let lines = list.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    lines.filter_map(|line| line["bytes"].as_u64()).sum()
+    let list = kept.join("agents/main/memory/context/sessions.json");
+    let list: Value =
+        serde_json::from_slice(&std::fs::read(list).unwrap_or_default()).unwrap_or_default();
+    let sessions = list["sessions"].as_object().into_iter().flatten();
+    sessions.filter_map(|(_, session)| session["bytes"].as_u64()).sum()
 }
 
 fn report(what: &str, times: &mut [Duration]) {

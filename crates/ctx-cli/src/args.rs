@@ -5,9 +5,11 @@ mod compact;
 mod config;
 mod engines;
 mod fit;
+mod help;
 mod inspect;
 mod mcp;
 mod memory;
+mod names;
 mod recall;
 mod serve;
 mod workspace;
@@ -23,6 +25,7 @@ pub(crate) use compact::Compact;
 pub(crate) use config::Config;
 pub(crate) use engines::{AddEngine, CheckEngine, Engines, EnginesCommand, RemoveEngine};
 pub(crate) use fit::{Fit, Summaries};
+pub(crate) use help::command;
 pub(crate) use inspect::Inspect;
 pub(crate) use mcp::Mcp;
 pub(crate) use memory::{
@@ -164,20 +167,19 @@ pub(crate) struct Eval {
     #[arg(long, short, value_name = "N")]
     pub(crate) window: Option<String>,
     /// The model, for its window and prices [default: the one in the transcript]
-    #[arg(long, short, value_name = "NAME")]
+    #[arg(long, short, value_name = "NAME", value_parser = names::models(), hide_possible_values = true)]
     pub(crate) model: Option<String>,
-    /// Only these of our profiles [default: openclaw, ponybunny, copaw, memory-context, pi]
-    #[arg(long = "profile", short, value_name = "P", value_delimiter = ',')]
+    /// Only these of our profiles [default: all]
+    #[arg(long = "profile", short, value_name = "P", value_delimiter = ',', value_parser = names::profiles())]
     pub(crate) profiles: Vec<Profile>,
     /// These engines too, under the configured profile
-    #[arg(long = "engine", short, value_name = "ID", value_delimiter = ',')]
+    #[arg(long = "engine", short, value_name = "ID", value_delimiter = ',', value_parser = names::engines())]
     pub(crate) engines: Vec<String>,
-    /// Only these presets of other agents: codex, opencode, goose, gemini-cli, claude-code,
-    /// clear-tool-uses, pi-0.73.1, openclaw-safeguard, truncation [default: all]
-    #[arg(long = "preset", value_name = "NAME", value_delimiter = ',')]
+    /// Only these presets of other agents [default: all]
+    #[arg(long = "preset", value_name = "NAME", value_delimiter = ',', value_parser = names::presets())]
     pub(crate) presets: Vec<String>,
-    /// How all tokens are counted: chars4, chars3, cjk, o200k
-    #[arg(long, short, value_name = "C", default_value = "chars4")]
+    /// How all tokens are counted
+    #[arg(long, short, value_name = "C", default_value = "chars4", value_parser = names::counters())]
     pub(crate) counter: CounterKind,
     /// The share that each session is compacted to once, between 0.05 and 0.9
     #[arg(long, value_name = "SHARE", default_value_t = ctx_eval::eval::COMPACT_TO)]
@@ -322,8 +324,8 @@ pub(crate) struct Maintain {
 pub(crate) struct Convert {
     /// The transcript, its id or a beginning of that, or - for stdin
     pub(crate) session: PathBuf,
-    /// The format to write: ctx (a session that ctx may append to), pi, openai, anthropic, ponybunny
-    #[arg(long, value_name = "FORMAT")]
+    /// The format to write; ctx is a session that ctx may append to
+    #[arg(long, value_name = "FORMAT", value_parser = names::formats())]
     pub(crate) to: String,
     /// With --to ponybunny: write what compactions in force left, and their summary as
     /// compactedHistory, instead of all that was said

@@ -22,10 +22,11 @@ mod setup;
 mod table;
 mod words;
 mod workspace;
+mod wrap;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 
 use args::{Cli, Command};
 use out::Out;
@@ -33,7 +34,10 @@ use out::Out;
 fn main() -> ExitCode {
     failure::survive_size_limits();
     ending::clean_up();
-    let (out, ended) = match Cli::try_parse() {
+    let mut command = args::command();
+    let parsed = command.try_get_matches_from_mut(std::env::args_os());
+    let parsed = parsed.and_then(|found| Cli::from_arg_matches(&found));
+    let (out, ended) = match parsed.map_err(|error| error.format(&mut command)) {
         Ok(cli) => {
             let out = Out::new(&cli.global);
             let ended = run(cli, &out);

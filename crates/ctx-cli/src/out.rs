@@ -93,7 +93,8 @@ impl Out {
     /// A line beside the answer: what is going on. It is made harmless by who says it.
     pub(crate) fn aside(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            eprintln!("{DIM}{}{DIM:#}", text.as_ref());
+            let lines = wrapped(text.as_ref(), [0; 2], stderr_columns());
+            eprintln!("{DIM}{}{DIM:#}", lines.join("\n"));
         }
     }
 
@@ -132,27 +133,27 @@ impl Out {
     /// What went wrong, why, and what to do next.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         let mut said = error.to_string();
-        eprintln!("{RED}error:{RED:#} {}", shortened(&said, LINE_CHARS));
+        eprintln!("{RED}error:{RED:#} {}", told(&said, NOTE + 1));
         for cause in error.chain().skip(1).map(ToString::to_string) {
             if !said.contains(&cause) {
-                eprintln!("  {DIM}because:{DIM:#} {}", shortened(&cause, LINE_CHARS));
+                eprintln!("  {DIM}because:{DIM:#} {}", told(&cause, WARNING + 2));
                 said = cause;
             }
         }
         let hint = error.chain().find_map(|e| e.downcast_ref::<ctx_core::Error>()?.hint_text());
         if let Some(hint) = hint {
-            eprintln!("{GREEN}hint:{GREEN:#} {}", shortened(hint, LINE_CHARS));
+            eprintln!("{GREEN}hint:{GREEN:#} {}", told(hint, NOTE));
         }
     }
 
     /// A bar that shows itself only when the work takes longer than a moment.
     pub(crate) fn progress(&self, what: &'static str, length: usize) -> ProgressBar {
-        self.bar(what, length as u64, "{msg} {wide_bar} {pos}/{len} {eta}")
+        self.bar(what, length as u64, "{msg} {wide_bar} {human_pos}/{human_len}, {eta} left")
     }
 
     /// The same for an amount of bytes.
     pub(crate) fn progress_of_bytes(&self, what: &'static str, length: u64) -> ProgressBar {
-        self.bar(what, length, "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {eta}")
+        self.bar(what, length, "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes}, {eta} left")
     }
 
     fn bar(&self, what: &'static str, length: u64, template: &str) -> ProgressBar {

@@ -68,7 +68,8 @@ pub(crate) fn open(path: &Path, out: &Out) -> anyhow::Result<Transcript> {
         true => read(path)?,
         false => ctx_session::open(&Home::from_env()?, path)?,
     };
-    let problems = transcript.problems();
+    let problems = transcript.problems().iter().filter(|problem| !problem.kind.is_harmless());
+    let problems: Vec<_> = problems.collect();
     for problem in problems.iter().take(SHOWN) {
         out.warn(problem.to_string());
     }

@@ -2,22 +2,10 @@
 
 use std::borrow::Cow;
 
+pub(crate) use crate::wrap::wrapped;
 pub(crate) use ctx_runtime::words::{
-    harmless, harmless_lines, harmless_piece, is_harmful, shortened,
+    harmless, harmless_lines, harmless_piece, is_harmful, shortened, thousands,
 };
-
-/// `1234567` as `1,234,567`.
-pub(crate) fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
 
 /// Bytes for people.
 pub(crate) fn bytes(n: u64) -> String {
@@ -44,31 +32,6 @@ pub(crate) fn usd(amount: f64) -> String {
     let cents = (amount.abs() * 100.0).round();
     let sign = if amount < 0.0 { "-" } else { "" };
     format!("{sign}${}.{:02}", thousands((cents / 100.0) as u64), (cents % 100.0) as u64)
-}
-
-/// A text as lines of at most `columns`, broken between words. Of the first line and of each that
-/// follows, so many columns are `taken` already. A word is never broken, so that commands can be
-/// copied, and a number stays with its per cent sign; without columns nothing is.
-pub(crate) fn wrapped(text: &str, taken: [usize; 2], columns: Option<usize>) -> Vec<String> {
-    let Some(columns) = columns else { return vec![text.to_owned()] };
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    let mut at = taken[0];
-    let text = text.replace(" %", "\u{a0}%");
-    for (nth, word) in text.split(' ').enumerate() {
-        let width = word.chars().count();
-        if nth > 0 && at + 1 + width > columns {
-            lines.push(std::mem::take(&mut line));
-            at = taken[1];
-        } else if nth > 0 {
-            line.push(' ');
-            at += 1;
-        }
-        line.push_str(&word.replace("\u{a0}%", " %"));
-        at += width;
-    }
-    lines.push(line);
-    lines
 }
 
 /// JSON whose strings hold nothing that a terminal obeys. It means the same.
@@ -108,20 +71,5 @@ mod tests {
         let shown = harmless_json(&json).into_owned();
         assert!(!shown.chars().any(is_harmful), "{shown}");
         assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), foreign);
-    }
-
-    #[test]
-    fn notes_are_broken_between_words_at_the_terminals_width() {
-        for (text, columns, lines) in [
-            ("one two three", None, "one two three"),
-            ("one two three", Some(80), "one two three"),
-            ("one two three", Some(13), "one two\n  three"),
-            ("one two three", Some(1), "one\n  two\n  three"),
-            ("路径 two", Some(11), "路径\n  two"),
-            ("", Some(1), ""),
-            ("all 95 % of", Some(13), "all\n  95 % of"),
-        ] {
-            assert_eq!(wrapped(text, [6, 2], columns).join("\n  "), lines, "{columns:?}");
-        }
     }
 }

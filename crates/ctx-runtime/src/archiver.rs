@@ -1,7 +1,7 @@
 //! Archives the sessions of the other agents on this machine, in the background.
 //!
 //! ```text
-//! discover --> newest of this folder first --> main line --> archive --> sessions.jsonl
+//! discover --> newest of this folder first --> main line --> archive --> sessions.json
 //! ```
 //!
 //! A session is known by its path, size and time: one that did not change is not read again, one that
@@ -9,13 +9,12 @@
 //! that they are, and the archive takes each in once: whenever the process is killed, nothing is lost
 //! and nothing there twice.
 
-use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use ctx_core::{Error, ErrorKind, Result, Role, Timestamp};
+use ctx_core::{Error, ErrorKind, Result, Role};
 use ctx_memory::Excluded;
 use ctx_memory::archive::{ArchivedSession, ArchivedSessions};
 use ctx_session::clock;
@@ -113,9 +112,8 @@ impl Archiver {
             // What is wrong with it is found again by the round.
             let _ = self.archive(&newest, IDLE);
         }
-        let mut failed = HashSet::new();
         loop {
-            let (looked, wait) = self.round(&mut failed);
+            let (looked, wait) = self.round();
             match woken.recv_timeout(wait) {
                 // However often somebody asks, looking for sessions takes a small part of the time.
                 Ok(()) => std::thread::park_timeout(wait.min(looked * 4)),
@@ -125,12 +123,14 @@ impl Archiver {
         }
     }
 
-    /// Looks for sessions and archives what is new, for a while; what `failed` is not tried again as
-    /// long as it stays as it is. Gives how long it looked, and for how long nothing is to be done.
-    fn round(&self, failed: &mut HashSet<(PathBuf, u64, Timestamp)>) -> (Duration, Duration) {
+    /// Looks for sessions and archives what is new, for a while. Gives how long it looked, and for how
+    /// long nothing is to be done.
+    fn round(&self) -> (Duration, Duration) {
         let begun = Instant::now();
         let mut found = self.homes.sessions();
         let looked = begun.elapsed();
+        // What is wrong with it is said of each session that is to be archived.
+        let _ = locked(&self.archived).refresh();
         found.sessions.retain(|found| self.wants(found));
         found.sessions.sort_by_cached_key(|found| {
             let project = found.project.as_deref();
@@ -138,14 +138,11 @@ impl Archiver {
                 at == self.folder || at.canonicalize().ok().as_ref() == Some(&self.folder)
             })
         });
-        let key = |found: &FoundSession| (found.path.clone(), found.bytes, found.modified);
-        let (unreadable, readable): (Vec<_>, Vec<_>) =
-            found.sessions.iter().partition(|found| failed.contains(&key(found)));
-        let pending: Vec<_> = readable.into_iter().filter(|found| !self.has(found)).collect();
+        let pending: Vec<_> = found.sessions.iter().filter(|found| !self.has(found)).collect();
         let mut progress = ArchiveProgress {
             sessions: found.sessions.len() + found.problems.len(),
             pending: pending.len(),
-            unreadable: unreadable.len() + found.problems.len(),
+            unreadable: found.problems.len(),
         };
         *locked(&self.progress) = Some(progress);
         for found in pending {
@@ -157,7 +154,6 @@ impl Archiver {
                 Err(error) if error.kind() == ErrorKind::Locked => {}
                 Err(error) => {
                     tracing::warn!(path = %found.path.display(), %error, "a session is not archived");
-                    failed.insert(key(found));
                     progress.pending -= 1;
                     progress.unreadable += 1;
                 }
@@ -167,13 +163,11 @@ impl Archiver {
         (looked, if progress.pending > 0 { SETTLES } else { IDLE })
     }
 
+    /// Whether the user lets a session be archived.
     fn wants(&self, found: &FoundSession) -> bool {
-        let project = found.project.as_deref();
-        let mut archived = locked(&self.archived);
-        // What cannot be read is said by whoever writes it.
-        let _ = archived.refresh();
-        !project.is_some_and(|project| self.excluded.has(project))
-            && !archived.is_forgotten(project)
+        let archived = locked(&self.archived);
+        let is_out = |at: &Path| self.excluded.has(at) || archived.is_forgotten(at);
+        !found.project.as_deref().is_some_and(is_out)
     }
 
     /// Whether a session is archived as it stands.
@@ -186,6 +180,8 @@ impl Archiver {
     /// Archives what is new in a session. Whether that is all of it.
     fn archive(&self, found: &FoundSession, wait: Duration) -> Result<bool> {
         let lock = locked(&self.archived).lock(wait)?;
+        // Without the list nobody knows what is to stay out.
+        locked(&self.archived).refresh()?;
         if !self.wants(found) || self.has(found) {
             return Ok(true);
         }
@@ -193,7 +189,8 @@ impl Archiver {
         let session = memory_session(transcript.header().id.as_deref(), &found.path);
         let mut line = transcript.main_line()?;
         let now = clock::now();
-        let is_fresh = now.0.saturating_sub(found.modified.0) < SETTLES.as_millis() as i64;
+        let age = u128::try_from(now.0.saturating_sub(found.modified.0));
+        let is_fresh = age.is_ok_and(|age| age < SETTLES.as_millis());
         let mut is_whole = true;
         if is_fresh
             && found.agent == Agent::ClaudeCode
@@ -210,12 +207,15 @@ impl Archiver {
         let new = line.get(from..).unwrap_or_default();
         let note = |done: usize, bytes| {
             let last = done.checked_sub(1).and_then(|at| new.get(at));
-            let last = last.map(|item| item.entry.id().to_string()).or_else(|| known.clone());
-            let (path, project) = (found.path.clone(), found.project.clone());
-            let (agent, session) = (found.agent.name().to_owned(), session.clone());
-            let modified = found.modified;
-            let note = ArchivedSession { path, agent, session, project, bytes, modified, last };
-            locked(&self.archived).note(&lock, note)
+            let note = ArchivedSession {
+                agent: found.agent.name().to_owned(),
+                session: session.clone(),
+                project: found.project.clone(),
+                bytes,
+                modified: found.modified,
+                last: last.map(|item| item.entry.id().to_string()).or_else(|| known.clone()),
+            };
+            locked(&self.archived).note(&lock, &found.path, note)
         };
         let mut done = 0;
         self.lookup.ingest(&session, new, now, |messages| {

@@ -69,7 +69,7 @@ impl Transcript {
             self.forms_left(&mut left_out);
         }
         let messages = match to {
-            Format::ClaudeCode | Format::Codex | Format::GeminiCli => {
+            Format::ClaudeCode | Format::Codex | Format::GeminiCli | Format::Opencode => {
                 return Err(Error::new(
                     ErrorKind::InvalidInput,
                     format!("'{to}' can be read but not written"),

@@ -108,8 +108,10 @@ fn is_utf16(text: &[u8]) -> bool {
 pub(crate) fn lines(beginning: &[u8]) -> Option<Format> {
     let mut bare = None;
     let first = beginning.utf8_chunks().next().map_or("", |chunk| chunk.valid()).trim_start();
-    if first.starts_with('{') && is_gemini(&Object::parse_prefix(first).0) {
-        return Some(Format::GeminiCli);
+    match Object::parse_prefix(first).0 {
+        document if is_gemini(&document) => return Some(Format::GeminiCli),
+        document if is_opencode(&document) => return Some(Format::Opencode),
+        _ => {}
     }
     for line in beginning.split(|&b| b == b'\n') {
         let text = String::from_utf8_lossy(line);
@@ -198,4 +200,10 @@ pub(crate) fn message_format(message: &Object<'_>) -> Format {
         ANTHROPIC.contains(&&*kind) || (kind == "image" && block.has("source"))
     });
     if anthropic { Format::Anthropic } else { Format::OpenAiChat }
+}
+
+/// Whether a document is a session of opencode.
+fn is_opencode(document: &Object<'_>) -> bool {
+    let info = document.object("info").unwrap_or_default();
+    info.text("id").is_some_and(|id| id.starts_with("ses_"))
 }

@@ -24,6 +24,8 @@ pub enum Format {
     Codex,
     /// Gemini CLI's chat file: records a line, or one document.
     GeminiCli,
+    /// What `opencode export` writes.
+    Opencode,
     /// OpenAI chat messages: an array, a request body, or one message a line.
     OpenAiChat,
     /// Anthropic messages: an array or a request body.
@@ -32,13 +34,14 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Ctx,
         Self::Pi,
         Self::PonyBunny,
         Self::ClaudeCode,
         Self::Codex,
         Self::GeminiCli,
+        Self::Opencode,
         Self::OpenAiChat,
         Self::Anthropic,
     ];
@@ -58,6 +61,7 @@ impl Format {
             Self::ClaudeCode => "claude-code",
             Self::Codex => "codex",
             Self::GeminiCli => "gemini-cli",
+            Self::Opencode => "opencode",
             Self::OpenAiChat => "openai",
             Self::Anthropic => "anthropic",
         }

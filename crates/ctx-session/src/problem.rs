@@ -88,6 +88,15 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
+    /// Whether nothing is missing or changed for it: only who checks a file is told.
+    #[must_use]
+    pub fn is_harmless(self) -> bool {
+        matches!(
+            self,
+            Self::NoFinalNewline | Self::EmptyLines | Self::CarriageReturns | Self::ByteOrderMark
+        )
+    }
+
     /// The name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {

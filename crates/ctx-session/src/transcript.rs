@@ -113,7 +113,7 @@ impl Transcript {
         match detect(&source)? {
             Shape::Lines(format) => {
                 let source = Arc::new(match format {
-                    Format::GeminiCli => read::translated(source)?,
+                    Format::GeminiCli | Format::Opencode => read::translated(source, format)?,
                     _ => source,
                 });
                 let builder = read::lines(format, &source)?;

@@ -10,6 +10,7 @@
 pub mod chat;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod needed;
 #[cfg(feature = "provider")]
 pub mod provider;
 mod random;
@@ -20,6 +21,7 @@ mod summary;
 mod transcript;
 mod virtual_timer;
 
+pub use needed::{cases, skipped};
 pub use random::Random;
 pub use recorded::recorded;
 pub use sample::{Sample, entries};

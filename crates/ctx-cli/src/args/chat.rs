@@ -1,6 +1,9 @@
 //! What can be asked of `ctx chat`.
 
 use clap::{Args, ValueEnum};
+use ctx_core::Profile;
+
+use super::names;
 
 /// Talks with a model in a session that lasts: each message and answer is on disk, old history becomes
 /// a summary when the window fills, and what was said comes back when it is asked for. At a terminal it
@@ -18,9 +21,12 @@ pub(crate) struct Chat {
     /// The model's window in tokens; 32k and 1M are understood [default: the model's]
     #[arg(long, short, value_name = "N")]
     pub(crate) window: Option<String>,
-    /// The engine [default: contextEngine of the model, else of the agent, else of plugins.slots]
-    #[arg(long, short, value_name = "ID")]
+    /// The engine [default: the configured one, else legacy]
+    #[arg(long, short, value_name = "ID", value_parser = names::engines())]
     pub(crate) engine: Option<String>,
+    /// Whose defaults [default: from the config]
+    #[arg(long, value_name = "P", value_parser = names::profiles())]
+    pub(crate) profile: Option<Profile>,
     /// Say this, print the answer alone, and end; - reads it from standard input
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) prompt: Option<String>,
@@ -31,7 +37,8 @@ pub(crate) struct Chat {
     /// Say what happens on the way: tool calls, compactions
     #[arg(long)]
     pub(crate) verbose: bool,
-    /// Talk to a built-in model that follows rules: no key, no server
+    /// Talk to a built-in model that follows rules: no key, no server; it has a configuration of its
+    /// own, over which --config is laid
     #[arg(long)]
     pub(crate) demo: bool,
     /// With --prompt: print JSON

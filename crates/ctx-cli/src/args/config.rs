@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use ctx_core::Profile;
 
+use super::names;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
     /// Print every key in force, defaults included
     Show {
         /// Show a profile's defaults under the file's keys
-        #[arg(long, short, value_name = "P")]
+        #[arg(long, short, value_name = "P", value_parser = names::profiles())]
         profile: Option<Profile>,
         /// Print JSON (the output is JSON either way; this is for scripts that pass it everywhere)
         #[arg(long)]

@@ -3,27 +3,29 @@
 use clap::Args;
 use ctx_core::{CounterKind, Profile};
 
+use super::names;
+
 /// What the context is fitted to.
 #[derive(Debug, Args)]
 pub(crate) struct Fit {
     /// The model's window in tokens; 32k and 1M are understood [default: the model's]
     #[arg(long, short, value_name = "N")]
     pub(crate) window: Option<String>,
-    /// The engine [default: contextEngine of the model, else of the agent, else of plugins.slots]
-    #[arg(long, short, value_name = "ID")]
+    /// The engine [default: the configured one, else legacy]
+    #[arg(long, short, value_name = "ID", value_parser = names::engines())]
     pub(crate) engine: Option<String>,
     /// The agent, which may have an engine of its own [default: the one whose session it is]
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
-    /// Whose defaults: openclaw, ponybunny, copaw, memory-context, pi [default: from the config]
-    #[arg(long, short, value_name = "P")]
+    /// Whose defaults [default: from the config]
+    #[arg(long, short, value_name = "P", value_parser = names::profiles())]
     pub(crate) profile: Option<Profile>,
-    /// How tokens are counted: chars4, chars3, cjk, o200k [default: the profile's]
-    #[arg(long, short, value_name = "C")]
+    /// How tokens are counted [default: the profile's]
+    #[arg(long, short, value_name = "C", value_parser = names::counters())]
     pub(crate) counter: Option<CounterKind>,
     /// The model, for its window and prices; where a command writes summaries and models.providers
     /// has it, it writes them too [default: the one in the transcript]
-    #[arg(long, short, value_name = "NAME")]
+    #[arg(long, short, value_name = "NAME", value_parser = names::models(), hide_possible_values = true)]
     pub(crate) model: Option<String>,
 }
 

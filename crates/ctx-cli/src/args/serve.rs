@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::names;
+
 /// Listens for the requests of model clients (OpenAI chat completions and responses, Anthropic
 /// messages, Gemini), makes their history fit, and sends them on with the key they came with. Set the
 /// client's base URL to the one that is printed. Ctrl-C finishes what runs; a second one ends at once.
@@ -17,8 +19,8 @@ pub(crate) struct Serve {
     /// The models' window in tokens; 32k and 1M are understood [default: each model's own]
     #[arg(long, short, value_name = "N")]
     pub(crate) window: Option<String>,
-    /// The engine [default: contextEngine of the model, else of the agent, else of plugins.slots]
-    #[arg(long, short, value_name = "ID")]
+    /// The engine [default: the configured one, else legacy]
+    #[arg(long, short, value_name = "ID", value_parser = names::engines())]
     pub(crate) engine: Option<String>,
     /// The agent whose engine and memory it is [default: main]
     #[arg(long, value_name = "ID")]

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use ctx_core::{CounterKind, Profile};
 
+use super::names;
+
 /// Cuts the files into chunks and indexes their words. Files that .gitignore names, hidden, binary
 /// and large ones are left out; a second run reads only what changed. The index is kept under
 /// $CTX_HOME, and the folder itself is not touched.
@@ -50,10 +52,10 @@ pub(crate) struct IndexOf {
     /// The agent whose index it is
     #[arg(long, value_name = "ID", default_value = "main")]
     pub(crate) agent: String,
-    /// Whose defaults: openclaw, ponybunny, copaw, memory-context, pi [default: from the config]
-    #[arg(long, short, value_name = "P")]
+    /// Whose defaults [default: from the config]
+    #[arg(long, short, value_name = "P", value_parser = names::profiles())]
     pub(crate) profile: Option<Profile>,
-    /// How tokens are counted: chars4, chars3, cjk, o200k [default: the profile's]
-    #[arg(long, short, value_name = "C")]
+    /// How tokens are counted [default: the profile's]
+    #[arg(long, short, value_name = "C", value_parser = names::counters())]
     pub(crate) counter: Option<CounterKind>,
 }

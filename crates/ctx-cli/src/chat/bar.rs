@@ -1,4 +1,4 @@
-//! A bar that shows how full the window is.
+//! A bar that shows how full the window is, less what is kept for the answer.
 
 use ctx_runtime::Fill;
 
@@ -9,14 +9,14 @@ const CELLS: u64 = 20;
 
 /// `▕███░░░▏ 34 % of 16,000`
 pub(super) fn bar(fill: &Fill) -> String {
-    let (used, window) = (fill.used.get(), fill.window.get().max(1));
+    let (used, limit) = (fill.used.get(), fill.limit.get().max(1));
     // What is there at all is seen, and only what is full looks so.
-    let full = match (used * CELLS / window).min(CELLS) {
+    let full = match (used * CELLS / limit).min(CELLS) {
         0 if used > 0 => 1,
         cells => cells,
     };
     let cells: String = (0..CELLS).map(|at| if at < full { '█' } else { '░' }).collect();
-    format!("▕{cells}▏ {} % of {}", used * 100 / window, thousands(window))
+    format!("▕{cells}▏ {} % of {}", used * 100 / limit, thousands(limit))
 }
 
 #[cfg(test)]

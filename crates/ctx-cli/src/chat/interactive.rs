@@ -14,8 +14,8 @@ use super::show::{Show, Shown};
 use super::{Interrupt, Talk};
 use crate::ending;
 use crate::failure;
-use crate::out::{BOLD, DIM, Out};
-use crate::words::{harmless, harmless_piece};
+use crate::out::{BOLD, Cell, DIM, Out, table, terminal_columns};
+use crate::words::{harmless, harmless_piece, wrapped};
 
 /// What came of a message.
 enum Turned {
@@ -113,7 +113,8 @@ async fn turn(
     let Some(outcome) = outcome else { return Ok(Turned::Stopped) };
     let outcome = outcome.map_err(|error| talk.told(error))?;
     if let Some(answer) = outcome.answer.as_deref().filter(|_| !was_shown) {
-        out.line(harmless_piece(answer.trim_end()))?;
+        let answer = harmless_piece(answer.trim_end());
+        out.line(wrapped(&answer, [0; 2], terminal_columns()).join("\n"))?;
     }
     Ok(Turned::Answered(Box::new(outcome)))
 }
@@ -125,16 +126,12 @@ fn end_of_turn(outcome: &TurnOutcome, out: &Out) {
 }
 
 fn help(out: &Out) -> std::io::Result<()> {
-    for (usage, about) in COMMANDS {
-        out.line(format!("{BOLD}{usage:<18}{BOLD:#}{DIM}{about}{DIM:#}"))?;
-    }
-    for (usage, about) in HERE {
-        out.line(format!(
-            "{BOLD}{usage:<18}{BOLD:#}{DIM}{about} (only here, not with --prompt){DIM:#}"
-        ))?;
-    }
-    out.line(format!(
-        "{DIM}//x says /x to the model; Ctrl-C stops an answer or a tool; Alt-Enter begins another \
-         line{DIM:#}"
-    ))
+    let rows = COMMANDS
+        .iter()
+        .chain(&HERE)
+        .map(|(usage, about)| vec![Cell::styled(*usage, BOLD), Cell::styled(*about, DIM)]);
+    out.line(table(&[], rows.collect(), 0))?;
+    let more = "//x says /x to the model; Ctrl-C stops an answer or a tool; Alt-Enter begins \
+                another line";
+    out.line(format!("{DIM}{}{DIM:#}", wrapped(more, [0; 2], terminal_columns()).join("\n")))
 }

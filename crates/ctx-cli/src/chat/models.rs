@@ -19,6 +19,9 @@ const USUAL: [(&str, &str); 2] =
 const HOW: &str = "export ANTHROPIC_API_KEY or OPENAI_API_KEY; or OPENAI_BASE_URL for a server of \
                    your own, with --model openai/NAME; or try `ctx chat --demo`, which needs neither";
 
+/// The same where a server of one's own is known.
+const NAME_IT: &str = "name a model of the server at OPENAI_BASE_URL: --model openai/NAME";
+
 /// The models, the one that answers first first.
 pub(crate) type Models = Vec<Arc<dyn ChatModel>>;
 
@@ -30,7 +33,8 @@ pub(crate) fn connect(args: &Chat, config: &Config, out: &Out) -> anyhow::Result
             let usual = usual(|name| std::env::var(name).ok());
             let Some(name) = usual else {
                 let error = Error::new(ErrorKind::NotFound, "there is no model to talk to");
-                return Err(error.hint(HOW).into());
+                let has_server = std::env::var("OPENAI_BASE_URL").is_ok_and(|url| !url.is_empty());
+                return Err(error.hint(if has_server { NAME_IT } else { HOW }).into());
             };
             Chain::connect(config, &[name.to_owned()])
         }

@@ -9,8 +9,11 @@ use super::edit::{Line, ask, drop_typed};
 use super::tools::{Deed, Leave, Permits};
 use super::{Interrupt, Sign};
 use crate::args::Tool;
-use crate::out::{BOLD, DIM};
-use crate::words::harmless_lines;
+use crate::out::{BOLD, DIM, GREEN, RED};
+use crate::words::{harmless_lines, shortened};
+
+/// Longer lines of what will be written are cut.
+const LINE_CHARS: usize = 160;
 
 /// Asks the person at the terminal.
 pub(crate) struct Person {
@@ -81,6 +84,14 @@ fn question(deed: &Deed) -> anyhow::Result<Result<Answer, Line>> {
     let outside = if deed.is_outside { ", outside of this folder" } else { "" };
     let words = harmless_lines(&deed.words);
     anstream::eprintln!("{BOLD}{words}{BOLD:#}{outside}");
+    for line in &deed.preview {
+        let style = match line.as_bytes().first() {
+            Some(b'+') => GREEN,
+            Some(b'-') => RED,
+            _ => DIM,
+        };
+        anstream::eprintln!("  {style}{}{style:#}", shortened(line, LINE_CHARS));
+    }
     // Only what is typed with the question before one's eyes answers it.
     if drop_typed() {
         anstream::eprintln!("{DIM}what was typed before this question is dropped{DIM:#}");

@@ -6,8 +6,10 @@ use ctx_runtime::{COMMANDS, Input};
 use crate::words::shortened;
 
 /// Commands that are for the terminal, not for the runtime.
-pub(super) const HERE: [(&str, &str); 2] =
-    [("/help", "list the commands"), ("/quit", "end the conversation; so does Ctrl-D")];
+pub(super) const HERE: [(&str, &str); 2] = [
+    ("/help", "list the commands (only here, not with --prompt)"),
+    ("/quit", "end the conversation (only here); so does Ctrl-D"),
+];
 
 /// Another word for `/quit`.
 const EXIT: &str = "/exit";

@@ -9,8 +9,9 @@ use ctx_runtime::{Event, Listener, Notice, NoticeKind};
 use serde_json::Value;
 
 use super::Sign;
-use crate::out::Out;
+use crate::out::{Out, terminal_columns};
 use crate::words::{counted, harmless, harmless_piece, shortened, thousands};
+use crate::wrap::Wrap;
 
 /// What is shown while nothing else is.
 const WAITING: &str = "waiting for the model";
@@ -39,6 +40,7 @@ pub(super) struct Show<'a> {
     trigger: Option<CompactionTrigger>,
     sign: Sign,
     failed: Option<io::Error>,
+    wrap: Wrap,
 }
 
 impl<'a> Show<'a> {
@@ -52,6 +54,7 @@ impl<'a> Show<'a> {
             trigger: None,
             sign: sign.clone(),
             failed: None,
+            wrap: Wrap::new(terminal_columns()),
         }
     }
 
@@ -87,7 +90,8 @@ impl<'a> Show<'a> {
     fn close(&mut self) {
         self.sign.clear();
         if std::mem::take(&mut self.is_open) {
-            self.print("\n");
+            let rest = self.wrap.push("\n");
+            self.print(&rest);
         }
     }
 
@@ -105,7 +109,8 @@ impl<'a> Show<'a> {
         }
         self.sign.clear();
         let text = harmless_piece(text);
-        self.print(&text);
+        let printed = self.wrap.push(&text);
+        self.print(&printed);
         self.is_open = !text.ends_with('\n');
         self.has_said = true;
     }

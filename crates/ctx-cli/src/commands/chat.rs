@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ctx_core::{ChatModel, Error, ErrorKind, Tokens};
+use ctx_engine_registry::Config;
 use ctx_runtime::{Builder, Runtime};
 use ctx_session::key::{AgentScope, FileId, Name, PeerId, SessionKey};
 use ctx_session::paths::Home;
@@ -36,17 +37,28 @@ pub(crate) fn run(global: &Global, args: &Chat, out: &Out) -> anyhow::Result<Exi
     let key = key(args).map_err(misuse)?;
     let window = args.window.as_deref().map(setup::parse_tokens).transpose().map_err(misuse)?;
     selection::check_id(args.engine.as_deref())?;
+    let profiled = |config: Config| match args.profile {
+        Some(profile) => config.with_profile(profile),
+        None => config,
+    };
     let (config, models) = match args.demo {
         true => {
-            if let Err(error) = setup::config(global) {
-                out.warn(format!(
-                    "the demonstration has its own configuration; yours is wrong: {error}"
-                ));
-            }
-            (Demo::config(&home)?, demo(args, window))
+            let own = Demo::config(&home)?;
+            let config = match (setup::config(global), &global.config) {
+                (Ok(config), Some(_)) => own.overlaid(config.explicit().clone())?,
+                (Err(error), Some(_)) => return Err(error),
+                (Ok(_), None) => own,
+                (Err(error), None) => {
+                    out.warn(format!(
+                        "the demonstration has its own configuration; yours is wrong: {error}"
+                    ));
+                    own
+                }
+            };
+            (profiled(config), demo(args, window))
         }
         false => {
-            let config = setup::config(global)?;
+            let config = profiled(setup::config(global)?);
             let models = chat::connect(args, &config, out)?;
             (config, models)
         }

@@ -24,7 +24,7 @@ use crate::failure::misuse;
 use crate::faring::Fared;
 use crate::keeping::{Keeping, Left, archive};
 use crate::named::{ID_CHARS, ShortIds};
-use crate::out::{BOLD, Out};
+use crate::out::{BOLD, Out, terminal_columns};
 use crate::receipt;
 use crate::setup::{self, Fitted};
 use crate::words::{harmless, harmless_lines, shortened, thousands};
@@ -211,10 +211,13 @@ fn print(
     let Some(compacted) = &report.result.result else {
         let reason = report.result.reason.as_deref().unwrap_or("no reason given");
         out.line(format!("{BOLD}nothing compacted{BOLD:#}: {}", harmless(reason)))?;
+        if !args.force {
+            out.note("--force compacts history that could stay too");
+        }
         return Ok(());
     };
     let details = details(&report.result);
-    block(compacted, details.as_ref(), out)?;
+    block(compacted, details.as_ref(), args.dry_run, out)?;
     if let Some(details) = &details {
         out.line("")?;
         receipt::print(&details.receipt, &ShortIds::of(transcript), told, out)?;
@@ -236,13 +239,24 @@ fn print(
     Ok(())
 }
 
-/// CoPaw's block: how many messages, and the summary.
-fn block(compacted: &Compacted, details: Option<&Details>, out: &Out) -> anyhow::Result<()> {
-    out.line(format!("{BOLD}**Compact Complete!**{BOLD:#}\n"))?;
+/// CoPaw's block: how many messages, and the summary. On a terminal nobody reads Markdown's asterisks,
+/// and of a dry run nothing is complete.
+fn block(
+    compacted: &Compacted,
+    details: Option<&Details>,
+    dry_run: bool,
+    out: &Out,
+) -> anyhow::Result<()> {
+    let marks = if terminal_columns().is_some() { "" } else { "**" };
+    let title = match dry_run {
+        true => "Dry run: nothing is stored".to_owned(),
+        false => format!("{marks}Compact Complete!{marks}"),
+    };
+    out.line(format!("{BOLD}{title}{BOLD:#}\n"))?;
     if let Some(details) = details {
         out.line(format!("- Messages compacted: {}", details.receipt.messages))?;
     }
-    out.line("**Compressed Summary:**")?;
+    out.line(format!("{marks}Compressed Summary:{marks}"))?;
     out.line(harmless_lines(&compacted.summary))?;
     Ok(())
 }

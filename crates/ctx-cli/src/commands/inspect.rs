@@ -1,13 +1,14 @@
 //! `ctx inspect`.
 
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::net::SocketAddr;
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ctx_server::http::{Server, Shutdown};
 use ctx_server::inspect::replay::{self, Replays, With};
 use ctx_server::inspect::{Inspector, MemorySearch, Source};
+use ctx_session::discover::AgentHomes;
 use ctx_session::paths::Home;
 use serde::Serialize;
 
@@ -16,6 +17,7 @@ use crate::ending;
 use crate::failure::misuse;
 use crate::out::Out;
 use crate::selection;
+use crate::session_args;
 use crate::setup;
 
 /// So long the end waits for answers that are being written.
@@ -32,12 +34,18 @@ struct Address {
 pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<ExitCode> {
     selection::check(&args.fit)?;
     let (config, home) = (setup::config(global)?, Home::from_env()?);
-    let file = args.session.as_deref().map(Path::new).filter(|path| path.is_file());
-    let files: Vec<PathBuf> = file.map(Path::to_owned).into_iter().collect();
+    let files = match args.sessions.as_slice() {
+        [] => Vec::new(),
+        named => session_args::all(named, out)?,
+    };
+    let alone = args.sessions.len() > 1 || args.sessions.iter().any(|named| named.is_dir());
+    let agents = if alone { AgentHomes::default() } else { AgentHomes::from_env() };
     let fit = fit_of(&args.fit)?;
     let memory = MemorySearch::new(config.clone(), home.clone());
-    let replays = Arc::new(Replays::new(With { config, home, fit }, files, true));
-    let session = args.session.as_deref().map(|named| replays.find(named)).transpose()?;
+    let with = With { config, home, fit };
+    let replays = Arc::new(Replays::new(with, files.clone(), !alone).with_agents(agents));
+    let named = files.first().filter(|_| !alone).map(|path| path.to_string_lossy());
+    let session = named.map(|named| replays.find(&named)).transpose()?;
     let token = setup::token(args.token.as_deref())?;
     let shutdown = Shutdown::default();
     let inspector = Inspector::new(vec![replays as Arc<dyn Source>])
@@ -46,20 +54,44 @@ pub(crate) fn run(global: &Global, args: &Inspect, out: &Out) -> anyhow::Result<
         .with_shutdown(shutdown.clone());
     let stop = shutdown.clone();
     ending::on_interrupt(move || stop.stop());
-    let server = Server { token, grace: GRACE, ..Server::new(args.listen) };
+    let listen = SocketAddr::new(args.listen.ip(), args.port.unwrap_or(args.listen.port()));
+    let server = Server { token, grace: GRACE, ..Server::new(listen) };
     let served = setup::block_on_threads(async {
-        let bound = server.bind().await?;
+        let other = "another program may have the port: name another with --port or --listen";
+        let bound = server.bind().await.map_err(|error| error.hint(other))?;
         let hash = session.as_ref().map(|id| format!("#/s/{id}")).unwrap_or_default();
         let address = Address { url: format!("{}/{hash}", bound.url()), session };
         match args.json {
             true => out.json(&address)?,
             false => out.line(&address.url)?,
         }
+        if args.open
+            && let Err(error) = opened(&address.url)
+        {
+            out.warn(format!("the browser cannot be opened: {error}"));
+        }
         out.note("Ctrl-C ends it");
         bound.serve(inspector.router_alone(), shutdown).await;
         Ok(())
     });
     served.map(|()| ExitCode::SUCCESS)
+}
+
+/// Opens a page in `$BROWSER`, else in the browser of the system.
+fn opened(url: &str) -> std::io::Result<()> {
+    let browser = std::env::var_os("BROWSER").filter(|browser| !browser.is_empty());
+    let (program, first): (_, &[&str]) = match (browser, std::env::consts::OS) {
+        (Some(browser), _) => (browser, &[]),
+        (None, "macos") => ("open".into(), &[]),
+        (None, "windows") => ("cmd".into(), &["/C", "start", ""]),
+        (None, _) => ("xdg-open".into(), &[]),
+    };
+    let mut command = Command::new(program);
+    let command = command.args(first).arg(url).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    // Nobody waits for a browser, but the system wants to be asked how it ended.
+    std::thread::spawn(move || child.wait());
+    Ok(())
 }
 
 /// What every session is fitted to.

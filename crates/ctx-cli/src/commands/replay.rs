@@ -44,7 +44,7 @@ fn report(global: &Global, args: &Replay, path: &Path, out: &Out) -> anyhow::Res
         prices: fitted.prices,
         details: args.html.is_some(),
     };
-    let bar = out.progress("replaying", line.len());
+    let bar = out.progress("replaying messages", line.len());
     let report = setup::block_on(ctx_eval::replay(&line, session, &replay, |done| {
         bar.set_position(done as u64);
     }));

@@ -239,6 +239,42 @@ fn a_config_with_an_unknown_key_is_refused() {
 }
 
 #[test]
+fn all_that_is_wrong_with_a_config_is_said_at_once() {
+    let room = Room::new();
+    room.write(
+        "ctx.json5",
+        "{ profil: 'pi', agents: { defaults: { contextPruning: { mode: 3 }, compaction: { enabled: 'x' } } },
+           session: { reset: { mode: 'never' } } }",
+    );
+    let ran = room.ctx(&["config", "check"]);
+    assert_eq!(ran.code, Some(1));
+    for words in ["'profil'", "contextPruning.mode", "compaction.enabled", "session.reset.mode"] {
+        assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
+    }
+    assert_eq!(ran.stderr.matches("error: ").count(), 4, "{}", ran.stderr);
+    // What nobody would find out before the first message.
+    room.write(
+        "ctx.json5",
+        "{ models: { providers: { a: { api: 'openai' }, b: { baseUrl: '127.0.0.1:8080' } } } }",
+    );
+    let ran = room.ctx(&["config", "check"]);
+    assert_eq!(ran.code, Some(1));
+    for words in ["models.providers.a.api", "models.providers.b.baseUrl", "http://"] {
+        assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn what_is_harmless_is_said_by_check_alone() {
+    let room = Room::new();
+    let path = room.write("s.jsonl", join(&pi_lines(3)).trim_end());
+    let ran = room.ctx(&["status", text(&path)]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let ran = room.ctx(&["check", text(&path)]);
+    assert!((ran.stdout + &ran.stderr).contains("no line break after the last line"));
+}
+
+#[test]
 fn an_output_never_replaces_the_transcript() {
     let room = Room::new();
     let bytes = join(&pi_lines(3));

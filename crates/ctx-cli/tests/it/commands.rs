@@ -157,7 +157,10 @@ fn engines_config_and_completions() {
     assert_eq!(shown["agents"]["running"]["memory_compact_ratio"], 0.75);
     assert_eq!(shown["profile"], "copaw");
     for shell in ["bash", "zsh", "fish"] {
-        assert!(room.ctx(&["completions", shell]).stdout.contains("replay"), "{shell}");
+        let script = room.ctx(&["completions", shell]).stdout;
+        for value in ["replay", "memory-context", "o200k", "legacy", "claude-sonnet-4-5", "goose"] {
+            assert!(script.contains(value), "{shell}: {value}");
+        }
     }
 }
 

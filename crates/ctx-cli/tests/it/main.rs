@@ -7,6 +7,7 @@ mod citations;
 mod clients;
 mod commands;
 mod compaction;
+mod discovered;
 mod embedders;
 mod engine_health;
 mod engine_host;

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::{Room, join, pi_lines, text};
+use crate::support::{Ran, Room, join, pi_lines, text};
 
 /// A room with a workspace of three files.
 fn room() -> Room {
@@ -63,13 +63,25 @@ fn a_question_gets_the_block_that_a_request_would_carry() {
 }
 
 #[test]
+fn the_workspace_is_the_current_folder_where_none_is_named() {
+    let room = room();
+    for args in [&["index", "--json"][..], &["context", "staging", "--json"]] {
+        let ran = Ran::of(room.command(args).current_dir(room.path("w")));
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert!(
+            ran.stdout.contains("deploy.rs") || ran.stdout.contains("\"files\": 2"),
+            "{}",
+            ran.stdout
+        );
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_refused() {
     let room = room();
     let folder = room.path("w");
     room.refused(&["index", text(&room.path("none"))], "the workspace cannot be searched");
     room.refused(&["index", text(&room.path("w/MEMORY.md"))], "it is no folder");
-    room.misused(&["index"], "which folder is the workspace?");
-    room.misused(&["context", "staging"], "which folder is the workspace?");
     room.misused(&["context", "/context", "-w", text(&folder)], "the question says too little");
     room.misused(&["context", "staging", "-w", text(&folder), "--budget", "x"], "no number");
     room.misused(&["index", text(&folder), "--agent", "../x"], "");

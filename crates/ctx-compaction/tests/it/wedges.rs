@@ -12,7 +12,9 @@ use ctx_core::{
 };
 use ctx_testkit::{FaultySummarizer, RandomTranscript, VirtualTimer};
 
-const RUNS: u64 = 10_000;
+fn runs() -> u64 {
+    ctx_testkit::cases(10_000).into()
+}
 const THREADS: u64 = 4;
 
 /// Numbers drawn from a seed.
@@ -67,7 +69,7 @@ fn case(seed: u64) -> Case {
     let timer = VirtualTimer::default();
     let models = (!draw.one_in(4)).then(|| SummaryModels {
         chain: (0..1 + draw.below(2))
-            .map(|n| Arc::new(FaultySummarizer::seeded(seed + n * RUNS)) as _)
+            .map(|n| Arc::new(FaultySummarizer::seeded(seed + n * 10_000)) as _)
             .collect(),
         timer: Arc::new(timer.clone()),
     });
@@ -86,15 +88,15 @@ fn case(seed: u64) -> Case {
 
 #[test]
 fn every_run_commits_something_that_fits_or_needed_nothing() {
-    let part = |thread: u64| (thread..RUNS).step_by(THREADS as usize).map(run).collect::<Tally>();
+    let part = |thread: u64| (thread..runs()).step_by(THREADS as usize).map(run).collect::<Tally>();
     let tally = thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|n| scope.spawn(move || part(n))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).fold(Tally::default(), Tally::add)
     });
     println!("{tally:?}");
     // The sample must be one in which things happen.
-    assert!(tally.compacted > RUNS / 2 && tally.nothing > 0, "{tally:?}");
-    assert!(tally.by_model > RUNS / 50 && tally.extractive > RUNS / 4, "{tally:?}");
+    assert!(tally.compacted > runs() / 2 && tally.nothing > 0, "{tally:?}");
+    assert!(tally.by_model > runs() / 50 && tally.extractive > runs() / 4, "{tally:?}");
 }
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -19,6 +19,11 @@ pub(super) fn parse(text: &str) -> Result<Value> {
     read(text, place).or_else(|e| match fault {
         Some(fault) => Err(at(fault, &e)),
         None if says_nothing(text) => Ok(Value::Object(Map::new())),
+        None if is_cut_off(&e) => {
+            let line = text.lines().count().max(1);
+            let column = text.lines().last().map_or(0, |line| line.chars().count()) + 1;
+            Err(malformed(&e).with("line", line).with("column", column))
+        }
         None => Err(at(malformed(&e), &e)),
     })
 }
@@ -44,15 +49,24 @@ impl<'de> Deserialize<'de> for NoElement {
     }
 }
 
+/// Whether the text ends too early. The parser says where what is open began.
+fn is_cut_off(error: &json5::Error) -> bool {
+    use json5::ErrorCode as Code;
+    matches!(
+        error.code(),
+        Some(
+            Code::EofParsingArray
+                | Code::EofParsingIdentifier
+                | Code::EofParsingObject
+                | Code::EofParsingValue
+        )
+    )
+}
+
 fn malformed(error: &json5::Error) -> Error {
     use json5::ErrorCode as Code;
     let what = match error.code() {
-        Some(
-            Code::EofParsingArray
-            | Code::EofParsingIdentifier
-            | Code::EofParsingObject
-            | Code::EofParsingValue,
-        ) => "it ends too early".to_owned(),
+        _ if is_cut_off(error) => "it ends too early".to_owned(),
         Some(Code::EofParsingComment) => "a comment is not closed".to_owned(),
         Some(Code::EofParsingString | Code::LineTerminatorInString) => {
             "a text is not closed".to_owned()

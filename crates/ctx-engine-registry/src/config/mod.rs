@@ -262,6 +262,12 @@ impl Config {
         self.path.as_deref()
     }
 
+    /// What the file itself says.
+    #[must_use]
+    pub fn explicit(&self) -> &Value {
+        &self.explicit
+    }
+
     /// Whether the file itself sets the key at a dotted path.
     #[must_use]
     pub fn is_explicit(&self, path: &str) -> bool {

@@ -13,7 +13,10 @@ function writeTotals(model) {
   add("Requests", whole(totals.requests), plural(totals.compactions || 0, "compaction") + recalls);
   add(`Over ${whole(model.limit)} tokens`, change(whole, totals.overflowsWithout, totals.overflowsWith), "without ctx, with ctx");
   add("Tokens", change(short, rawTokens, sentTokens), saving(rawTokens, sentTokens));
-  add("Cost", change(dollars, costWithoutUsd, costWithUsd), saving(costWithoutUsd, costWithUsd));
+  // Of what a provider was really asked, only what went out has a price.
+  const isPaid = typeof costWithUsd === "number" && typeof costWithoutUsd !== "number";
+  const cost = isPaid ? dollars(costWithUsd) : change(dollars, costWithoutUsd, costWithUsd);
+  add("Cost", cost, isPaid ? "by the usage that the provider reported" : saving(costWithoutUsd, costWithUsd));
   add("Prefix reuse", reuse, "of the sent tokens were cached");
   writeSettings(model.report);
   writeLayers(model.report.layers || {});

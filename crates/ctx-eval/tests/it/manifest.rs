@@ -117,7 +117,7 @@ fn the_edits_of_a_replay_give_the_manifest_of_every_request() {
 
 #[test]
 fn so_they_do_on_bad_days() {
-    for seed in 0..60 {
+    for seed in 0..ctx_testkit::cases(60).into() {
         let transcript = RandomTranscript::seeded(seed).tokens(Tokens(40_000)).generate();
         check(transcript.messages, false);
     }

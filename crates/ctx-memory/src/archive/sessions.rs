@@ -1,7 +1,6 @@
-//! `sessions.jsonl`: which sessions of other programs were archived, and how far.
+//! `sessions.json`: which sessions of other programs were archived, and how far.
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::Write;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -10,14 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::{self, FileLock};
 
-/// The file is written anew when it has so many lines that later ones replaced, and half of all.
-const SLACK: usize = 256;
-
 /// What was archived of a session, as its transcript was then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchivedSession {
-    /// The transcript.
-    pub path: PathBuf,
     /// The program that wrote it.
     pub agent: String,
     /// The name of the session in the archive.
@@ -32,30 +26,26 @@ pub struct ArchivedSession {
     pub last: Option<String>,
 }
 
-/// A line of the file. A later one of the same session takes the place of an earlier one.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Line {
-    Session(ArchivedSession),
-    Forgotten { forgotten: PathBuf },
-}
-
 /// Which sessions were archived, by their transcripts, and which projects stay out.
 #[derive(Debug, Default)]
 pub struct ArchivedSessions {
     path: PathBuf,
-    sessions: BTreeMap<PathBuf, ArchivedSession>,
-    forgotten: Vec<PathBuf>,
-    lines: usize,
+    list: List,
     /// Length and time of the file when it was read.
     read: Option<(u64, SystemTime)>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct List {
+    sessions: BTreeMap<String, ArchivedSession>,
+    forgotten: BTreeSet<PathBuf>,
 }
 
 impl ArchivedSessions {
     /// Those of the memory in `folder`. Nothing is read yet.
     #[must_use]
     pub fn of(folder: &Path) -> Self {
-        Self { path: folder.join("sessions.jsonl"), ..Self::default() }
+        Self { path: folder.join("sessions.json"), ..Self::default() }
     }
 
     /// Whether there is such a file: nothing was archived before without one.
@@ -64,28 +54,23 @@ impl ArchivedSessions {
         self.path.exists()
     }
 
-    /// Reads what other processes wrote. A line that cannot be read says nothing: its session is
-    /// archived again, which adds nothing.
+    /// Reads what other processes wrote.
     ///
     /// # Errors
     ///
     /// If the file is there and cannot be read.
     pub fn refresh(&mut self) -> Result<()> {
-        let failed = |e| disk::io_error("cannot read the list of archived sessions", &self.path, e);
-        let Some(now) = self.stamp() else {
-            *self = Self { path: std::mem::take(&mut self.path), ..Self::default() };
-            return Ok(());
-        };
-        if self.read == Some(now) {
-            return Ok(());
+        let now = self.stamp();
+        if self.read != now {
+            let read = || Ok(serde_json::from_slice(&std::fs::read(&self.path)?)?);
+            self.list = match now {
+                None => List::default(),
+                Some(_) => read().map_err(|e| {
+                    disk::io_error("cannot read the list of archived sessions", &self.path, e)
+                })?,
+            };
+            self.read = now;
         }
-        let bytes = std::fs::read(&self.path).map_err(failed)?;
-        (self.sessions, self.forgotten, self.lines) = Default::default();
-        for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            self.lines += 1;
-            serde_json::from_slice(line).into_iter().for_each(|line| self.take(line));
-        }
-        self.read = Some(now);
         Ok(())
     }
 
@@ -94,33 +79,21 @@ impl ArchivedSessions {
         Some((about.len(), about.modified().ok()?))
     }
 
-    fn take(&mut self, line: Line) {
-        match line {
-            Line::Session(session) => {
-                self.sessions.insert(session.path.clone(), session);
-            }
-            Line::Forgotten { forgotten } => {
-                self.sessions.retain(|_, session| !is_of(session.project.as_deref(), &forgotten));
-                self.forgotten.push(forgotten);
-            }
-        }
-    }
-
     /// What was archived of the session whose transcript this is.
     #[must_use]
     pub fn get(&self, path: &Path) -> Option<&ArchivedSession> {
-        self.sessions.get(path)
+        self.list.sessions.get(&*path.to_string_lossy())
     }
 
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &ArchivedSession> {
-        self.sessions.values()
+    /// All of them, with their transcripts.
+    pub fn iter(&self) -> impl Iterator<Item = (&Path, &ArchivedSession)> {
+        self.list.sessions.iter().map(|(path, session)| (Path::new(path), session))
     }
 
     /// Whether a project was forgotten, or a folder above it.
     #[must_use]
-    pub fn is_forgotten(&self, project: Option<&Path>) -> bool {
-        self.forgotten.iter().any(|forgotten| is_of(project, forgotten))
+    pub fn is_forgotten(&self, project: &Path) -> bool {
+        self.list.forgotten.iter().any(|forgotten| project.starts_with(forgotten))
     }
 
     /// Keeps other processes from archiving sessions, as long as the value lives.
@@ -138,48 +111,30 @@ impl ArchivedSessions {
     ///
     /// # Errors
     ///
-    /// If it cannot be written.
-    pub fn note(&mut self, _: &ArchiveLock, session: ArchivedSession) -> Result<()> {
+    /// If the list cannot be written.
+    pub fn note(&mut self, _: &ArchiveLock, path: &Path, session: ArchivedSession) -> Result<()> {
         self.refresh()?;
-        // What a crash tore is ended first.
-        let line = format!("\n{}\n", self.line(&session)?);
-        self.take(Line::Session(session));
-        self.lines += 1;
-        if self.lines > SLACK + 2 * self.sessions.len() {
-            return self.write_anew();
-        }
-        let file = disk::private().append(true).create(true).open(&self.path);
-        file.and_then(|mut file| file.write_all(line.as_bytes()).and_then(|()| file.sync_data()))
-            .map_err(|e| disk::io_error("cannot note what was archived", &self.path, e))?;
-        self.read = self.stamp();
-        Ok(())
+        self.list.sessions.insert(path.to_string_lossy().into_owned(), session);
+        self.write()
     }
 
     /// Takes note that the sessions of a project stay out from now on, durably. Their names leave the
-    /// file.
+    /// list.
     ///
     /// # Errors
     ///
-    /// If it cannot be written.
+    /// If the list cannot be written.
     pub fn forget(&mut self, _: &ArchiveLock, project: &Path) -> Result<()> {
         self.refresh()?;
-        self.take(Line::Forgotten { forgotten: project.to_owned() });
-        self.write_anew()
+        let stays =
+            |of: &ArchivedSession| !of.project.as_ref().is_some_and(|at| at.starts_with(project));
+        self.list.sessions.retain(|_, session| stays(session));
+        self.list.forgotten.insert(project.to_owned());
+        self.write()
     }
 
-    /// A line without its end. A path that is no Unicode has none.
-    fn line(&self, of: &impl Serialize) -> Result<String> {
-        serde_json::to_string(of)
-            .map_err(|e| disk::io_error("cannot note what was archived", &self.path, e.into()))
-    }
-
-    fn write_anew(&mut self) -> Result<()> {
-        let forgotten =
-            self.forgotten.iter().map(|path| self.line(&HashMap::from([("forgotten", path)])));
-        let lines = forgotten.chain(self.sessions.values().map(|session| self.line(session)));
-        let lines: Vec<String> = lines.collect::<Result<_>>()?;
-        disk::replace(&self.path, |out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))?;
-        self.lines = lines.len();
+    fn write(&mut self) -> Result<()> {
+        disk::replace(&self.path, |out| Ok(serde_json::to_writer(out, &self.list)?))?;
         self.read = self.stamp();
         Ok(())
     }
@@ -191,18 +146,12 @@ pub struct ArchiveLock {
     _lock: FileLock,
 }
 
-/// Whether a project is a folder, or below it.
-fn is_of(project: Option<&Path>, folder: &Path) -> bool {
-    project.is_some_and(|project| project.starts_with(folder))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn session(name: &str, project: &str, bytes: u64) -> ArchivedSession {
         ArchivedSession {
-            path: name.into(),
             agent: "codex".into(),
             session: name.into(),
             project: Some(project.into()),
@@ -213,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_archived_is_known_to_others_and_after_a_crash() {
+    fn what_was_archived_is_known_to_others() {
         let folder = tempfile::tempdir().unwrap();
         let open = || {
             let mut sessions = ArchivedSessions::of(folder.path());
@@ -224,18 +173,17 @@ mod tests {
         assert!(!one.exists());
         let lock = one.lock(Duration::ZERO).unwrap();
         assert!(other.lock(Duration::ZERO).is_err());
-        one.note(&lock, session("a", "/p", 1)).unwrap();
-        other.note(&lock, session("b", "/p/q", 1)).unwrap();
-        let torn = std::fs::read(&one.path).unwrap();
-        std::fs::write(&one.path, [&torn[..], b"{\"path\":\"c"].concat()).unwrap();
-        one.note(&lock, session("a", "/p", 2)).unwrap();
-        assert_eq!(open().iter().map(|s| s.bytes).collect::<Vec<_>>(), [2, 1]);
-        for bytes in 0..600 {
-            one.note(&lock, session("a", "/p", bytes)).unwrap();
-        }
-        let text = std::fs::read_to_string(&one.path).unwrap();
-        assert!(text.lines().count() < 600, "{}", text.len());
+        one.note(&lock, Path::new("a"), session("a", "/p", 1)).unwrap();
+        other.note(&lock, Path::new("b"), session("b", "/p/q", 1)).unwrap();
+        one.note(&lock, Path::new("a"), session("a", "/p", 2)).unwrap();
+        assert_eq!(open().iter().map(|(_, s)| s.bytes).collect::<Vec<_>>(), [2, 1]);
         assert_eq!(open().get(Path::new("a")), one.get(Path::new("a")));
+        // A list that cannot be read is not taken for an empty one: what was forgotten stays out.
+        std::fs::write(&one.path, "{").unwrap();
+        assert!(
+            one.refresh().is_err()
+                && one.note(&lock, Path::new("a"), session("a", "/p", 2)).is_err()
+        );
     }
 
     #[test]
@@ -244,15 +192,15 @@ mod tests {
         let mut sessions = ArchivedSessions::of(folder.path());
         let lock = sessions.lock(Duration::ZERO).unwrap();
         for (name, project) in [("one", "/p/secret"), ("two", "/p/secrets"), ("three", "/p")] {
-            sessions.note(&lock, session(name, project, 1)).unwrap();
+            sessions.note(&lock, Path::new(name), session(name, project, 1)).unwrap();
         }
         sessions.forget(&lock, Path::new("/p/secret")).unwrap();
         let mut again = ArchivedSessions::of(folder.path());
         again.refresh().unwrap();
-        let names: Vec<_> = again.iter().map(|session| session.session.clone()).collect();
+        let names: Vec<_> = again.iter().map(|(_, session)| session.session.clone()).collect();
         assert_eq!(names, ["three", "two"]);
-        assert!(again.is_forgotten(Some(Path::new("/p/secret/deeper"))));
-        assert!(!again.is_forgotten(Some(Path::new("/p"))) && !again.is_forgotten(None));
+        assert!(again.is_forgotten(Path::new("/p/secret/deeper")));
+        assert!(!again.is_forgotten(Path::new("/p")));
         assert!(!std::fs::read_to_string(&again.path).unwrap().contains("one"));
     }
 }

@@ -97,11 +97,13 @@ impl SearchIndex {
         self.speakers.is_user(row)
     }
 
-    /// The sessions that have a row, and whose name begins so.
-    pub(crate) fn sessions_named(&self, beginning: &str) -> impl Iterator<Item = &str> {
-        self.turns
-            .session_names()
-            .filter(move |name| !beginning.is_empty() && name.starts_with(beginning))
+    /// The session of that name, or the only one whose name begins so.
+    pub(crate) fn session_named(&self, name: &str) -> Option<&str> {
+        let mut alike = self.turns.session_names().filter(|known| known.starts_with(name));
+        match self.turns.session(name) {
+            Some(_) => alike.find(|known| *known == name),
+            None => alike.next().filter(|_| !name.is_empty() && alike.next().is_none()),
+        }
     }
 
     /// The rows of a session.

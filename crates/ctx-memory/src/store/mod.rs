@@ -182,23 +182,10 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// Where the archive cannot be read; [`ErrorKind::Conflict`] where several names begin so.
+    /// Where the archive cannot be read.
     pub fn session_named(&self, name: &str) -> Result<Option<String>> {
         self.inner.ensure_open()?;
-        let live = self.inner.live();
-        let mut alike: Vec<&str> = live.index.sessions_named(name).collect();
-        alike.sort_unstable();
-        match alike.as_slice() {
-            [] => Ok(None),
-            [first, ..] if *first == name => Ok(Some(name.to_owned())),
-            [only] => Ok(Some((*only).to_owned())),
-            several => {
-                Err(Error::new(ErrorKind::Conflict, "several sessions have a name that begins so")
-                    .with("session", name)
-                    .with("among", several[..2].join(", "))
-                    .hint("write more of the name"))
-            }
-        }
+        Ok(self.inner.live().index.session_named(name).map(str::to_owned))
     }
 
     /// The segments of a session, in the order in which they were said.

@@ -54,7 +54,7 @@ impl Lookup {
         let is_of = |at: &Option<PathBuf>| {
             at.as_ref().is_some_and(|at| folders.iter().any(|folder| at.starts_with(folder)))
         };
-        let noted = archived.iter().filter(|known| is_of(&known.project));
+        let noted = archived.iter().map(|(_, known)| known).filter(|known| is_of(&known.project));
         let found = homes.sessions().sessions.into_iter().filter(|found| is_of(&found.project));
         let names = noted.map(|known| known.session.clone()).chain(found.map(|f| f.session_id));
         let mut gone = ForgottenProject { dry_run, ..ForgottenProject::default() };

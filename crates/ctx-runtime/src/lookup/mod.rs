@@ -125,7 +125,7 @@ impl Lookup {
     pub fn transcript(&self, session: &str) -> Option<PathBuf> {
         let mut archived = ArchivedSessions::of(&self.folder);
         archived.refresh().ok()?;
-        let mut of_session = archived.iter().filter(|known| known.session == session);
-        of_session.find(|known| known.path.is_file()).map(|known| known.path.clone())
+        let mut of_session = archived.iter().filter(|(_, known)| known.session == session);
+        of_session.find(|(path, _)| path.is_file()).map(|(path, _)| path.to_owned())
     }
 }

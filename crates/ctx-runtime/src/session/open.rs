@@ -114,7 +114,8 @@ impl Wanted<'_> {
         let newest = context.entries.iter().filter_map(|entry| entry.timestamp()).max();
         let newest = newest.unwrap_or_default().max(self.now);
         let open_calls = mend::answer_open_calls(&transcript, &mut log, newest)?;
-        let mut notices: Vec<_> = transcript.problems().iter().map(ToString::to_string).collect();
+        let problems = transcript.problems().iter().filter(|problem| !problem.kind.is_harmless());
+        let mut notices: Vec<_> = problems.map(ToString::to_string).collect();
         if open_calls > 0 {
             notices.push(match open_calls {
                 1 => "a tool call was cut short, and is answered as failed".to_owned(),

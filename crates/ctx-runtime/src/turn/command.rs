@@ -6,9 +6,11 @@ use ctx_core::{
 use ctx_session::log::NewEntry;
 
 use super::Turn;
+use super::context::fullness;
 use crate::lookup::remember;
 use crate::runtime::{Input, Opening};
 use crate::session::blocking;
+use crate::words::thousands;
 
 /// How much a search brings.
 const FOUND: usize = 5;
@@ -116,6 +118,7 @@ impl Turn<'_> {
             Some(compacted) => {
                 let after = compacted.tokens_after.unwrap_or(compacted.tokens_before);
                 let (before, count) = (compacted.tokens_before, self.session.compactions);
+                let [before, after] = [before, after].map(|tokens| thousands(tokens.get()));
                 format!("Compacted: {before} tokens became {after}. Compactions so far: {count}.")
             }
             None => {
@@ -125,7 +128,7 @@ impl Turn<'_> {
     }
 
     /// What the next request holds, as far as it is known now.
-    async fn present(&mut self) -> Result<Manifest> {
+    pub(super) async fn present(&mut self) -> Result<Manifest> {
         let view = self.session.take_view(&self.inner().home).await?;
         let manifest = view.manifest();
         self.session.view = Some(view);
@@ -135,19 +138,17 @@ impl Turn<'_> {
     async fn status(&mut self) -> Result<String> {
         let manifest = self.present().await?;
         let setting = self.session.setting()?;
-        let share = 100 * manifest.tokens.get() / manifest.limit.get().max(1);
         Ok(format!(
             "session {} ({})\nmodel {}, window {}, {} kept free for the answer\nengine {}, profile \
-             {}\n{} of {} tokens ({share} %), {} messages\ncompactions: {}",
+             {}\n{}, {} messages\ncompactions: {}",
             self.session.id,
             self.session.key,
             self.inner().models[setting.model].card().name,
-            manifest.window,
-            manifest.reserve,
+            thousands(manifest.window.get()),
+            thousands(manifest.reserve.get()),
             setting.engine.info().id,
             setting.resolved.profile.name(),
-            manifest.tokens,
-            manifest.limit,
+            fullness(manifest.tokens, &manifest),
             manifest.entries.iter().filter(|entry| entry.state != NodeState::Dropped).count(),
             self.session.compactions,
         ))

@@ -5,6 +5,7 @@ use ctx_core::{AssembleRequest, EntryId, Manifest, ManifestEntry, NodeState, Res
 use super::Turn;
 use crate::runtime::NoticeKind;
 use crate::session::rebuilt;
+use crate::words::thousands;
 
 /// What went out with a request, as far as the provider's cache goes by it.
 #[derive(Debug)]
@@ -75,35 +76,42 @@ impl Turn<'_> {
         Ok(view.manifest())
     }
 
-    /// The next request as a list, for a person.
+    /// The next request, part by part and as a list, for a person.
     pub(super) async fn list_context(&mut self) -> Result<String> {
+        let now = self.present().await?.tokens;
         let manifest = self.would_be_sent().await?;
-        Ok(listed(&manifest, self.session.sent.as_ref()))
+        Ok(listed(now, &manifest, self.session.sent.as_ref()))
     }
 }
 
-/// A manifest as text, line by line, with what a change does to the provider's cache: what stands
-/// before the first one is there already, all behind it is read anew.
-fn listed(manifest: &Manifest, sent: Option<&Sent>) -> String {
+/// How full the window is, in the words of `/status` and `/context`.
+pub(super) fn fullness(used: Tokens, manifest: &Manifest) -> String {
+    let limit = manifest.limit.get();
+    let share = 100 * used.get() / limit.max(1);
+    format!("{} of {} tokens ({share} %)", thousands(used.get()), thousands(limit))
+}
+
+/// A manifest as text: its parts, then its entries with what a change does to the provider's cache.
+/// What stands before the first one is there already, all behind it is read anew.
+fn listed(now: Tokens, manifest: &Manifest, sent: Option<&Sent>) -> String {
     let same = sent.map(|sent| sent.same(manifest));
-    let mut out = format!(
-        "{} of {} tokens (window {}, {} kept free for the answer); {}\n",
-        manifest.tokens,
-        manifest.limit,
-        manifest.window,
-        manifest.reserve,
-        match same {
-            Some(same) =>
-                format!("{} at the beginning are as in the last request", prefix(manifest, same)),
-            None => "nothing was sent since the session was opened".to_owned(),
-        },
-    );
-    let parts = manifest.components.iter().filter(|part| part.tokens.0 > 0);
-    let parts: Vec<_> = parts.map(|part| format!("{} {}", part.name, part.tokens)).collect();
-    out.push_str(&parts.join(", "));
+    let count = |tokens: Tokens| thousands(tokens.get());
+    let cached = match same {
+        Some(same) => {
+            format!("{} at the beginning are as in the last one", count(prefix(manifest, same)))
+        }
+        None => "nothing was sent since the session was opened".to_owned(),
+    };
+    let (window, reserve) = (count(manifest.window), count(manifest.reserve));
+    let mut lines = vec![
+        format!("{}; window {window}, {reserve} kept for the answer", fullness(now, manifest)),
+        format!("next request: {} tokens; {cached}", count(manifest.tokens)),
+        String::new(),
+    ];
+    lines.extend(aligned(&parts(manifest), &[1, 2]));
+    let mut rows = Vec::with_capacity(manifest.entries.len());
     let mut at = 0;
     for entry in &manifest.entries {
-        let state = entry.state.in_words();
         let cache = match same {
             _ if entry.state == NodeState::Dropped => "-",
             Some(same) if at < same => "cached",
@@ -112,13 +120,62 @@ fn listed(manifest: &Manifest, sent: Option<&Sent>) -> String {
             None => "new",
         };
         at += usize::from(entry.state != NodeState::Dropped);
-        let (id, before, tokens) = (&entry.entry, entry.before, entry.tokens);
-        out.push_str(&format!("\n{id}  {}  {state}  {before} -> {tokens}  {cache}", entry.role));
-        if let (Some(layer), Some(reason)) = (&entry.layer, &entry.reason) {
-            out.push_str(&format!("  {layer}: {reason}"));
-        }
+        let why = entry.layer.as_ref().zip(entry.reason.as_ref());
+        rows.push([
+            entry.entry.to_string(),
+            entry.role.to_string(),
+            count(entry.before),
+            count(entry.tokens),
+            entry.state.in_words().to_owned(),
+            cache.to_owned(),
+            why.map(|(layer, reason)| format!("{layer}: {reason}")).unwrap_or_default(),
+        ]);
     }
-    out
+    if !rows.is_empty() {
+        let header = ["entry", "role", "tokens", "sent", "form", "cache", ""].map(str::to_owned);
+        rows.insert(0, header);
+        lines.push(String::new());
+        lines.extend(aligned(&rows, &[2, 3]));
+    }
+    lines.join("\n")
+}
+
+/// The parts of a request: name, tokens, share of the limit, and that as a bar. Parts are counted by
+/// rule and the whole by what the provider said, so each is given in proportion.
+fn parts(manifest: &Manifest) -> Vec<[String; 4]> {
+    const CELLS: u64 = 20;
+    let (whole, limit) = (manifest.tokens.get(), manifest.limit.get().max(1));
+    let counted: u64 = manifest.components.iter().map(|part| part.tokens.get()).sum();
+    let row = |name: &str, tokens: u64, cell: &str| {
+        let cells = (tokens * CELLS).div_ceil(limit).min(CELLS) as usize;
+        let share = format!("{} %", 100 * tokens / limit);
+        [name.to_owned(), thousands(tokens), share, cell.repeat(cells)]
+    };
+    let (mut rows, mut so_far, mut told) = (Vec::new(), 0, 0);
+    for part in manifest.components.iter().filter(|part| part.tokens.0 > 0) {
+        so_far += part.tokens.get();
+        let until = u128::from(whole) * u128::from(so_far) / u128::from(counted.max(1));
+        let until = u64::try_from(until).unwrap_or(u64::MAX);
+        rows.push(row(part.name, until - told, "█"));
+        told = until;
+    }
+    rows.push(row("free", manifest.limit.get().saturating_sub(whole), "░"));
+    rows
+}
+
+/// Rows as lines, column under column; numbers to the right.
+fn aligned<const N: usize>(rows: &[[String; N]], numbers: &[usize]) -> Vec<String> {
+    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(widths).enumerate();
+        let cells = cells.map(|(at, (cell, width))| match numbers.contains(&at) {
+            true => format!("{cell:>width$}"),
+            false => format!("{cell:<width$}"),
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
 }
 
 /// How much of the request its first so many entries are, with all that stands before them. Entries

@@ -38,6 +38,8 @@ pub struct SessionHead {
     pub agent: Option<String>,
     /// What its transcript and memory call it.
     pub session_id: Option<String>,
+    /// The folder that its agent was started in.
+    pub project: Option<String>,
     /// The model.
     pub model: Option<String>,
     /// The engine.

@@ -7,6 +7,7 @@ use axum::http::header::CONTENT_LENGTH;
 use bytes::Bytes;
 use ctx_core::Error;
 use ctx_dialect::wire::{Seen, Watch};
+use ctx_model::Catalogue;
 use futures_util::stream;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -95,6 +96,8 @@ impl Ending {
         if let Some(usage) = usage {
             record.prompt_tokens = Some(usage.prompt());
             record.cached_tokens = Some(usage.cache_read);
+            let model = record.model.as_deref().and_then(|name| Catalogue::embedded().find(name));
+            record.cost_usd = model.map(|model| model.prices.cost(&usage).0);
             if let Some((conversation, estimated)) = &self.conversation
                 && outcome == Outcome::Ok
                 && *estimated >= TELLING

@@ -275,6 +275,7 @@ impl Sitting<'_> {
             sent_tokens: made.tokens,
             cached_tokens: None,
             prompt_tokens: None,
+            cost_usd: None,
             fits: made.tokens <= made.limit,
             unchanged_prefix: made.unchanged_prefix,
             prefix_break: None,

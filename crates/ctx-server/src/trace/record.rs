@@ -83,6 +83,10 @@ pub struct Record {
     pub cached_tokens: Option<u64>,
     /// Tokens of the prompt as the provider counted them; null where it did not say.
     pub prompt_tokens: Option<u64>,
+    /// What the usage that the provider reported costs at the catalogue's prices, in USD; null where
+    /// either is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
     /// Whether `sentTokens` is inside window minus reserve.
     pub fits: bool,
     /// Tokens at the beginning that are the same as in the request before.

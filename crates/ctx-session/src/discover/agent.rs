@@ -87,3 +87,12 @@ pub(super) fn roots_of_env() -> Vec<(Agent, PathBuf)> {
     roots.extend(var("PI_CODING_AGENT_SESSION_DIR").map(|folder| (Agent::Pi, folder)));
     roots
 }
+
+/// The database in which opencode keeps its sessions, where there is one: `opencode export` writes what
+/// ctx reads.
+#[must_use]
+pub fn opencode_database() -> Option<PathBuf> {
+    let data = std::env::var_os("XDG_DATA_HOME").filter(|data| !data.is_empty()).map(PathBuf::from);
+    let data = data.or_else(|| Some(std::env::home_dir()?.join(".local/share")))?;
+    Some(data.join("opencode/opencode.db")).filter(|database| database.is_file())
+}

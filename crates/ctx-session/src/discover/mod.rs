@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
 
-pub use agent::Agent;
+pub use agent::{Agent, opencode_database};
 pub use peek::LastUsage;
 
 use crate::paths::Home;
@@ -90,7 +90,7 @@ impl AgentHomes {
         let home = std::env::home_dir().map(|home| real(&home));
         let mut best: Option<(usize, FoundSession)> = None;
         for mut found in self.files().sessions {
-            if !peek::complete(&mut found).unwrap_or(false) {
+            if !found.complete().unwrap_or(false) {
                 continue;
             }
             let Some(of) = found.project.as_deref().map(real) else { continue };
@@ -115,7 +115,10 @@ impl AgentHomes {
         named(self.sessions().sessions, id)
     }
 
-    fn files(&self) -> Discovery {
+    /// The files that may be sessions, newest first: nothing of them is read. What they are
+    /// [`FoundSession::complete`] tells.
+    #[must_use]
+    pub fn files(&self) -> Discovery {
         let mut found = Discovery::default();
         for (agent, folder) in &self.roots {
             walk::expand(*agent, folder, agent.layout(), &mut found);
@@ -128,7 +131,7 @@ impl AgentHomes {
 impl Discovery {
     /// What of the files is a session.
     fn completed(mut self) -> Self {
-        self.sessions.retain_mut(|session| match peek::complete(session) {
+        self.sessions.retain_mut(|session| match session.complete() {
             Ok(is_session) => is_session,
             Err(error) => {
                 self.problems.push(error);
@@ -188,6 +191,15 @@ pub fn named(sessions: Vec<FoundSession>, id: &str) -> Result<FoundSession> {
 }
 
 impl FoundSession {
+    /// Reads the beginning of the file, for agent, id and project. Whether it is a session.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    pub fn complete(&mut self) -> Result<bool> {
+        peek::complete(self)
+    }
+
     /// What the provider reported of the last request, read from the end of the file; `None` where the end
     /// does not say.
     #[must_use]

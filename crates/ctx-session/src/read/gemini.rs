@@ -5,13 +5,12 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use ctx_core::{Block, CallId, Timestamp, Usage};
-use ctx_dialect::json::{Fresh, Object, array, elements, quote};
+use ctx_dialect::json::{Fresh, Object, array, elements};
 use ctx_dialect::{gemini, pi};
 use indexmap::IndexMap;
 use serde_json::value::RawValue;
 
-use super::timestamp;
-use crate::log::PI_VERSION;
+use super::{PiLines, timestamp};
 
 /// The folder in which a chat was started: Gemini CLI notes it beside the folder of the chats.
 pub(crate) fn gemini_project(chat: &Path) -> Option<PathBuf> {
@@ -39,7 +38,7 @@ fn usage(tokens: &Object<'_>) -> Usage {
 }
 
 /// The file as lines of a pi session. Lines that cannot be read stay as they are.
-pub(crate) fn gemini_to_pi(text: &str, path: Option<&Path>) -> Vec<u8> {
+pub(super) fn to_pi(text: &str, path: Option<&Path>) -> Vec<u8> {
     let mut messages: IndexMap<String, &RawValue> = IndexMap::new();
     let (mut bad, mut id, mut started) = (Vec::new(), None, None);
     let document = serde_json::from_str::<&RawValue>(text).ok();
@@ -65,13 +64,9 @@ pub(crate) fn gemini_to_pi(text: &str, path: Option<&Path>) -> Vec<u8> {
         id = id.or_else(|| object.id("sessionId").map(Cow::into_owned));
         started = started.or_else(|| object.owned("startTime"));
     }
-    let header = Fresh::new()
-        .text("type", "session")
-        .plain("version", PI_VERSION)
-        .text_if("id", id.as_deref())
-        .text_if("timestamp", started.as_deref());
     let project = path.and_then(gemini_project);
-    let header = header.text_if("cwd", project.as_deref().and_then(Path::to_str)).end();
+    let project = project.as_deref().and_then(Path::to_str);
+    let mut lines = PiLines::new(&id.unwrap_or_default(), started.as_deref(), project);
     let answered: HashSet<CallId> = messages
         .values()
         .flat_map(|raw| gemini::parse_raw(raw).blocks)
@@ -80,19 +75,13 @@ pub(crate) fn gemini_to_pi(text: &str, path: Option<&Path>) -> Vec<u8> {
             _ => None,
         })
         .collect();
-    let (mut lines, mut parent) = (vec![header], "null".to_owned());
     for (id, raw) in &messages {
         let message = Object::of(raw).unwrap_or_default();
         let time = message.get("timestamp").map_or("null", RawValue::get);
-        for (n, part) in parts(&message, raw, &answered).into_iter().enumerate() {
-            let id = quote(&if n == 0 { id.clone() } else { format!("{id}.{n}") });
-            let entry = Fresh::new().text("type", "message").raw("id", &id).raw("parentId", parent);
-            lines.push(entry.raw("timestamp", time).raw("message", part).end());
-            parent = id;
-        }
+        lines.messages(id, time, parts(&message, raw, &answered));
     }
-    lines.extend(bad.into_iter().map(str::to_owned));
-    (lines.join("\n") + "\n").into_bytes()
+    lines.lines.extend(bad.into_iter().map(str::to_owned));
+    lines.end()
 }
 
 fn with_id(raw: &RawValue) -> Option<(String, &RawValue)> {

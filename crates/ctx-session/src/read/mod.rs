@@ -6,20 +6,22 @@ mod codex;
 mod document;
 mod gemini;
 mod jsonl;
+mod opencode;
 mod pi;
 
 use std::sync::Arc;
 
 use ctx_core::{Result, Timestamp};
-use ctx_dialect::json::{Object, integer, string};
+use ctx_dialect::json::{Fresh, Object, integer, quote, string};
 
 use crate::builder::Builder;
 use crate::format::Format;
+use crate::log::PI_VERSION;
 use crate::source::Source;
 
 pub(crate) use codex::{token_usage as codex_usage, window as codex_window};
 pub(crate) use document::{Document, into_json};
-pub(crate) use gemini::{gemini_project, gemini_to_pi, gemini_usage};
+pub(crate) use gemini::{gemini_project, gemini_usage};
 
 /// The model name of assistant messages that the client itself wrote.
 pub(crate) const SYNTHETIC: &str = "<synthetic>";
@@ -36,15 +38,55 @@ pub(crate) fn lines(format: Format, source: &Arc<Source>) -> Result<Builder> {
         Format::OpenAiChat | Format::Anthropic | Format::PonyBunny => {
             jsonl::read(source, document::MessageLines(format))
         }
-        Format::Ctx | Format::Pi | Format::GeminiCli => jsonl::read(source, pi::Pi::default()),
+        Format::Ctx | Format::Pi | Format::GeminiCli | Format::Opencode => {
+            jsonl::read(source, pi::Pi::default())
+        }
     }
 }
 
 /// A transcript of a format that is read as a session of pi.
-pub(crate) fn translated(source: Source) -> Result<Source> {
+pub(crate) fn translated(source: Source, format: Format) -> Result<Source> {
     let text = source.beginning(usize::MAX)?;
-    let lines = gemini_to_pi(&String::from_utf8_lossy(&text), source.path());
+    let text = String::from_utf8_lossy(&text);
+    let lines = match format {
+        Format::Opencode => opencode::to_pi(&Object::parse_prefix(text.trim_start()).0),
+        _ => gemini::to_pi(&text, source.path()),
+    };
     Ok(source.with_bytes(lines))
+}
+
+/// A session of pi that is written of another agent's.
+struct PiLines {
+    lines: Vec<String>,
+    parent: String,
+}
+
+impl PiLines {
+    fn new(id: &str, time: Option<&str>, cwd: Option<&str>) -> Self {
+        let header = Fresh::new().text("type", "session").plain("version", PI_VERSION);
+        let header = header.text("id", id).text_if("timestamp", time).text_if("cwd", cwd);
+        Self { lines: vec![header.end()], parent: "null".to_owned() }
+    }
+
+    /// Adds an entry. The time is JSON.
+    fn entry(&mut self, kind: &str, id: &str, time: &str, fields: &Fresh) {
+        let id = quote(id);
+        let entry = Fresh::new().text("type", kind).raw("id", &id).raw("parentId", &self.parent);
+        self.lines.push(entry.raw("timestamp", time).with(fields).end());
+        self.parent = id;
+    }
+
+    /// Adds messages that were one.
+    fn messages(&mut self, id: &str, time: &str, parts: impl IntoIterator<Item = String>) {
+        for (n, part) in parts.into_iter().enumerate() {
+            let id = if n == 0 { id.to_owned() } else { format!("{id}.{n}") };
+            self.entry("message", &id, time, &Fresh::new().raw("message", part));
+        }
+    }
+
+    fn end(self) -> Vec<u8> {
+        (self.lines.join("\n") + "\n").into_bytes()
+    }
 }
 
 /// An entry's time: ISO text, or milliseconds since the epoch.

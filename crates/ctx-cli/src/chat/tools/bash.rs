@@ -49,7 +49,14 @@ impl Tools {
         }
         let seconds = timeout.unwrap_or(USUAL_SECONDS).clamp(1, MOST_SECONDS);
         let (subject, words) = (command.clone(), format!("run {command}"));
-        self.leave(Deed { tool: Tool::Bash, subject, words, is_outside: false }).await?;
+        self.leave(Deed {
+            tool: Tool::Bash,
+            subject,
+            words,
+            preview: Vec::new(),
+            is_outside: false,
+        })
+        .await?;
         self.run_within(&command, Duration::from_secs(seconds)).await
     }
 

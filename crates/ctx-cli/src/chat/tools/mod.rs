@@ -23,6 +23,8 @@ pub(crate) struct Deed {
     pub(crate) subject: String,
     /// What it comes to, in words.
     pub(crate) words: String,
+    /// What will be written, line by line: `+` is new, `-` goes.
+    pub(crate) preview: Vec<String>,
     /// Whether it reaches out of the folder.
     pub(crate) is_outside: bool,
 }
@@ -95,23 +97,26 @@ impl Tools {
         self.place.folder()
     }
 
-    /// Finds a path, and asks whether the tool may touch it: what is outside is always asked for.
-    async fn allowed(&self, tool: Tool, path: &str, ask: Ask) -> Result<Located, String> {
+    /// Finds a path, and asks whether the tool may touch it: what is outside is always asked for, and
+    /// what writes `content`.
+    async fn allowed(
+        &self,
+        tool: Tool,
+        path: &str,
+        content: Option<&str>,
+    ) -> Result<Located, String> {
         let located = self.place.find(path)?;
         let is_free = !located.is_outside || (tool == Tool::Read && self.place.is_result(&located));
-        if is_free && ask == Ask::Outside {
+        if is_free && content.is_none() {
             return Ok(located);
         }
         let shown = self.place.shown(&located);
-        let words = match tool {
-            Tool::Write => match located.path.exists() {
-                true => format!("replace {shown}"),
-                false => format!("write {shown}"),
-            },
-            _ => format!("read {shown}"),
+        let (words, preview) = match content {
+            Some(content) => write::preview(&located.path, &shown, content),
+            None => (format!("read {shown}"), Vec::new()),
         };
         let is_outside = located.is_outside;
-        self.leave(Deed { tool, subject: shown, words, is_outside }).await?;
+        self.leave(Deed { tool, subject: shown, words, preview, is_outside }).await?;
         Ok(located)
     }
 
@@ -121,15 +126,6 @@ impl Tools {
             Leave::Refused(reason) => Err(format!("not done: {reason}")),
         }
     }
-}
-
-/// What is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ask {
-    /// Whatever it is.
-    Always,
-    /// What reaches out of the folder.
-    Outside,
 }
 
 #[async_trait]

@@ -7,7 +7,7 @@ use std::path::Path;
 use ctx_core::{ToolCall, ToolOutput};
 use serde::Deserialize;
 
-use super::{Ask, Tools, arguments, blocking, of_file};
+use super::{Tools, arguments, blocking, of_file};
 use crate::args::Tool;
 use crate::words::counted;
 
@@ -40,7 +40,7 @@ struct Arguments {
 impl Tools {
     pub(super) async fn read(&self, call: &ToolCall) -> Result<ToolOutput, String> {
         let Arguments { path, offset, limit } = arguments(call)?;
-        let located = self.allowed(Tool::Read, &path, Ask::Outside).await?;
+        let located = self.allowed(Tool::Read, &path, None).await?;
         let from = offset.unwrap_or(1).max(1);
         let most = limit.unwrap_or(MOST_LINES).clamp(1, MOST_LINES);
         let shown = self.place.shown(&located);

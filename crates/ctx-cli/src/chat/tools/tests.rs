@@ -149,7 +149,20 @@ fn a_file_is_written_whole_and_only_with_leave() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
     bench.run("write", &json!({"path": "a/b.txt", "content": "three"}));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "three");
-    assert_eq!(bench.asked(), ["write a/b.txt", "replace a/b.txt"]);
+    let asked = ["write a/b.txt (2 lines, 8 B)", "replace a/b.txt (1 line, 5 B; was 2 lines, 8 B)"];
+    assert_eq!(bench.asked(), asked);
+    let previews: Vec<_> =
+        bench.asked.lock().unwrap().iter().map(|deed| deed.preview.clone()).collect();
+    assert_eq!(previews[0], ["+one", "+two"]);
+    let changed = ["-one", "-two", "+three"];
+    assert!(
+        changed.iter().all(|line| previews[1].iter().any(|shown| shown == line)),
+        "{previews:?}"
+    );
+    let many: String = (0..500).map(|n| format!("{n}\n")).collect();
+    bench.run("write", &json!({"path": "long.txt", "content": many}));
+    let preview = bench.asked.lock().unwrap().last().unwrap().preview.clone();
+    assert_eq!((preview.len(), preview.last().unwrap().as_str()), (41, "(460 more lines)"));
     let (text, failed) = bench.run("write", &json!({"path": "a", "content": "x"}));
     assert_eq!((text.as_str(), failed), ("a: this is a folder", true));
 }

@@ -6,11 +6,17 @@ use std::path::Path;
 use ctx_core::{ToolCall, ToolOutput};
 use serde::Deserialize;
 
-use super::{Ask, Tools, arguments, blocking, of_file};
+use super::{Tools, arguments, blocking, of_file};
 use crate::args::Tool;
-use crate::words::counted;
+use crate::words::{bytes, counted};
 
 pub(super) const NAME: &str = "write";
+
+/// A file that is larger is not compared with what will stand in its place.
+const MOST_COMPARED: u64 = 1_000_000;
+
+/// So many lines of what will be written are shown to who is asked.
+const MOST_SHOWN: usize = 40;
 
 pub(super) fn spec() -> (&'static str, String, &'static str) {
     let about = "Writes a file: all of it, in the place of what was there. Folders on the way to it \
@@ -28,7 +34,7 @@ struct Arguments {
 impl Tools {
     pub(super) async fn write(&self, call: &ToolCall) -> Result<ToolOutput, String> {
         let Arguments { path, content } = arguments(call)?;
-        let located = self.allowed(Tool::Write, &path, Ask::Always).await?;
+        let located = self.allowed(Tool::Write, &path, Some(&content)).await?;
         let shown = self.place.shown(&located);
         let done = blocking(move || {
             let lines = counted(content.lines().count(), "line");
@@ -37,6 +43,39 @@ impl Tools {
         });
         done.await.map(ToolOutput::text)
     }
+}
+
+/// What writing a file comes to, in words, and line by line: all of a new file, and what changes in one
+/// that is there.
+pub(super) fn preview(path: &Path, shown: &str, content: &str) -> (String, Vec<String>) {
+    let size = |text: &str| {
+        format!("{}, {}", counted(text.lines().count(), "line"), bytes(text.len() as u64))
+    };
+    let Ok(old) = path.metadata() else {
+        let lines = content.lines().map(|line| format!("+{line}"));
+        return (format!("write {shown} ({})", size(content)), cut(lines));
+    };
+    let read = || std::fs::read_to_string(path).ok();
+    let Some(before) = (old.is_file() && old.len() <= MOST_COMPARED).then(read).flatten() else {
+        let lines = content.lines().map(|line| format!("+{line}"));
+        let was = bytes(old.len());
+        return (format!("replace {shown} ({}; was {was})", size(content)), cut(lines));
+    };
+    let words = format!("replace {shown} ({}; was {})", size(content), size(&before));
+    let diff = similar::TextDiff::from_lines(before.as_str(), content);
+    let hunks = diff.unified_diff().context_radius(2).to_string();
+    (words, cut(hunks.lines().map(str::to_owned)))
+}
+
+/// The first lines of a preview, and how many more there are.
+fn cut(lines: impl Iterator<Item = String>) -> Vec<String> {
+    let mut lines: Vec<_> = lines.collect();
+    if lines.len() > MOST_SHOWN + 1 {
+        let more = counted(lines.len() - MOST_SHOWN, "more line");
+        lines.truncate(MOST_SHOWN);
+        lines.push(format!("({more})"));
+    }
+    lines
 }
 
 /// Puts a file in its place, whole or not at all.

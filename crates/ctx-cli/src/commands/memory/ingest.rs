@@ -115,7 +115,7 @@ fn one(of: &OfAgent, path: &Path, facts: &mut Figures, out: &Out) -> anyhow::Res
     let transcript = setup::open(path, out)?;
     let session = name_of(&transcript, path);
     let line = transcript.main_line()?;
-    let bar = out.progress("archiving", line.len());
+    let bar = out.progress("archiving messages", line.len());
     let done = of.ingest(&session, &line, clock::now(), |messages| {
         bar.inc(messages as u64);
         Ok(())

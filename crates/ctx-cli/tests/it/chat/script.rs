@@ -89,6 +89,34 @@ fn a_configuration_that_is_wrong_is_told_also_where_it_is_not_used() {
 }
 
 #[test]
+fn a_demonstration_takes_the_configuration_and_the_profile_that_it_is_given() {
+    let room = Room::new();
+    room.write("mine.json5", "{ agents: { defaults: { windowGuard: { hardMinTokens: 9000 } } } }");
+    let config = room.path("mine.json5");
+    let config = config.to_str().expect("UTF-8");
+    let ran = alone(&room, &["--demo", "--config", config, "-w", "8k", "-p", "hello"]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("too small"), "{}", ran.stderr);
+    let ran = alone(&room, &["--demo", "-w", "8k", "-p", "hello"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let ran = alone(&room, &["--demo", "--profile", "pi", "-p", "/status"]);
+    assert!(ran.stdout.contains("profile pi"), "{}", ran.stdout);
+    room.write("mine.json5", "{ nonsense: 1 }");
+    let ran = alone(&room, &["--demo", "--config", config, "-p", "hello"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("nonsense"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_server_of_ones_own_wants_a_models_name() {
+    let room = Room::new();
+    let mut command = room.command(&["chat", "-p", "hello"]);
+    command.env("OPENAI_API_KEY", "x").env("OPENAI_BASE_URL", "http://127.0.0.1:9/v1");
+    command.env_remove("ANTHROPIC_API_KEY").current_dir(room.path(""));
+    let ran = Ran::of(&mut command);
+    assert!(ran.stderr.contains("--model openai/NAME"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("export"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_message_may_come_from_standard_input() {
     let room = Room::new();
     let mut command = room.command(&["chat", "--demo", "-p", "-"]);

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use ctx_testkit::skipped;
 use serde_json::{Value, json};
 
 use super::{KEY, Serving, home};
@@ -19,12 +20,6 @@ fn installed(what: &str) -> Option<PathBuf> {
     }
     skipped(&format!("{what} is not in target/mcp (see tests/mcp/install.sh), nor in $CTX_MCP"));
     None
-}
-
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn skipped(why: &str) {
-    assert!(std::env::var_os("CI").is_none(), "a test in CI cannot do without: {why}");
-    eprintln!("skipped: {why}");
 }
 
 /// Runs a script of `tests/mcp` at home in a room.

@@ -29,17 +29,43 @@ async fn compact_and_undo_are_there_for_the_user_and_leave_no_message() {
     assert!(house.stored().iter().all(|(_, text)| !text.starts_with('/')));
 }
 
+/// The usable limit in the words of `/status`.
+fn limit(status: &str) -> u64 {
+    let tokens = status.split_once(" tokens (").unwrap().0.rsplit(' ').next().unwrap();
+    tokens.replace(',', "").parse().unwrap()
+}
+
 #[tokio::test]
 async fn status_and_context_say_what_the_session_holds() {
     let house = House::new(ScriptedChat::new("script/a", 100_000));
     house.say("hello").await.unwrap();
     let asked = house.model.asked();
     let status = answer(&house, "/status").await;
-    for part in ["script/a", "window 100000", "engine legacy", "2 messages", "compactions: 0"] {
+    for part in ["script/a", "window 100,000", "engine legacy", "2 messages", "compactions: 0"] {
         assert!(status.contains(part), "{part}: {status}");
     }
     let context = answer(&house, "/context").await;
-    assert!(context.contains("user  kept") && context.contains("assistant  kept"), "{context}");
+    let listed = |role: &str| {
+        context.lines().any(|line| line.contains(&format!("  {role} ")) && line.contains("kept"))
+    };
+    assert!(listed("user") && listed("assistant"), "{context}");
+    // One answer to how full it is, and parts that make the whole.
+    let fullness = context.split_once(';').unwrap().0;
+    assert!(status.contains(fullness) && fullness.ends_with(" %)"), "{fullness}: {status}");
+    let part = |line: &str| {
+        let mut words = line.split_whitespace().skip(1);
+        let tokens = words.next()?.replace(',', "").parse::<u64>().ok();
+        tokens.filter(|_| words.next().is_some_and(|share| share.parse::<u64>().is_ok()))
+    };
+    let parts: u64 = context
+        .lines()
+        .skip(2)
+        .map_while(|line| match line {
+            "" => Some(0),
+            line => part(line),
+        })
+        .sum();
+    assert_eq!(parts, limit(&status), "with what is free: {context}");
     let search = answer(&house, "/context where is the vault").await;
     assert!(search.contains("no workspace"), "{search}");
     assert_eq!((house.model.asked(), house.stored().len()), (asked, 2));
@@ -60,7 +86,8 @@ async fn context_is_the_next_request_and_says_where_the_providers_cache_ends() {
         house.say_with("/context", &tools).await.unwrap().answer.unwrap()
     };
     let listed = with_tools().await;
-    let fates: Vec<_> = listed.lines().skip(2).map(|line| line.to_owned()).collect();
+    let fates = listed.lines().skip_while(|line| !line.starts_with("entry ")).skip(1);
+    let fates: Vec<_> = fates.map(|line| line.to_owned()).collect();
     assert_eq!(fates.len(), 12, "{listed}");
     // The last answer was in no request yet, and all before it is as it was sent.
     assert!(fates[..11].iter().all(|line| line.contains("  cached")), "{listed}");
@@ -68,10 +95,9 @@ async fn context_is_the_next_request_and_says_where_the_providers_cache_ends() {
     assert_eq!(house.model.asked(), asked);
     assert_eq!(std::fs::read(house.file()).unwrap(), file, "nothing is kept of it");
     let share = |listed: &str| -> (u64, u64) {
-        let mut numbers = listed.split(' ').filter_map(|word| word.parse().ok());
-        let whole: u64 = numbers.next().unwrap();
-        let prefix = listed.split_once("); ").unwrap().1;
-        (whole, prefix.split(' ').next().unwrap().parse().unwrap())
+        let next = listed.split_once("next request: ").unwrap().1;
+        let number = |text: &str| text.split(' ').next()?.replace(',', "").parse().ok();
+        (number(next).unwrap(), number(next.split_once("; ").unwrap().1).unwrap())
     };
     let (whole, prefix) = share(&listed);
     assert!(0 < prefix && prefix < whole, "{listed}");

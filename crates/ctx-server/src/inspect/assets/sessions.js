@@ -34,7 +34,7 @@ export function showSessions(root, { query, signal }) {
   document.title = "Sessions · ctx inspector";
   const view = { all: [], shown: [] };
   if ([...query].length) Object.assign(kept, orderIn(query));
-  const search = el("input", { type: "search", placeholder: "Name, path or model", autocomplete: "off", spellcheck: "false" });
+  const search = el("input", { type: "search", placeholder: "Name, project, agent, path or model", autocomplete: "off", spellcheck: "false" });
   search.value = kept.q;
   const order = el("select", {}, ...Object.entries(ORDERS).map(([name, [told]]) => el("option", { value: name }, told)));
   order.value = kept.order;
@@ -60,7 +60,7 @@ export function showSessions(root, { query, signal }) {
     [kept.q, kept.order] = [search.value, order.value];
     stay(sessionsAt({ q: kept.q, order: kept.order === "recent" ? null : kept.order }));
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const text = (s) => [s.title, s.path, s.model, s.agent, s.source].join("\n").toLowerCase();
+    const text = (s) => [s.title, s.project, s.path, s.model, s.agent, s.source].join("\n").toLowerCase();
     view.shown = view.all.filter((s) => words.every((part) => text(s).includes(part)));
     view.shown.sort(ORDERS[order.value][1]);
     const all = plural(view.all.length, "session");
@@ -99,6 +99,7 @@ export function showSessions(root, { query, signal }) {
 
 function cellsOf(session) {
   const where = session.path || session.agent || "";
+  const whose = session.source === "file" && session.agent ? session.agent : word(SOURCES, session.source);
   const full = session.window > 0 ? Math.min(100, (100 * (session.sentTokens || 0)) / session.window) : 0;
   const tokens = typeof session.sentTokens === "number"
     ? [whole(session.sentTokens), session.window ? el("span", { class: "quiet wide" }, ` of ${short(session.window)}`) : null]
@@ -106,8 +107,8 @@ function cellsOf(session) {
   return [
     el("span", { class: "two" },
       el("b", {}, el("bdi", {}, session.title)), " ",
-      el("span", { class: "badge" }, word(SOURCES, session.source)),
-      el("small", { class: "path" }, el("bdi", { dir: "ltr" }, where))),
+      el("span", { class: "badge" }, whose),
+      el("small", { class: "path", title: where }, el("bdi", { dir: "ltr" }, session.project ? `${session.project} · ${session.sessionId}` : where))),
     session.model || NOTHING,
     el("span", {}, ...tokens.filter(Boolean),
       full ? el("span", { class: "track", "aria-hidden": "true" }, el("span", { class: "level", style: `width:${full.toFixed(1)}%` })) : null),

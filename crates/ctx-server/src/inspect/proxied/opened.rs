@@ -254,6 +254,7 @@ fn row(record: &Record) -> RequestRow {
         unchanged_prefix: record.unchanged_prefix.get(),
         prefix_break: record.prefix_break,
         prompt_tokens: record.prompt_tokens,
+        cost_usd: record.cost_usd,
         fits: record.fits,
         actions: record.actions.clone(),
         status: record.status,

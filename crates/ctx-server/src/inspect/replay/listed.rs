@@ -1,9 +1,11 @@
 //! Which transcripts there are.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-use ctx_core::{Result, Timestamp};
+use ctx_core::{Result, Timestamp, Tokens};
+use ctx_session::discover::{AgentHomes, FoundSession};
 use ctx_session::paths::Home;
 use ctx_session::store::{SessionEntry, SessionStore};
 
@@ -14,7 +16,11 @@ use crate::inspect::shape::{SessionHead, SourceKind};
 pub(super) struct Listing {
     pub(super) home: Home,
     pub(super) files: Vec<PathBuf>,
+    /// Whether the sessions of the home are listed, and where else agents keep theirs.
     pub(super) of_home: bool,
+    pub(super) agents: AgentHomes,
+    /// What files of agents were when they had that time and size; none where they are no sessions.
+    pub(super) known: Mutex<HashMap<PathBuf, (Timestamp, u64, Option<Listed>)>>,
 }
 
 /// A transcript that can be opened.
@@ -52,6 +58,18 @@ impl Listing {
                 }
             }
         }
+        let mut seen = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = HashMap::new();
+        for mut file in self.agents.files().sessions {
+            let state = (file.modified, file.bytes);
+            let listed = match seen.remove(&file.path) {
+                Some((modified, bytes, listed)) if (modified, bytes) == state => listed,
+                _ => file.complete().unwrap_or(false).then(|| of_agent(&file)),
+            };
+            found.extend(listed.clone().filter(|listed| !known.contains(&listed.path)));
+            now.insert(file.path, (state.0, state.1, listed));
+        }
+        *seen = now;
         Ok(found)
     }
 
@@ -66,6 +84,11 @@ impl Listing {
         }
         for path in &self.files {
             hasher.update(&stamp_of(path).unwrap_or(0).to_le_bytes());
+        }
+        for file in self.agents.files().sessions {
+            hasher.update(file.path.as_os_str().as_encoded_bytes());
+            hasher.update(&file.modified.0.to_le_bytes());
+            hasher.update(&file.bytes.to_le_bytes());
         }
         number_of(&hasher)
     }
@@ -92,6 +115,25 @@ impl Listing {
         };
         Some(Listed { head, path, names: vec![key.to_owned(), entry.session_id.clone()] })
     }
+}
+
+/// A session of another agent, with what the provider reported of its last request.
+fn of_agent(session: &FoundSession) -> Listed {
+    let Listed { head, path, .. } = of_file(&session.path);
+    let usage = session.last_usage();
+    let project = session.project.as_ref();
+    let folder = project.and_then(|project| project.file_name());
+    let head = SessionHead {
+        title: folder.map_or(head.title, |folder| folder.to_string_lossy().into_owned()),
+        agent: Some(session.agent.name().to_owned()),
+        session_id: Some(session.session_id.clone()),
+        project: project.map(|project| project.display().to_string()),
+        window: usage.as_ref().and_then(|usage| usage.window).map(Tokens),
+        sent_tokens: usage.as_ref().map(|usage| usage.prompt_tokens),
+        model: usage.and_then(|usage| usage.model),
+        ..head
+    };
+    Listed { head, path, names: vec![session.session_id.clone()] }
 }
 
 fn of_file(path: &Path) -> Listed {

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use ctx_core::{Error, ErrorKind, Result};
+use ctx_session::discover::AgentHomes;
 use ctx_session::key::SessionKey;
 
 use self::jobs::Jobs;
@@ -34,8 +35,16 @@ impl Replays {
     /// The sessions of the home, where `home` says so, and these files.
     #[must_use]
     pub fn new(with: With, files: Vec<PathBuf>, of_home: bool) -> Self {
-        let listing = Listing { home: with.home.clone(), files, of_home };
+        let (agents, known) = (AgentHomes::default(), Mutex::default());
+        let listing = Listing { home: with.home.clone(), files, of_home, agents, known };
         Self { listing, listed: Mutex::default(), jobs: Jobs::new(with) }
+    }
+
+    /// The same, with the sessions of other agents.
+    #[must_use]
+    pub fn with_agents(mut self, agents: AgentHomes) -> Self {
+        self.listing.agents = agents;
+        self
     }
 
     /// The id in this API of the session that a person means: a file, a session key or a session id.

@@ -76,7 +76,8 @@ impl Replayed {
         });
         let mut report = handle.block_on(run)?;
         report.warnings = fitted.warnings;
-        report.warnings.extend(transcript.problems().iter().take(5).map(ToString::to_string));
+        let problems = transcript.problems().iter().filter(|problem| !problem.kind.is_harmless());
+        report.warnings.extend(problems.take(5).map(ToString::to_string));
         let stored = transcript.compaction_list(None).unwrap_or_else(|error| {
             report.warnings.push(format!("stored compactions are left out: {error}"));
             Vec::new()

@@ -9,6 +9,7 @@ use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
 use super::listed::Listed;
+use crate::inspect::shape::SourceKind;
 
 /// Configuration, home, and what is wanted of every session.
 #[derive(Clone, Debug)]
@@ -46,7 +47,9 @@ pub(super) struct Fitted {
 
 /// Settles everything and builds the engine. Nothing that it does stays anywhere.
 pub(super) fn fitted(with: &With, listed: &Listed, transcript: &Transcript) -> Result<Fitted> {
-    let agent = with.fit.agent.clone().or_else(|| listed.head.agent.clone());
+    let is_ours = listed.head.source == SourceKind::Store;
+    let own = || listed.head.agent.clone().filter(|_| is_ours);
+    let agent = with.fit.agent.clone().or_else(own);
     let mut wanted = Wanted {
         profile: with.fit.profile,
         counter: with.fit.counter,

@@ -39,6 +39,7 @@ fn record(number: u64, entries: Vec<EntryRecord>, compaction: Option<CompactionR
         sent_tokens: Tokens(9_000),
         cached_tokens: None,
         prompt_tokens: Some(9_100),
+        cost_usd: None,
         fits: true,
         unchanged_prefix: Tokens(8_000),
         prefix_break: None,

@@ -129,6 +129,20 @@ async fn the_providers_count_corrects_the_estimate() {
 }
 
 #[tokio::test]
+async fn a_request_to_a_model_of_the_catalogue_has_its_price() {
+    for (model, is_known) in [("anthropic/claude-sonnet-4-5", true), ("m", false)] {
+        let rig = Rig::new(strict(64_000), Set::default()).await;
+        let body = json!({ "model": model, "messages": session(4, 1_000) });
+        rig.post("/v1/chat/completions", &body).await;
+        let record = &rig.records().await[0];
+        assert_eq!(record.cost_usd.is_some(), is_known, "{record:?}");
+        // 3 dollars a million is the least that so many tokens cost uncached.
+        let prompt = record.prompt_tokens.unwrap() as f64;
+        assert!(record.cost_usd.is_none_or(|usd| usd > prompt * 0.3e-6 && usd < prompt * 15e-6));
+    }
+}
+
+#[tokio::test]
 async fn summaries_are_made_by_the_same_provider_with_the_same_key() {
     let provider = FakeProvider::builder().respond(|request| {
         // A summary is asked for without tools.

@@ -225,3 +225,137 @@ fn a_collection_of_chats_is_read_as_one() {
         assert_eq!(line(&transcript), ["user: one", "*assistant: two", "user: three"], "{text}");
     }
 }
+
+/// A chat of Gemini CLI: an answer that is written again with its call, one that was taken back, and a
+/// notice to the user.
+const GEMINI: [&str; 11] = [
+    r#"{"sessionId":"7bc8a9ca","projectHash":"0939","startTime":"2026-11-22T17:16:57.650Z","kind":"main"}"#,
+    r#"{"$set":{"messages":[{"id":"c0","timestamp":"2026-11-22T17:16:57.651Z","type":"user","content":[{"text":"context"}]}],"lastUpdated":"x"}}"#,
+    r#"{"id":"u1","timestamp":"2026-11-22T17:16:57.711Z","type":"user","content":[{"text":"read note.txt"}]}"#,
+    r#"{"id":"g1","timestamp":"2026-11-22T17:16:58.062Z","type":"gemini","content":"Reading.","thoughts":[{"subject":"Plan","description":"read it"}],"tokens":{"input":5986,"output":8,"cached":0,"thoughts":0,"tool":0,"total":5994},"model":"gemini-2.5-flash"}"#,
+    r#"{"id":"g1","timestamp":"2026-11-22T17:16:58.062Z","type":"gemini","content":"Reading.","thoughts":[{"subject":"Plan","description":"read it"}],"tokens":{"input":5986,"output":8,"cached":0,"thoughts":0,"tool":0,"total":5994},"model":"gemini-2.5-flash","toolCalls":[{"id":"call1","name":"read_file","args":{"file_path":"note.txt"},"result":[{"functionResponse":{"id":"call1","name":"read_file","response":{"output":"MANGO\n"}}}],"status":"success"}]}"#,
+    r#"{"id":"g2","timestamp":"2026-11-22T17:16:58.140Z","type":"gemini","content":"MANGO","tokens":{"input":6012,"output":12,"cached":5986,"thoughts":3,"total":6024},"model":"gemini-2.5-flash"}"#,
+    r#"{"id":"i1","timestamp":"2026-11-22T17:16:59Z","type":"info","content":"Request cancelled."}"#,
+    r#"{"id":"u2","timestamp":"2026-11-22T17:17:00Z","type":"user","content":[{"text":"never mind"}]}"#,
+    r#"{"id":"g3","timestamp":"2026-11-22T17:17:01Z","type":"gemini","content":"fine","tokens":{"input":6030,"output":1,"cached":6012,"total":6031},"model":"gemini-2.5-flash"}"#,
+    r#"{"$rewindTo":"u2"}"#,
+    r#"{"$set":{"lastUpdated":"2026-11-22T17:17:03Z"}}"#,
+];
+
+#[test]
+fn gemini_cli() {
+    let whole = GEMINI.join("\n") + "\n";
+    let messages = |text: &str| {
+        let transcript = read(text);
+        assert_eq!(transcript.format(), Format::GeminiCli);
+        assert_eq!(transcript.header().id.as_deref(), Some("7bc8a9ca"));
+        let items = transcript.main_line().unwrap();
+        let told = items.iter().map(|item| {
+            let message = item.entry.message().unwrap();
+            let prompt = message.meta.usage.map_or(0, |usage| usage.prompt());
+            let (calls, results) = (message.tool_calls().count(), message.tool_results().count());
+            (message.role.name().to_owned(), message.plain_text(), prompt, calls, results)
+        });
+        (told.collect::<Vec<_>>(), transcript.problems().len())
+    };
+    let row = |role: &str, text: &str, prompt, calls, results| {
+        (role.to_owned(), text.to_owned(), prompt, calls, results)
+    };
+    let expected = [
+        row("user", "context", 0, 0, 0),
+        row("user", "read note.txt", 0, 0, 0),
+        row("assistant", "Reading.", 5986, 1, 0),
+        row("toolResult", "", 0, 0, 1),
+        row("assistant", "MANGO", 6012, 0, 0),
+    ];
+    assert_eq!(messages(&whole), (expected.to_vec(), 0));
+    // The result stands in a message of its own as well.
+    let told = r#"{"id":"r1","timestamp":"2026-11-22T17:16:58.109Z","type":"user","content":[{"functionResponse":{"id":"call1","name":"read_file","response":{"output":"MANGO\n"}}}]}"#;
+    let mut lines = GEMINI.to_vec();
+    lines.insert(5, told);
+    assert_eq!(messages(&lines.join("\n")).0, expected);
+    // The older form is one document.
+    let list: Vec<_> = GEMINI[2..3].iter().chain(&GEMINI[4..7]).copied().collect();
+    let document = format!(
+        "{{\n  \"sessionId\": \"7bc8a9ca\",\n  \"projectHash\": \"0939\",\n  \"messages\": [\n{}\n]\n}}\n",
+        list.join(",\n")
+    );
+    assert_eq!(messages(&document).0, expected[1..]);
+    // A line that is being written is told of, and costs nothing else.
+    let torn = &whole[..whole.len() - 20];
+    assert_eq!(messages(torn), (expected.to_vec(), 1));
+    let transcript = read(&whole);
+    let model = transcript.model().unwrap();
+    assert_eq!(model, Some(("google".to_owned(), "gemini-2.5-flash".to_owned())));
+    let mut copy = Vec::new();
+    transcript.convert(Format::OpenAiChat, &mut copy).unwrap();
+    assert!(String::from_utf8_lossy(&copy).contains("MANGO"));
+    assert!(transcript.convert(Format::GeminiCli, &mut copy).is_err());
+}
+
+#[test]
+fn opencode() {
+    let part =
+        |fields: &str| format!(r#"{{"id":"p","sessionID":"ses_1","messageID":"m",{fields}}}"#);
+    let message = |id: &str, info: &str, parts: &[String]| {
+        let parts = parts.join(",");
+        format!(
+            r#"{{"info":{{"id":"{id}","time":{{"created":1795367875706}},{info}}},"parts":[{parts}]}}"#
+        )
+    };
+    let answer = r#""role":"assistant","modelID":"claude","providerID":"anthropic","tokens":{"input":50,"output":38,"reasoning":2,"cache":{"read":2402,"write":7}}"#;
+    let text = |text: &str| part(&format!(r#""type":"text","text":"{text}""#));
+    let call = |state: &str| {
+        part(&format!(
+            r#""type":"tool","tool":"read","callID":"c1","state":{{"input":{{"filePath":"n"}},{state}}}"#
+        ))
+    };
+    let messages = [
+        message("m1", r#""role":"user""#, &[text("old")]),
+        message(
+            "m2",
+            &format!(r#"{answer},"summary":true"#),
+            &[part(r#""type":"step-start""#), text("the summary")],
+        ),
+        message(
+            "m3",
+            r#""role":"user""#,
+            &[text("go"), part(r#""type":"text","text":"hidden","ignored":true"#)],
+        ),
+        message(
+            "m4",
+            answer,
+            &[
+                part(r#""type":"reasoning","text":"hm""#),
+                call(r#""status":"completed","output":"done""#),
+            ],
+        ),
+        message("m5", answer, &[call(r#""status":"error","error":"gone""#).replace("c1", "c2")]),
+        message("m6", answer, &[text("ok"), call(r#""status":"running""#).replace("c1", "c3")]),
+    ];
+    let list = messages.join(",");
+    let document = format!(
+        "{{\n \"info\": {{\"id\":\"ses_1\",\"directory\":\"/w\"}},\n \"messages\": [{list}]\n}}\n"
+    );
+    let transcript = read(&document);
+    assert_eq!(transcript.format(), Format::Opencode);
+    assert_eq!(
+        (transcript.header().id.as_deref(), transcript.header().cwd.as_deref()),
+        (Some("ses_1"), Some("/w"))
+    );
+    assert!(transcript.problems().is_empty(), "{:?}", transcript.problems());
+    assert_eq!(
+        context(&transcript.context(None).unwrap()),
+        [
+            "compactionSummary: the summary",
+            "user: go",
+            r#"assistant: (hm) read#c1{"filePath":"n"}"#,
+            "toolResult: #c1=done",
+            r#"assistant: read#c2{"filePath":"n"}"#,
+            "toolResult: #c2=gone",
+            r#"assistant: ok read#c3{"filePath":"n"}"#,
+        ]
+    );
+    let usage = transcript.all_messages()[2].message().unwrap().meta.usage.unwrap();
+    assert_eq!((usage.prompt(), usage.output), (2_459, 40));
+}

@@ -1,0 +1,65 @@
+//! Names that a shell completes and that help lists. Whether another is known is for the command to say.
+
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Command};
+use ctx_core::{CounterKind, Profile};
+use ctx_engine_registry::{Registry, Slot};
+use ctx_eval::eval::PRESETS;
+use ctx_model::Catalogue;
+
+/// A text, and names that it may be.
+#[derive(Clone)]
+pub(super) struct Names(fn() -> Vec<&'static str>);
+
+impl TypedValueParser for Names {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
+    }
+}
+
+pub(super) fn profiles() -> impl TypedValueParser<Value = Profile> {
+    Names(|| Profile::ALL.iter().map(|profile| profile.name()).collect())
+        .try_map(|name| name.parse())
+}
+
+pub(super) fn counters() -> impl TypedValueParser<Value = CounterKind> {
+    Names(|| CounterKind::ALL.iter().map(|kind| kind.name()).collect()).try_map(|name| name.parse())
+}
+
+/// Engines that are built in; others may be installed.
+pub(super) fn engines() -> Names {
+    Names(|| {
+        Registry::collect()
+            .map(|registry| {
+                let engines = registry.engines().filter(|one| one.slot == Slot::ContextEngine);
+                engines.map(|engine| engine.id).collect()
+            })
+            .unwrap_or_default()
+    })
+}
+
+pub(super) fn models() -> Names {
+    Names(|| Catalogue::embedded().models().iter().map(|model| model.id.as_str()).collect())
+}
+
+pub(super) fn presets() -> Names {
+    Names(|| PRESETS.iter().map(|preset| preset.name).collect())
+}
+
+/// Formats that can be written.
+pub(super) fn formats() -> Names {
+    Names(|| vec!["ctx", "pi", "openai", "anthropic", "ponybunny"])
+}
