@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn words_stay_whole_however_the_text_comes() {
         let text = "the quick brown\nfox  jumps, and\n\n```\nlet x = 1 + 2 + 3 + 4;\n```\nover-the-lazy-dog it";
-        let wrapped = "the quick\nbrown\nfox  jumps,\nand\n\n```\nlet x = 1 + 2 + 3 + 4;\n```\n\
+        let expected = "the quick\nbrown\nfox  jumps,\nand\n\n```\nlet x = 1 + 2 + 3 + 4;\n```\n\
                        over-the-lazy-dog\nit";
         for size in 1..text.len() {
             let mut wrap = Wrap::new(Some(12));
@@ -115,7 +115,7 @@ mod tests {
             let pieces = chars.chunks(size).map(String::from_iter);
             let mut out: String = pieces.map(|piece| wrap.push(&piece)).collect();
             out.push_str(&wrap.end());
-            assert_eq!(out, wrapped, "{size}");
+            assert_eq!(out, expected, "{size}");
         }
         assert_eq!(wrapped(text, [0; 2], None), [text]);
         assert_eq!(wrapped("路径路径 a b", [0; 2], Some(4)), ["路径", "路径", "a b"]);

@@ -34,6 +34,16 @@ pub fn tail(text: &str, max: Chars) -> &str {
     text
 }
 
+/// The longest beginning of `text` of at most `max` bytes. A character is not split.
+#[must_use]
+pub fn head_bytes(text: &str, max: usize) -> &str {
+    let mut end = max.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// Shortens `text` to at most `max` tokens by taking out its middle and putting `marker` there on
 /// a line of its own. Two thirds of what stays are from the beginning. Where not even the marker
 /// fits, the beginning alone is kept, and for zero tokens nothing. A text that fits comes back as
@@ -83,7 +93,7 @@ const LONGEST_WORD: usize = 64;
 /// blanks; an ideograph is one by itself.
 #[must_use]
 pub fn word_end(text: &str, at: usize) -> usize {
-    let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let at = head_bytes(text, at).len();
     let (before, after) = text.split_at(at);
     if after.starts_with(is_in_word) { at - word_bytes(before.chars().rev()) } else { at }
 }
@@ -148,6 +158,8 @@ mod tests {
         assert_eq!(head("a😀b", Chars(3)), "a😀");
         assert_eq!(tail("a😀b", Chars(2)), "b");
         assert_eq!(tail("ab", Chars(9)), "ab");
+        let heads = [0, 1, 4, 5, 6, 9].map(|bytes| head_bytes("a😀b", bytes));
+        assert_eq!(heads, ["", "a", "a", "a😀", "a😀b", "a😀b"]);
     }
 
     #[test]

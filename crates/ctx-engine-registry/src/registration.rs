@@ -80,7 +80,7 @@ pub type BuildLayer = fn(&BuildContext<'_>) -> Result<Option<Box<dyn Layer>>>;
 
 /// A layer that is linked. `order` sorts the layers of the layered engine: 100 window guard,
 /// 200 tool guard, 300 pruning, 400 memory, 500 compaction.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct LayerRegistration {
     /// The layer's name.
     pub id: &'static str,
@@ -94,18 +94,8 @@ pub struct LayerRegistration {
     pub build: BuildLayer,
 }
 
-impl fmt::Debug for LayerRegistration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LayerRegistration")
-            .field("id", &self.id)
-            .field("source", &self.source)
-            .field("order", &self.order)
-            .finish_non_exhaustive()
-    }
-}
-
 /// An engine that is linked.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct EngineRegistration {
     /// The slot it fills.
     pub slot: Slot,
@@ -117,16 +107,6 @@ pub struct EngineRegistration {
     pub about: &'static str,
     /// Builds it.
     pub build: fn(&BuildContext<'_>) -> Result<Arc<dyn ContextEngine>>,
-}
-
-impl fmt::Debug for EngineRegistration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EngineRegistration")
-            .field("slot", &self.slot)
-            .field("id", &self.id)
-            .field("source", &self.source)
-            .finish_non_exhaustive()
-    }
 }
 
 inventory::collect!(LayerRegistration);

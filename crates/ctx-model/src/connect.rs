@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ctx_core::{ChatModel, Error, ErrorKind, Result, Summarizer, Tokens};
+use ctx_core::{Error, ErrorKind, Result, Summarizer, Tokens};
 
 use reqwest::Url;
 
@@ -104,32 +104,10 @@ pub fn connect(name: &str, providers: &[Provider], client: &Arc<Client>) -> Resu
     Ok(HttpModel::new(facts, endpoint, client.clone()))
 }
 
-/// As [`connect_models`], for who needs no more than what a summariser does.
-#[must_use]
-pub fn connect_chain(
-    names: &[String],
-    providers: &[Provider],
-    client: &Arc<Client>,
-) -> (Vec<Arc<dyn Summarizer>>, Vec<Error>) {
-    let (chain, missing) = connect_models(names, providers, client);
-    (chain.into_iter().map(|model| model as Arc<dyn Summarizer>).collect(), missing)
-}
-
-/// As [`connect_models`], for who holds a conversation. Its client should give answers the time of
-/// [`Timeouts::conversation`](crate::Timeouts::conversation).
-#[must_use]
-pub fn connect_chat(
-    names: &[String],
-    providers: &[Provider],
-    client: &Arc<Client>,
-) -> (Vec<Arc<dyn ChatModel>>, Vec<Error>) {
-    let (chain, missing) = connect_models(names, providers, client);
-    (chain.into_iter().map(|model| model as Arc<dyn ChatModel>).collect(), missing)
-}
-
 /// As [`connect`], for a model and its fallbacks. Those that cannot be had are left out, and come
 /// back as errors. A bare name that only the provider of the model before it may know is looked for
-/// there.
+/// there. For a conversation the client should give answers the time of
+/// [`Timeouts::conversation`](crate::Timeouts::conversation).
 #[must_use]
 pub fn connect_models(
     names: &[String],

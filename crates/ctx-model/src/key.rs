@@ -65,7 +65,7 @@ impl fmt::Display for Secret {
 /// assert_eq!(KeyRef::parse("sk-very-secret")?.to_string(), "a key in the configuration");
 /// # Ok::<(), ctx_core::Error>(())
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyRef {
     /// An environment variable.
@@ -186,16 +186,6 @@ impl fmt::Display for KeyRef {
             Self::Env(name) => write!(f, "${name}"),
             Self::File(path) => write!(f, "file:{}", path.display()),
             Self::Literal(_) => f.write_str("a key in the configuration"),
-        }
-    }
-}
-
-impl fmt::Debug for KeyRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Env(name) => f.debug_tuple("Env").field(name).finish(),
-            Self::File(path) => f.debug_tuple("File").field(path).finish(),
-            Self::Literal(secret) => f.debug_tuple("Literal").field(secret).finish(),
         }
     }
 }

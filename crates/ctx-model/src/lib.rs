@@ -58,10 +58,7 @@ pub use model::{Model, Prices, Usd, Vintage};
 pub use {
     chat::{Answer, HttpModel, ModelFacts, Stop},
     client::{Body, Client, Request, Response, Timeouts},
-    connect::{
-        Provider, ProviderModel, connect, connect_chain, connect_chat, connect_embedder,
-        connect_models,
-    },
+    connect::{Provider, ProviderModel, connect, connect_embedder, connect_models},
     embed::{EmbedApi, HttpEmbedder},
     endpoint::{Api, Endpoint},
     key::{KeyRef, Secret},

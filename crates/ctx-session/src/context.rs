@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ctx_core::{Entry, EntryId, Error, ErrorKind, Message, Result, Role};
+use ctx_core::{Entry, EntryId, Error, ErrorKind, Message, Result, Role, ToolCall};
 use ctx_dialect::json::Object;
 use ctx_dialect::{openai_responses, pi};
 
@@ -33,6 +33,32 @@ pub struct SessionContext {
     pub model: Option<(String, String)>,
     /// The compaction whose summary stands at the beginning.
     pub compaction: Option<EntryId>,
+}
+
+impl SessionContext {
+    /// The last answer with those of its calls that have no result, if there are any and nothing
+    /// but results follows it.
+    ///
+    /// # Errors
+    ///
+    /// What reading a message may give.
+    pub fn open_calls(&self) -> Result<Option<(EntryId, Vec<ToolCall>)>> {
+        let mut answered = HashSet::new();
+        for entry in self.entries.iter().rev() {
+            let facts = entry.facts()?;
+            match facts.role {
+                Role::ToolResult => answered.extend(facts.results.iter().cloned()),
+                Role::Assistant => {
+                    let message = entry.message()?;
+                    let open = message.tool_calls().filter(|call| !answered.contains(&call.id));
+                    let open: Vec<_> = open.cloned().collect();
+                    return Ok((!open.is_empty()).then(|| (entry.id().clone(), open)));
+                }
+                _ => break,
+            }
+        }
+        Ok(None)
+    }
 }
 
 impl Transcript {

@@ -4,7 +4,6 @@ use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::json::Object;
 
 use crate::format::Format;
-use crate::read::is_opencode;
 use crate::source::Source;
 
 /// How much of the beginning is looked at; the second size if the first does not settle it (a
@@ -201,4 +200,10 @@ pub(crate) fn message_format(message: &Object<'_>) -> Format {
         ANTHROPIC.contains(&&*kind) || (kind == "image" && block.has("source"))
     });
     if anthropic { Format::Anthropic } else { Format::OpenAiChat }
+}
+
+/// Whether a document is a session of opencode.
+fn is_opencode(document: &Object<'_>) -> bool {
+    let info = document.object("info").unwrap_or_default();
+    info.text("id").is_some_and(|id| id.starts_with("ses_"))
 }

@@ -1,9 +1,8 @@
 //! A session that begins with what another one holds.
 
-use std::collections::HashSet;
 use std::path::Path;
 
-use ctx_core::{EntryId, Error, ErrorKind, Result, Role};
+use ctx_core::{Error, ErrorKind, Result};
 
 use crate::disk;
 use crate::log::{NewSession, PI_VERSION, header_line};
@@ -25,7 +24,7 @@ pub fn fork(transcript: &Transcript, path: &Path, session: &NewSession) -> Resul
             .hint("choose another id for the new session"));
     }
     let mut indices = transcript.path(None)?;
-    if let Some(under_way) = under_way(transcript)? {
+    if let Some((under_way, _)) = transcript.context(None)?.open_calls()? {
         let at = transcript.index_of(&under_way);
         if let Some(at) = indices.iter().position(|index| Some(*index) == at) {
             indices.truncate(at);
@@ -43,28 +42,9 @@ pub fn fork(transcript: &Transcript, path: &Path, session: &NewSession) -> Resul
     disk::replace(path, &bytes)
 }
 
-/// The last answer, if some of its calls have no result and nothing but results follows it.
-fn under_way(transcript: &Transcript) -> Result<Option<EntryId>> {
-    let context = transcript.context(None)?;
-    let mut answered = HashSet::new();
-    for entry in context.entries.iter().rev() {
-        let facts = entry.facts()?;
-        match facts.role {
-            Role::ToolResult => answered.extend(facts.results.iter().cloned()),
-            Role::Assistant => {
-                let message = entry.message()?;
-                let is_open = message.tool_calls().any(|call| !answered.contains(&call.id));
-                return Ok(is_open.then(|| entry.id().clone()));
-            }
-            _ => break,
-        }
-    }
-    Ok(None)
-}
-
 #[cfg(test)]
 mod tests {
-    use ctx_core::{RawJson, Timestamp};
+    use ctx_core::{EntryId, RawJson, Timestamp};
 
     use super::*;
     use crate::key::FileId;

@@ -11,7 +11,7 @@ use ctx_core::{
     Usage,
 };
 
-use crate::faithful_summary;
+use crate::{Random, faithful_summary};
 
 /// What a model does when it is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -252,12 +252,9 @@ fn half(text: &str) -> String {
     text.chars().take(text.chars().count() / 2).collect()
 }
 
-/// One step of splitmix64.
+/// The first number of a seed.
 fn mix(seed: u64) -> u64 {
-    let z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    Random::seeded(seed).next()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -7,7 +7,6 @@
 mod agent;
 mod claude_code;
 pub(crate) mod clock;
-mod commands;
 mod output;
 pub(crate) mod random;
 mod recorder;

@@ -3,13 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::commands;
-
-macro_rules! files {
-    ($($path:literal => $asset:literal),* $(,)?) => {
-        [$(($path, include_str!(concat!("../../assets/tidemark/", $asset)))),*]
-    };
-}
+use super::script::Script;
 
 /// All files by path, and what they were at the last commit.
 #[derive(Clone)]
@@ -20,31 +14,9 @@ pub(crate) struct Workspace {
 
 impl Workspace {
     pub(crate) fn new() -> Self {
-        let written = files! {
-            ".github/workflows/ci.yml" => "ci.yml",
-            "AGENTS.md" => "AGENTS.md",
-            "CHANGELOG.md" => "CHANGELOG.md",
-            "Cargo.toml" => "Cargo.toml.txt",
-            "README.md" => "README.md",
-            "docs/protocol.md" => "docs/protocol.md",
-            "src/clock.rs" => "src/clock.rs",
-            "src/config.rs" => "src/config.rs",
-            "src/frame.rs" => "src/frame.rs",
-            "src/job.rs" => "src/job.rs",
-            "src/lease.rs" => "src/lease.rs",
-            "src/queue.rs" => "src/queue.rs",
-            "src/server/conn.rs" => "src/server/conn.rs",
-            "src/server/mod.rs" => "src/server/mod.rs",
-            "src/server/sweeper.rs" => "src/server/sweeper.rs",
-            "src/store/mod.rs" => "src/store/mod.rs",
-            "src/store/segment.rs" => "src/store/segment.rs",
-            "tests/redelivery.rs" => "tests/redelivery.rs",
-            "tests/support/mod.rs" => "tests/support.rs",
-            "vendor/crc-slice/src/lib.rs" => "vendor/crc-slice.rs",
-        };
-        let mut files: BTreeMap<_, _> =
-            written.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
-        files.extend(commands::files());
+        let script = Script::new(include_str!("../../assets/tidemark.script"));
+        let files: BTreeMap<_, _> =
+            script.map(|file| (file.arguments.to_owned(), file.body.to_owned())).collect();
         Self { committed: files.clone(), files }
     }
 

@@ -247,8 +247,11 @@ fn what_costs_more_than_was_recorded_says_so() {
     let mut session = Claude::default();
     for n in 0..8_u64 {
         session.user(&"a question about the parser. ".repeat(200));
-        // The recorded agent forgot everything each time.
-        session.answer(&format!("m{n}"), 3_000, 10, json!({}));
+        session.answer(&format!("m{n}"), 43_000 + 1_500 * n, 10, json!({}));
+    }
+    // An hour between requests, and the cache held all the same: a simulated one would not.
+    for (hour, line) in session.lines.iter_mut().enumerate() {
+        *line = line.replace("2026-02-01T08:00", &format!("2026-02-01T{hour:02}:00"));
     }
     let shown = room.ctx(&["replay", &session.write(&room)]);
     assert!(shown.stdout.contains("more than what was recorded"), "{}", shown.stdout);

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use ctx_core::text::head_bytes;
+
 use crate::FactKind;
 use crate::text::{Token, day_len, is_cjk, number, split_line};
 
@@ -338,20 +340,11 @@ fn stands_as_number(before: &str, here: &str, value: &str, unit: &str) -> bool {
         &plain
     };
     // Magnitude and unit are read with the number where they stand behind it.
-    let end = floor_boundary(here, 64);
-    let full = number(here.get(..end).unwrap_or_default());
+    let full = number(head_bytes(here, 64));
     let same_value = plain == value || full.as_ref().is_some_and(|n| n.value == value);
     let money = matches!(unit, "usd" | "eur" | "gbp" | "cny")
         && before.ends_with(['$', '€', '£', '¥', '￥']);
     let same_unit = full.as_ref().is_some_and(|n| n.unit == unit) || money || unit.is_empty();
     let telling = value.bytes().filter(u8::is_ascii_digit).count() >= 3 || value.contains('.');
     same_value && (same_unit || telling)
-}
-
-fn floor_boundary(text: &str, at: usize) -> usize {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ctx_core::Result;
 
-use super::search::{NO_FOLDER, NOT_ABSOLUTE, is_absent, is_no_folder};
+use super::search::{is_absent, is_looked_into};
 use super::{Found, Outcome, PlaceKind, Search, Trace, verify};
 use crate::EngineName;
 
@@ -38,12 +38,7 @@ impl Search {
         let mut trace = Trace::default();
         let mut engines: BTreeMap<EngineName, Listed> = BTreeMap::new();
         for (kind, folder) in self.places() {
-            if !folder.is_absolute() {
-                trace.pass_over(*kind, folder, NOT_ABSOLUTE);
-                continue;
-            }
-            if is_no_folder(folder) {
-                trace.pass_over(*kind, folder, NO_FOLDER);
+            if !is_looked_into(*kind, folder, &mut trace) {
                 continue;
             }
             for manifest in manifests(*kind, folder, &mut trace) {

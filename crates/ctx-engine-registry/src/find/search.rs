@@ -123,12 +123,7 @@ impl Search {
 
     fn look_for(&self, name: &EngineName, trace: &mut Trace) -> Result<Found> {
         for (kind, folder) in &self.places {
-            if !folder.is_absolute() {
-                trace.pass_over(*kind, folder, NOT_ABSOLUTE);
-                continue;
-            }
-            if is_no_folder(folder) {
-                trace.pass_over(*kind, folder, NO_FOLDER);
+            if !is_looked_into(*kind, folder, trace) {
                 continue;
             }
             for manifest in candidates(folder, name) {
@@ -156,16 +151,17 @@ impl Search {
     }
 }
 
-/// Why a place is not looked into.
-pub(super) const NOT_ABSOLUTE: &str =
-    "it is no absolute path: what is looked into must not depend on the working directory";
-
-/// The same of a file, or of a device.
-pub(super) const NO_FOLDER: &str = "it is no folder";
-
-/// Whether something else is there than a folder.
-pub(super) fn is_no_folder(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| !metadata.is_dir())
+/// Whether a place may be looked into; the trace says why not.
+pub(super) fn is_looked_into(kind: PlaceKind, folder: &Path, trace: &mut Trace) -> bool {
+    let reason = if !folder.is_absolute() {
+        "it is no absolute path: what is looked into must not depend on the working directory"
+    } else if folder.metadata().is_ok_and(|metadata| !metadata.is_dir()) {
+        "it is no folder"
+    } else {
+        return true;
+    };
+    trace.pass_over(kind, folder, reason);
+    false
 }
 
 /// The manifests that a folder may have for an engine, in their order.

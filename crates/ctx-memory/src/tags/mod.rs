@@ -3,6 +3,8 @@
 mod entities;
 mod topics;
 
+use ctx_core::text::head_bytes;
+
 use crate::Metadata;
 
 /// So much of a text is looked at; what it is about stands at its beginning as a rule.
@@ -11,10 +13,6 @@ const LOOKED_AT: usize = 64 << 10;
 /// The topics and entities of a text, in time linear in it.
 #[must_use]
 pub fn of(text: &str) -> Metadata {
-    let mut end = text.len().min(LOOKED_AT);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let text = text.get(..end).unwrap_or_default();
+    let text = head_bytes(text, LOOKED_AT);
     Metadata { topics: topics::find(text), entities: entities::find(text) }
 }

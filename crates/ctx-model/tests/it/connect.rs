@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use ctx_core::{Embedder, Error, ErrorKind, Summarizer, Tokens, Usage};
+use ctx_core::{ChatModel, Embedder, Error, ErrorKind, Summarizer, Tokens, Usage};
 use ctx_model::{
-    Api, Client, HttpModel, KeyRef, Prices, Provider, ProviderModel, connect, connect_chain,
-    connect_chat, connect_embedder, connect_models,
+    Api, Client, HttpModel, KeyRef, Prices, Provider, ProviderModel, connect, connect_embedder,
+    connect_models,
 };
 
 fn client() -> Arc<Client> {
@@ -205,7 +205,7 @@ fn the_environment_says_where_and_with_which_key_unless_the_configuration_does()
         return;
     }
     let names = ["openai/gpt-5-mini", "anthropic/claude-haiku-4-5"].map(str::to_owned);
-    let (chain, missing) = connect_chat(&names, &[], &client());
+    let (chain, missing) = connect_models(&names, &[], &client());
     assert!(missing.is_empty(), "{missing:?}");
     let cards: Vec<_> = chain.iter().map(|model| model.card()).collect();
     // A server of one's own is compatible with chat completions first of all.
@@ -235,10 +235,9 @@ fn a_chain_leaves_out_what_cannot_be_had() {
     let found: Vec<_> = chain.iter().map(|model| model.name()).collect();
     assert_eq!(found, ["gate/one", "gate/two", "gate/four"]);
     assert!(chain.iter().all(|model| model.facts().window_is_assumed), "nobody said how large");
-    assert_eq!(connect_chain(&names, &providers, &client()).0.len(), 3);
     assert_eq!(missing.len(), 1);
     assert!(missing[0].to_string().contains("nobody/three"));
-    assert!(connect_chain(&[], &providers, &client()).0.is_empty());
+    assert!(connect_models(&[], &providers, &client()).0.is_empty());
 }
 
 #[test]

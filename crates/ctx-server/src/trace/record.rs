@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use ctx_core::text::head_bytes;
 use ctx_core::{Compacted, EntryId, Manifest, NodeState, Timestamp, Tokens};
 use serde::{Deserialize, Serialize};
 
@@ -263,10 +264,8 @@ impl CompactionRecord {
     pub(super) fn in_short(&self) -> Self {
         const LONGEST: usize = 4 << 10;
         let details = self.details.as_ref().filter(|details| is_short(details, &mut 256));
-        let cut = (0..=LONGEST.min(self.summary.len())).rev();
-        let end = cut.into_iter().find(|at| self.summary.is_char_boundary(*at)).unwrap_or(0);
         Self {
-            summary: self.summary[..end].to_owned(),
+            summary: head_bytes(&self.summary, LONGEST).to_owned(),
             details: details.cloned(),
             summarised: self.summarised.clone(),
             entry_id: self.entry_id.clone(),

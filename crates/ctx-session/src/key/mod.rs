@@ -168,17 +168,6 @@ impl SessionKey {
             _ => None,
         }
     }
-
-    /// The same session without its thread or topic.
-    #[must_use]
-    pub fn without_thread(&self) -> Self {
-        match self {
-            Self::Agent { agent, scope, .. } => {
-                Self::Agent { agent: agent.clone(), scope: scope.clone(), thread: None }
-            }
-            other => other.clone(),
-        }
-    }
 }
 
 impl fmt::Display for SessionKey {

@@ -22,7 +22,6 @@ use crate::source::Source;
 pub(crate) use codex::{token_usage as codex_usage, window as codex_window};
 pub(crate) use document::{Document, into_json};
 pub(crate) use gemini::{gemini_project, gemini_usage};
-pub(crate) use opencode::is_opencode;
 
 /// The model name of assistant messages that the client itself wrote.
 pub(crate) const SYNTHETIC: &str = "<synthetic>";

@@ -5,12 +5,6 @@ use serde_json::value::RawValue;
 
 use super::PiLines;
 
-/// Whether a document is a session of opencode.
-pub(crate) fn is_opencode(document: &Object<'_>) -> bool {
-    let info = document.object("info").unwrap_or_default();
-    info.text("id").is_some_and(|id| id.starts_with("ses_"))
-}
-
 /// The document as lines of a pi session.
 pub(super) fn to_pi(document: &Object<'_>) -> Vec<u8> {
     let info = document.object("info").unwrap_or_default();

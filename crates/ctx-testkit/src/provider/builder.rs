@@ -1,16 +1,15 @@
 //! How a fake provider is set up.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
-use std::thread;
 
 use ctx_core::{Error, ErrorKind, Result, Tokens};
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 
 use super::FakeProvider;
 use super::answer::Setup;
 use super::ledger::{Ledger, Observer};
+use super::loopback::Loopback;
 use super::playbook::{Playbook, Respond};
 use super::request::Request;
 use super::server::{Shared, serve};
@@ -177,24 +176,6 @@ impl Builder {
     /// [`ErrorKind::Io`] where the port is taken or no thread can be had.
     pub fn start(self) -> Result<FakeProvider> {
         let Self { scenario, respond, observer, port } = self;
-        let failed = |what: &'static str| {
-            move |error: std::io::Error| {
-                Error::new(ErrorKind::Io, what).with("port", port).source(error)
-            }
-        };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-            .map_err(failed("the fake provider cannot listen"))?;
-        let address = listener.local_addr().map_err(failed("the fake provider has no address"))?;
-        listener.set_nonblocking(true).map_err(failed("the fake provider cannot listen"))?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(failed("the fake provider gets no runtime"))?;
-        let listener = {
-            let _inside = runtime.enter();
-            tokio::net::TcpListener::from_std(listener)
-                .map_err(failed("the fake provider cannot listen"))?
-        };
         let strict = scenario.strict.then(|| Strict::new(scenario.words));
         let setup = Setup {
             models: scenario.models,
@@ -211,12 +192,13 @@ impl Builder {
             ledger: Arc::new(Ledger::new(observer)),
             releases: Arc::new(Semaphore::new(0)),
         });
-        let (stop, stopped) = oneshot::channel();
         let served = Arc::clone(&shared);
-        let thread = thread::Builder::new()
-            .name("fake-provider".to_owned())
-            .spawn(move || runtime.block_on(serve(listener, served, stopped)))
-            .map_err(failed("the fake provider gets no thread"))?;
-        Ok(FakeProvider { address, shared, stop: Some(stop), thread: Some(thread) })
+        let serve = move |listener, stopped| serve(listener, served, stopped);
+        let server = Loopback::start("fake-provider", port, serve).map_err(|error| {
+            Error::new(ErrorKind::Io, "the fake provider cannot listen")
+                .with("port", port)
+                .source(error)
+        })?;
+        Ok(FakeProvider { shared, server })
     }
 }

@@ -2,10 +2,9 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use ctx_core::{Error, ErrorKind, Result};
@@ -17,6 +16,7 @@ use hyper::service::service_fn;
 use tokio::sync::oneshot;
 
 use super::api::Api;
+use super::loopback::Loopback;
 use super::wire::{Fault, Wire};
 
 const CHAT: &str = "data: {\"id\":\"f\",\"object\":\"chat.completion.chunk\",\"created\":1767600000,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"ok\"},\"finish_reason\":null}]}\n\n\
@@ -43,10 +43,8 @@ const GEMINI: &str = "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"
 /// # Ok::<(), ctx_core::Error>(())
 /// ```
 pub struct Fast {
-    address: SocketAddr,
     counts: Arc<Counts>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    server: Loopback,
 }
 
 #[derive(Default)]
@@ -62,38 +60,25 @@ impl Fast {
     ///
     /// [`ErrorKind::Io`] where there is no port or no thread to be had.
     pub fn start() -> Result<Self> {
-        let failed = |error: std::io::Error| {
-            Error::new(ErrorKind::Io, "the upstream cannot listen on loopback").source(error)
-        };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-        let listener = {
-            let _inside = runtime.enter();
-            tokio::net::TcpListener::from_std(listener).map_err(failed)?
-        };
         let counts = Arc::new(Counts::default());
-        let (stop, stopped) = oneshot::channel();
         let shared = Arc::clone(&counts);
-        let thread = std::thread::Builder::new()
-            .name("fast-upstream".to_owned())
-            .spawn(move || runtime.block_on(serve(listener, shared, stopped)))
-            .map_err(failed)?;
-        Ok(Self { address, counts, stop: Some(stop), thread: Some(thread) })
+        let serve = move |listener, stopped| serve(listener, shared, stopped);
+        let server = Loopback::start("fast-upstream", 0, serve).map_err(|error| {
+            Error::new(ErrorKind::Io, "the upstream cannot listen on loopback").source(error)
+        })?;
+        Ok(Self { counts, server })
     }
 
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address
     }
 
     /// Its URL, without a path and without a slash at the end.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        self.server.url()
     }
 
     /// How often it was asked.
@@ -109,21 +94,10 @@ impl Fast {
     }
 }
 
-impl Drop for Fast {
-    fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
 impl fmt::Debug for Fast {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fast")
-            .field("address", &self.address)
+            .field("address", &self.address())
             .field("requests", &self.count())
             .finish_non_exhaustive()
     }

@@ -70,6 +70,7 @@ mod delivery;
 mod failure;
 mod fast;
 mod ledger;
+mod loopback;
 mod playbook;
 mod prompt;
 mod request;
@@ -84,10 +85,9 @@ mod words;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use loopback::Loopback;
 
 pub use api::Api;
 pub use api::embeddings::embedding;
@@ -110,10 +110,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A fake provider that runs until it is dropped. See the [module](self).
 pub struct FakeProvider {
-    address: SocketAddr,
     shared: Arc<server::Shared>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    server: Loopback,
 }
 
 impl FakeProvider {
@@ -125,20 +123,20 @@ impl FakeProvider {
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address
     }
 
     /// Its URL without a path and without a slash at the end, as Anthropic's and Ollama's clients
     /// want it.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        self.server.url()
     }
 
     /// Its URL with `/v1`, as OpenAI's clients want it.
     #[must_use]
     pub fn v1(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("{}/v1", self.url())
     }
 
     /// What it was asked so far, oldest first.
@@ -216,21 +214,10 @@ fn outcome(requests: &[Request], number: usize) -> Option<Outcome> {
     (request.outcome != Outcome::Open).then_some(request.outcome)
 }
 
-impl Drop for FakeProvider {
-    fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
 impl fmt::Debug for FakeProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FakeProvider")
-            .field("address", &self.address)
+            .field("address", &self.address())
             .field("requests", &self.count())
             .finish_non_exhaustive()
     }

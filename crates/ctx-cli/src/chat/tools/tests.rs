@@ -151,8 +151,8 @@ fn a_file_is_written_whole_and_only_with_leave() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "three");
     let asked = ["write a/b.txt (2 lines, 8 B)", "replace a/b.txt (1 line, 5 B; was 2 lines, 8 B)"];
     assert_eq!(bench.asked(), asked);
-    let previews = || bench.asked.lock().unwrap().iter().map(|deed| deed.preview.clone());
-    let previews: Vec<_> = { previews().collect() };
+    let previews: Vec<_> =
+        bench.asked.lock().unwrap().iter().map(|deed| deed.preview.clone()).collect();
     assert_eq!(previews[0], ["+one", "+two"]);
     let changed = ["-one", "-two", "+three"];
     assert!(

@@ -7,6 +7,7 @@ mod pieces;
 mod responses;
 
 use ctx_core::Usage;
+use ctx_core::text::head_bytes;
 
 use self::pieces::{Piece, Pieces};
 use super::Protocol;
@@ -253,8 +254,7 @@ fn failure(object: &Object<'_>, json: &str) -> Failure {
 }
 
 fn head(text: &str) -> String {
-    let end = (0..=text.len().min(LONGEST_ERROR)).rev().find(|at| text.is_char_boundary(*at));
-    text.get(..end.unwrap_or(0)).unwrap_or_default().to_owned()
+    head_bytes(text, LONGEST_ERROR).to_owned()
 }
 
 /// Whether a field is a text that is not empty.

@@ -1,5 +1,6 @@
 //! What a model answered, read forgivingly: what is sound is used.
 
+use ctx_core::text::head_bytes;
 use serde_json::{Map, Value};
 
 /// More items of one answer are not looked at.
@@ -14,11 +15,7 @@ const ANSWER_MAX: usize = 1 << 20;
 /// The objects of an answer, in their order: those of a JSON array, of lines, of a fence, or between
 /// prose. An object that cannot be read costs only itself.
 pub(super) fn items(answer: &str) -> Vec<Map<String, Value>> {
-    let mut end = answer.len().min(ANSWER_MAX);
-    while !answer.is_char_boundary(end) {
-        end -= 1;
-    }
-    let answer = answer.get(..end).unwrap_or_default();
+    let answer = head_bytes(answer, ANSWER_MAX);
     let mut out = Vec::new();
     let mut at = 0;
     while out.len() < ITEMS_MAX {
