@@ -93,7 +93,8 @@ impl Out {
     /// A line beside the answer: what is going on. It is made harmless by who says it.
     pub(crate) fn aside(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            eprintln!("{DIM}{}{DIM:#}", text.as_ref());
+            let lines = wrapped(text.as_ref(), [0; 2], stderr_columns());
+            eprintln!("{DIM}{}{DIM:#}", lines.join("\n"));
         }
     }
 

@@ -11,7 +11,7 @@ pub(crate) struct Fit {
     /// The model's window in tokens; 32k and 1M are understood [default: the model's]
     #[arg(long, short, value_name = "N")]
     pub(crate) window: Option<String>,
-    /// The engine [default: contextEngine of the model, else of the agent, else of plugins.slots]
+    /// The engine [default: the configured one, else legacy]
     #[arg(long, short, value_name = "ID", value_parser = names::engines())]
     pub(crate) engine: Option<String>,
     /// The agent, which may have an engine of its own [default: the one whose session it is]

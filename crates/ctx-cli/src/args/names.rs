@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Command};
 use ctx_core::{CounterKind, Profile};
-use ctx_engine_registry::Registry;
+use ctx_engine_registry::{Registry, Slot};
 use ctx_eval::eval::PRESETS;
 use ctx_model::Catalogue;
 
@@ -43,7 +43,10 @@ pub(super) fn counters() -> impl TypedValueParser<Value = CounterKind> {
 pub(super) fn engines() -> Names {
     Names(|| {
         Registry::collect()
-            .map(|registry| registry.engines().map(|engine| engine.id).collect())
+            .map(|registry| {
+                let engines = registry.engines().filter(|one| one.slot == Slot::ContextEngine);
+                engines.map(|engine| engine.id).collect()
+            })
             .unwrap_or_default()
     })
 }

@@ -19,7 +19,7 @@ pub(crate) struct Serve {
     /// The models' window in tokens; 32k and 1M are understood [default: each model's own]
     #[arg(long, short, value_name = "N")]
     pub(crate) window: Option<String>,
-    /// The engine [default: contextEngine of the model, else of the agent, else of plugins.slots]
+    /// The engine [default: the configured one, else legacy]
     #[arg(long, short, value_name = "ID", value_parser = names::engines())]
     pub(crate) engine: Option<String>,
     /// The agent whose engine and memory it is [default: main]

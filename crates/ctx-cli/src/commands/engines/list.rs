@@ -126,9 +126,16 @@ fn print(report: &Report, out: &Out) -> anyhow::Result<()> {
         };
         let version = shortened(e.version.as_deref().unwrap_or("-"), 20);
         let id = format!("{mark} {}", shortened(&e.id, 80));
-        vec![id.into(), e.carrier.clone().into(), version.into(), state, e.about.clone().into()]
+        vec![
+            id.into(),
+            e.slot.to_string().into(),
+            e.carrier.clone().into(),
+            version.into(),
+            state,
+            e.about.clone().into(),
+        ]
     });
-    let header = ["  engine", "carrier", "version", "state", "about"];
+    let header = ["  engine", "slot", "carrier", "version", "state", "about"];
     let spared = &["version", "carrier"];
     out.line(Table::new(&header, rows.collect(), 0).without(spared).fitted())?;
     let selection = &report.selected;
