@@ -281,7 +281,7 @@ pub(crate) struct Expand {
 pub(crate) struct Sessions {
     #[command(subcommand)]
     pub(crate) command: Option<SessionsCommand>,
-    /// Only sessions of claude-code, codex, pi, openclaw, gemini-cli or ctx; or of that agent of ctx
+    /// Only those of claude-code, codex, pi, openclaw, gemini-cli, opencode or ctx; or of that agent of ctx
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// Only sessions of that folder and below it [without DIR: of the current folder]

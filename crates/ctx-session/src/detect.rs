@@ -204,6 +204,7 @@ pub(crate) fn message_format(message: &Object<'_>) -> Format {
 
 /// Whether a document is a session of opencode.
 fn is_opencode(document: &Object<'_>) -> bool {
-    let info = document.object("info").unwrap_or_default();
-    info.text("id").is_some_and(|id| id.starts_with("ses_"))
+    let info = document.object("info");
+    let info = info.as_ref().unwrap_or(document);
+    info.has("directory") && info.text("id").is_some_and(|id| id.starts_with("ses_"))
 }

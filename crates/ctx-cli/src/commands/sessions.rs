@@ -17,7 +17,6 @@ use crate::args::{Global, Sessions, SessionsCommand};
 use crate::failure::misuse;
 use crate::out::{Out, Table};
 use crate::session_args::homes;
-use crate::table::Told;
 use crate::words::{bytes, thousands};
 
 /// Columns that a narrow terminal has to do without, the first to go first.
@@ -35,10 +34,8 @@ const PROJECT_CHARS: usize = 32;
 struct Row {
     agent: Agent,
     /// The path; none where it would lead out of the folder.
-    #[serde(serialize_with = "shown")]
-    path: Option<PathBuf>,
-    #[serde(serialize_with = "shown")]
-    project: Option<PathBuf>,
+    path: Option<String>,
+    project: Option<String>,
     bytes: Option<u64>,
     /// The model's window, where it is known.
     window: Option<u32>,
@@ -57,13 +54,7 @@ struct Row {
 struct Stored {
     session_key: String,
     agent_id: String,
-    #[serde(serialize_with = "shown")]
-    transcript: Option<PathBuf>,
-}
-
-/// A path as text, also one that is not UTF-8.
-fn shown<S: serde::Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
-    path.as_ref().map(|path| path.to_string_lossy()).serialize(to)
+    transcript: Option<String>,
 }
 
 pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result<ExitCode> {
@@ -93,7 +84,8 @@ pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result
     if let Some(folder) = &args.project {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let folder = real(folder);
-        rows.retain(|row| row.project.as_deref().is_some_and(|of| real(of).starts_with(&folder)));
+        let of = |row: &Row| row.project.as_ref().map(|project| real(Path::new(project)));
+        rows.retain(|row| of(row).is_some_and(|project| project.starts_with(&folder)));
     }
     rows.sort_by_key(|row| std::cmp::Reverse(row.entry.updated_at));
     rows.truncate(args.limit.unwrap_or(usize::MAX));
@@ -138,16 +130,16 @@ fn stored(agent: Option<&str>, files: &[FoundSession], out: &Out) -> anyhow::Res
             let file = files.iter().find(|file| Some(&file.path) == path.as_ref());
             Row {
                 agent: Agent::Ctx,
-                project: file.and_then(|file| file.project.clone()),
+                project: file.and_then(|file| shown(file.project.as_ref())),
                 bytes: file.map(|file| file.bytes),
                 window: None,
                 entry: entry.clone(),
                 stored: Some(Stored {
                     session_key: key.to_owned(),
                     agent_id: id.to_string(),
-                    transcript: path.clone(),
+                    transcript: shown(path.as_ref()),
                 }),
-                path,
+                path: shown(path.as_ref()),
                 found: None,
             }
         }));
@@ -155,12 +147,17 @@ fn stored(agent: Option<&str>, files: &[FoundSession], out: &Out) -> anyhow::Res
     Ok(rows)
 }
 
+/// A path as text, also one that is not UTF-8.
+fn shown(path: Option<&PathBuf>) -> Option<String> {
+    path.map(|path| path.display().to_string())
+}
+
 impl Row {
     fn found(session: FoundSession) -> Self {
         Self {
             agent: session.agent,
-            path: Some(session.path.clone()),
-            project: session.project.clone(),
+            path: shown(Some(&session.path)),
+            project: shown(session.project.as_ref()),
             bytes: Some(session.bytes),
             window: None,
             entry: SessionEntry {
@@ -182,11 +179,10 @@ impl Row {
 
     fn project(&self) -> String {
         let Some(project) = &self.project else { return "-".to_owned() };
-        let home = std::env::home_dir().and_then(|home| {
-            let rest = project.strip_prefix(home).ok()?;
-            Some(Path::new("~").join(rest))
-        });
-        let text = home.as_ref().unwrap_or(project).display().to_string();
+        let home = std::env::home_dir().unwrap_or_default().display().to_string();
+        let below =
+            project.strip_prefix(&home).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let text = below.map_or(project.clone(), |rest| format!("~{rest}"));
         match text.chars().count().checked_sub(PROJECT_CHARS) {
             None | Some(0) => text,
             Some(more) => format!("…{}", text.chars().skip(more + 1).collect::<String>()),
@@ -224,24 +220,19 @@ fn age(at: Timestamp) -> String {
 }
 
 fn print(rows: &[Row], paths: bool, out: &Out) -> anyhow::Result<()> {
-    let last: Told<Row> = match paths {
-        true => ("transcript", |row| match &row.path {
-            Some(path) => path.display().to_string().into(),
-            None => "-".into(),
-        }),
-        false => ("id", |row| row.id().into()),
+    let cells = |row: &Row| {
+        vec![
+            row.agent.name().into(),
+            age(row.entry.updated_at).into(),
+            row.bytes.map_or_else(|| "-".to_owned(), bytes).into(),
+            row.context().into(),
+            row.project().into(),
+            if paths { row.path.as_deref().unwrap_or("-").into() } else { row.id().into() },
+        ]
     };
-    let columns: [Told<Row>; 6] = [
-        ("agent", |row| row.agent.name().into()),
-        ("age", |row| age(row.entry.updated_at).into()),
-        ("size", |row| row.bytes.map_or_else(|| "-".to_owned(), bytes).into()),
-        ("context", |row| row.context().into()),
-        ("project", |row| row.project().into()),
-        last,
-    ];
-    let header = columns.map(|column| column.0);
-    let cells = |row: &Row| columns.iter().map(|column| column.1(row)).collect();
-    let rows = rows.iter().map(cells).collect();
-    out.line(Table::new(&header, rows, NUMBERS).without(&SPARED).fitted())?;
+    let last = if paths { "transcript" } else { "id" };
+    let header = ["agent", "age", "size", "context", "project", last];
+    let table = Table::new(&header, rows.iter().map(cells).collect(), NUMBERS);
+    out.line(table.without(&SPARED).fitted())?;
     Ok(())
 }

@@ -24,17 +24,20 @@ pub enum Agent {
     OpenClaw,
     /// Gemini CLI.
     GeminiCli,
+    /// opencode, as long as it keeps sessions in files: see [`opencode_database`].
+    Opencode,
 }
 
 /// Each agent with its name, the format of its sessions, and the names of folders and files below its
 /// folder; `*` stands for any text.
-const AGENTS: [(Agent, &str, Format, &[&str]); 6] = [
+const AGENTS: [(Agent, &str, Format, &[&str]); 7] = [
     (Agent::Ctx, "ctx", Format::Ctx, &["*", "sessions", "*.jsonl"]),
     (Agent::ClaudeCode, "claude-code", Format::ClaudeCode, &["*", "*.jsonl"]),
     (Agent::Codex, "codex", Format::Codex, &["*", "*", "*", "rollout-*.jsonl"]),
     (Agent::Pi, "pi", Format::Pi, &["*", "*.jsonl"]),
     (Agent::OpenClaw, "openclaw", Format::Ctx, &["*", "sessions", "*.jsonl"]),
     (Agent::GeminiCli, "gemini-cli", Format::GeminiCli, &["*", "chats", "session-*"]),
+    (Agent::Opencode, "opencode", Format::Opencode, &["*", "ses_*.json"]),
 ];
 
 impl Agent {
@@ -80,6 +83,7 @@ pub(super) fn roots_of_env() -> Vec<(Agent, PathBuf)> {
         (Agent::Pi, or_home("PI_CODING_AGENT_DIR", ".pi/agent"), "sessions"),
         (Agent::OpenClaw, open_claw, "agents"),
         (Agent::GeminiCli, in_home("GEMINI_CLI_HOME", ".gemini"), "tmp"),
+        (Agent::Opencode, or_home("XDG_DATA_HOME", ".local/share"), "opencode/storage/session"),
     ];
     let named =
         |(agent, folder, below): (Agent, Option<PathBuf>, &str)| Some((agent, folder?.join(below)));

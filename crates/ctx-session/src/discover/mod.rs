@@ -50,7 +50,7 @@ pub struct Discovery {
 impl AgentHomes {
     /// The folders of all agents but ctx, as the environment names them: `CLAUDE_CONFIG_DIR`, `CODEX_HOME`,
     /// `PI_CODING_AGENT_DIR`, `PI_CODING_AGENT_SESSION_DIR`, `OPENCLAW_STATE_DIR`, `OPENCLAW_HOME`,
-    /// `GEMINI_CLI_HOME`; else the agents' defaults in the user's own folder.
+    /// `GEMINI_CLI_HOME`, `XDG_DATA_HOME`; else the agents' defaults in the user's own folder.
     #[must_use]
     pub fn from_env() -> Self {
         Self { roots: agent::roots_of_env() }
@@ -63,7 +63,8 @@ impl AgentHomes {
     }
 
     /// The same, with a folder of `agent`. It is the one that holds the sessions: `~/.claude/projects`,
-    /// `~/.codex/sessions`, `~/.pi/agent/sessions`, `~/.openclaw/agents`, `~/.gemini/tmp`.
+    /// `~/.codex/sessions`, `~/.pi/agent/sessions`, `~/.openclaw/agents`, `~/.gemini/tmp`,
+    /// `~/.local/share/opencode/storage/session`.
     #[must_use]
     pub fn with(mut self, agent: Agent, folder: impl Into<PathBuf>) -> Self {
         self.roots.push((agent, folder.into()));

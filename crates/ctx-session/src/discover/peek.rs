@@ -10,7 +10,9 @@ use ctx_dialect::{anthropic, pi};
 use super::{Agent, FoundSession};
 use crate::detect;
 use crate::format::Format;
-use crate::read::{SYNTHETIC, codex_usage, codex_window, gemini_project, gemini_usage};
+use crate::read::{
+    SYNTHETIC, codex_usage, codex_window, gemini_project, gemini_usage, opencode_usage,
+};
 use crate::source::{Source, Span};
 
 /// How much of the beginning is read: what mostly suffices, and what must.
@@ -112,6 +114,14 @@ impl Beginning {
                 self.is_subagent |= object.text("kind").is_some_and(|kind| kind == "subagent");
                 self.has_message = true;
             }
+            Some(Agent::Opencode) => {
+                let info = object.object("info");
+                let info = info.as_ref().unwrap_or(object);
+                self.take(info, "id");
+                self.cwd = info.owned("directory");
+                self.is_subagent = info.get("parentID").is_some();
+                self.has_message = true;
+            }
             _ if kind == "session" => {
                 self.take(object, "id");
                 if self.agent == Some(Agent::Pi) && object.has("ctx") {
@@ -131,6 +141,10 @@ impl Beginning {
 
 /// What the provider reported last, as far as the end of the file says.
 pub(super) fn last_usage(session: &FoundSession) -> Option<LastUsage> {
+    if session.agent == Agent::Opencode {
+        let (usage, model) = opencode_usage(&session.path)?;
+        return reported(usage, model, None);
+    }
     let source = Source::open(&session.path).ok()?;
     let size = source.len().ok()?;
     for look in ENDS {

@@ -50,6 +50,8 @@ impl Homes {
             .with(Agent::Codex, at("codex"))
             .with(Agent::Pi, at("pi"))
             .with(Agent::OpenClaw, at("openclaw"))
+            .with(Agent::GeminiCli, at("gemini"))
+            .with(Agent::Opencode, at("opencode/storage/session"))
             .with_ctx(&Home::at(at("ctx")))
     }
 
@@ -184,4 +186,74 @@ fn usage_is_the_last_that_was_reported_and_never_guessed() {
     assert_eq!(with(&long), Some(543));
     let question = CLAUDE.lines().take(2).collect::<Vec<_>>().join("\n");
     assert_eq!(usage(&question), None);
+}
+
+#[test]
+fn chats_of_gemini_cli_know_their_project_and_those_of_subagents_are_none() {
+    let home = Homes::new();
+    let header = |kind: &str| {
+        format!(r#"{{"sessionId":"eeee-1","projectHash":"09","startTime":"x","kind":"{kind}"}}"#)
+    };
+    let answer = r#"{"id":"g1","type":"gemini","content":"hi","tokens":{"input":6012,"output":12,"cached":5986},"model":"gemini-2.5-flash"}"#;
+    let chat = format!("{}\n{answer}\n", header("main"));
+    home.write("gemini/ws/.project_root", "/p/one", 1);
+    home.write("gemini/ws/chats/session-2026-eeee.jsonl", &chat, 1);
+    home.write("gemini/ws/chats/session-2026-ffff.jsonl", &header("subagent"), 1);
+    home.write("gemini/ws/logs.json", "[]", 1);
+    // The older form, in a folder that is named by a hash.
+    let old = r#"{"sessionId": "dddd-1", "projectHash": "09",
+        "messages": [{"id": "g1", "type": "gemini", "content": "hi",
+        "tokens": {"input": 7000,
+        "cached": 0}, "model": "gemini-2.0"}]}"#;
+    home.write("gemini/0939/chats/session-2026-dddd.json", old, 2);
+    let found = home.homes().sessions().sessions;
+    let told: Vec<_> = found
+        .iter()
+        .map(|session| {
+            let usage = session.last_usage().unwrap();
+            let project = session.project.as_ref().and_then(|project| project.to_str());
+            (session.session_id.as_str(), project, usage.prompt_tokens, usage.model.unwrap())
+        })
+        .collect();
+    let row = |id, project, tokens, model: &str| (id, project, tokens, model.to_owned());
+    assert_eq!(
+        told,
+        [
+            row("eeee-1", Some("/p/one"), 6012, "gemini-2.5-flash"),
+            row("dddd-1", None, 7000, "gemini-2.0"),
+        ]
+    );
+    assert_eq!(found[0].agent, Agent::GeminiCli);
+}
+
+#[test]
+fn sessions_that_opencode_keeps_in_files_are_found_and_read() {
+    let home = Homes::new();
+    let write =
+        |name: &str, text: &str| home.write(&format!("opencode/storage/{name}.json"), text, 1);
+    let info = r#"{"id":"ses_1","projectID":"global","directory":"/p/one","title":"t"}"#;
+    write("session/global/ses_1", info);
+    let child = r#"{"id":"ses_2","parentID":"ses_1","projectID":"global","directory":"/p/one"}"#;
+    write("session/global/ses_2", child);
+    write(
+        "message/ses_1/msg_1",
+        r#"{"id":"msg_1","role":"user","time":{"created":1767600000000}}"#,
+    );
+    let tokens = r#"{"input":50,"output":38,"reasoning":0,"cache":{"read":2402,"write":0}}"#;
+    let answer =
+        format!(r#"{{"id":"msg_2","role":"assistant","modelID":"claude","tokens":{tokens}}}"#);
+    write("message/ses_1/msg_2", &answer);
+    write("message/ses_1/msg_3", &answer[..20]);
+    write("part/msg_1/prt_1", r#"{"id":"prt_1","type":"text","text":"first"}"#);
+    write("part/msg_1/prt_2", r#"{"id":"prt_2","type":"text","text":"second"}"#);
+    write("part/msg_2/prt_3", r#"{"id":"prt_3","type":"text","text":"answer"}"#);
+    let found = home.homes().sessions().sessions;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].agent, found[0].session_id.as_str()), (Agent::Opencode, "ses_1"));
+    assert_eq!(found[0].project.as_deref(), Some(Path::new("/p/one")));
+    assert_eq!(found[0].last_usage().unwrap().prompt_tokens, 2_452);
+    let transcript = crate::Transcript::open(&found[0].path).unwrap();
+    let said = transcript.main_line().unwrap();
+    let said: Vec<_> = said.iter().map(|item| item.entry.message().unwrap().plain_text()).collect();
+    assert_eq!(said, ["first\nsecond", "answer"]);
 }

@@ -42,7 +42,9 @@ pub(super) fn below(folder: &Path, found: &mut Discovery) -> Result<()> {
                     Ok(entries) => folders.push((depth + 1, entries)),
                     Err((_, error)) => found.problems.push(error),
                 }
-            } else if kind.is_file() && (fits(&entry, "*.jsonl") || fits(&entry, "session-*")) {
+            } else if kind.is_file()
+                && ["*.jsonl", "session-*", "ses_*.json"].iter().any(|name| fits(&entry, name))
+            {
                 found.add(&entry, Agent::Pi);
             }
         }

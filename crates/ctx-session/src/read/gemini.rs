@@ -97,33 +97,20 @@ fn parts(message: &Object<'_>, raw: &RawValue, answered: &HashSet<CallId>) -> Ve
         // What the client tells its user.
         _ => return Vec::new(),
     }
+    // Thoughts are told to people: they are not sent again.
     let content = message.get("content");
-    let mut blocks: Vec<String> = message
-        .array("thoughts")
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(Object::of)
-        .map(|thought| {
-            let said = ["subject", "description"].map(|key| thought.owned(key).unwrap_or_default());
-            Fresh::new().text("type", "thinking").text("thinking", &said.join("\n")).end()
-        })
-        .collect();
-    blocks.extend(match content.and_then(elements) {
-        Some(list) => list.into_iter().map(|raw| raw.get().to_owned()).collect(),
-        None => content.map(|raw| raw.get().to_owned()).into_iter().collect::<Vec<_>>(),
-    });
+    let list = content.and_then(elements).or_else(|| Some(vec![content?]));
+    let mut blocks: Vec<String> =
+        list.unwrap_or_default().into_iter().map(|raw| raw.get().to_owned()).collect();
     let said = gemini::parse_raw(raw);
     let mut results = Vec::new();
-    for call in message.array("toolCalls").unwrap_or_default() {
-        let Some(call) = Object::of(call) else { continue };
-        let (id, name) = (call.owned("id").unwrap_or_default(), call.owned("name"));
-        let name = name.unwrap_or_default();
+    for raw in message.array("toolCalls").unwrap_or_default() {
+        let Some(call) = Object::of(raw) else { continue };
+        let id = call.text("id").unwrap_or_default();
         if said.tool_calls().all(|call| *call.id != *id) {
-            let arguments = call.get("args").map_or("{}", RawValue::get);
-            let fresh = Fresh::new().text("type", "toolCall").text("id", &id).text("name", &name);
-            blocks.push(fresh.raw("arguments", arguments).end());
+            blocks.push(format!("{{\"functionCall\":{}}}", raw.get()));
         }
-        if !answered.contains(id.as_str())
+        if !answered.contains(&*id)
             && let Some(result) = call.get("result")
         {
             let content = Fresh::new().text("role", "user").raw("parts", result.get()).end();

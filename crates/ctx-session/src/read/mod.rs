@@ -22,6 +22,7 @@ use crate::source::Source;
 pub(crate) use codex::{token_usage as codex_usage, window as codex_window};
 pub(crate) use document::{Document, into_json};
 pub(crate) use gemini::{gemini_project, gemini_usage};
+pub(crate) use opencode::opencode_usage;
 
 /// The model name of assistant messages that the client itself wrote.
 pub(crate) const SYNTHETIC: &str = "<synthetic>";
@@ -48,8 +49,13 @@ pub(crate) fn lines(format: Format, source: &Arc<Source>) -> Result<Builder> {
 pub(crate) fn translated(source: Source, format: Format) -> Result<Source> {
     let text = source.beginning(usize::MAX)?;
     let text = String::from_utf8_lossy(&text);
+    let document = Object::parse_prefix(text.trim_start()).0;
     let lines = match format {
-        Format::Opencode => opencode::to_pi(&Object::parse_prefix(text.trim_start()).0),
+        Format::Opencode if document.has("messages") => opencode::to_pi(&document),
+        Format::Opencode => {
+            let collected = source.path().and_then(|path| opencode::collected(&text, path));
+            opencode::to_pi(&Object::parse(&collected.unwrap_or_default())?)
+        }
         _ => gemini::to_pi(&text, source.path()),
     };
     Ok(source.with_bytes(lines))

@@ -1,9 +1,50 @@
-//! What `opencode export` writes, as a session of pi.
+//! What `opencode export` writes, or older versions keep in many files, as a session of pi.
 
+use std::path::{Path, PathBuf};
+
+use ctx_core::Usage;
 use ctx_dialect::json::{Fresh, Object, array};
 use serde_json::value::RawValue;
 
 use super::PiLines;
+
+/// The document that an export would be, of the file of a session: messages have a file each in
+/// `message/SESSION` of the storage, and their parts in `part/MESSAGE`.
+pub(super) fn collected(session: &str, file: &Path) -> Option<String> {
+    let messages = files(&file.ancestors().nth(3)?.join("message").join(file.file_stem()?));
+    let messages = messages.iter().filter_map(|message| {
+        let part = file.ancestors().nth(3)?.join("part").join(message.file_stem()?);
+        let parts = array(files(&part).iter().filter_map(|part| json(part)));
+        Some(Fresh::new().raw("info", json(message)?).raw("parts", parts).end())
+    });
+    Some(Fresh::new().raw("info", session.trim()).raw("messages", array(messages)).end())
+}
+
+/// What the provider reported of the last answer of a session in many files, and its model.
+pub(crate) fn opencode_usage(file: &Path) -> Option<(Usage, Option<String>)> {
+    let messages = files(&file.ancestors().nth(3)?.join("message").join(file.file_stem()?));
+    messages.iter().rev().find_map(|message| {
+        let message = json(message)?;
+        let info = Object::parse(&message).ok()?;
+        let usage = usage(&info.object("tokens")?);
+        (usage.prompt() > 0).then(|| (usage, info.owned("modelID")))
+    })
+}
+
+/// The files of a folder by their names, which are ids that count up. Links are not followed.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    let mut files: Vec<_> = entries.map(|entry| entry.path()).collect();
+    files.sort();
+    files
+}
+
+/// A file that is JSON, and not half of it.
+fn json(file: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    serde_json::from_str::<&RawValue>(&text).is_ok().then_some(text)
+}
 
 /// The document as lines of a pi session.
 pub(super) fn to_pi(document: &Object<'_>) -> Vec<u8> {
@@ -29,10 +70,11 @@ pub(super) fn to_pi(document: &Object<'_>) -> Vec<u8> {
         let role = info.text("role").unwrap_or_default();
         let mut fresh = Fresh::new().text("role", &role).raw("content", blocks);
         if role == "assistant" {
+            let tokens = usage(&info.object("tokens").unwrap_or_default());
             fresh = fresh
                 .text_if("provider", info.text("providerID").as_deref())
                 .text_if("model", info.text("modelID").as_deref())
-                .raw("usage", usage(&info.object("tokens").unwrap_or_default()));
+                .raw("usage", serde_json::to_string(&tokens).unwrap_or_default());
         }
         let results = parts.iter().filter_map(result);
         lines.messages(&id, time, std::iter::once(fresh.end()).chain(results));
@@ -40,15 +82,16 @@ pub(super) fn to_pi(document: &Object<'_>) -> Vec<u8> {
     lines.end()
 }
 
-fn usage(tokens: &Object<'_>) -> String {
+fn usage(tokens: &Object<'_>) -> Usage {
     let cache = tokens.object("cache").unwrap_or_default();
     let count = |of: &Object<'_>, key| of.count(key).unwrap_or_default();
-    Fresh::new()
-        .plain("input", count(tokens, "input"))
-        .plain("output", count(tokens, "output").saturating_add(count(tokens, "reasoning")))
-        .plain("cacheRead", count(&cache, "read"))
-        .plain("cacheWrite", count(&cache, "write"))
-        .end()
+    Usage {
+        input: count(tokens, "input"),
+        output: count(tokens, "output").saturating_add(count(tokens, "reasoning")),
+        cache_read: count(&cache, "read"),
+        cache_write: count(&cache, "write"),
+        total_tokens: None,
+    }
 }
 
 /// A part of a message that a model is sent.
