@@ -117,7 +117,7 @@ mod tests {
             out.push_str(&wrap.end());
             assert_eq!(out, expected, "{size}");
         }
-        assert_eq!(wrapped(text, [0; 2], None), [text]);
+        assert_eq!(wrapped(text, [0; 2], None).join("\n"), text);
         assert_eq!(wrapped("路径路径 a b", [0; 2], Some(4)), ["路径", "路径", "a b"]);
     }
 

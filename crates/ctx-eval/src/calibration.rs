@@ -117,12 +117,12 @@ impl SessionCalibration {
         let samples = answers.zip(sizes).filter_map(|(item, (counted, _))| {
             Some((f64::from(counted.0), recorded.prompt(item.entry.id())? as f64))
         });
-        Ok(Self::of(samples.collect()))
+        Ok(Self::of(&samples.collect::<Vec<_>>()))
     }
 
     /// Least squares of the relative errors, once more without outliers.
-    fn of(samples: Vec<Sample>) -> Option<Self> {
-        let (constant, factor) = linear(&samples)?;
+    fn of(samples: &[Sample]) -> Option<Self> {
+        let (constant, factor) = linear(samples)?;
         let error = |(counted, reported): &Sample, (constant, factor): (f64, f64)| {
             (constant + factor * counted - reported).abs() / reported
         };
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_constant_and_a_factor_are_found() {
-        let fit = SessionCalibration::of(samples(|counted| 42_000.0 + 1.4 * counted)).unwrap();
+        let fit = SessionCalibration::of(&samples(|counted| 42_000.0 + 1.4 * counted)).unwrap();
         assert_eq!((fit.constant, fit.requests), (42_000, 39));
         assert!((fit.factor - 1.4).abs() < 1e-9 && fit.median_error < 1e-9, "{fit:?}");
         assert_eq!(fit.tokens(Tokens(10_000)), Tokens(56_000));
@@ -283,14 +283,14 @@ mod tests {
         for (_, reported) in all.iter_mut().step_by(8) {
             *reported *= 3.0;
         }
-        let fit = SessionCalibration::of(all).unwrap();
+        let fit = SessionCalibration::of(&all).unwrap();
         assert!((fit.factor - 1.2).abs() < 0.02, "{fit:?}");
         assert!((19_500..20_500).contains(&fit.constant), "{fit:?}");
     }
 
     #[test]
     fn too_little_to_fit_a_factor_gives_a_constant() {
-        let fit = |samples: &[Sample]| SessionCalibration::of(samples.to_vec());
+        let fit = |samples: &[Sample]| SessionCalibration::of(samples);
         assert_eq!(fit(&[]), None);
         let one = fit(&[(1_000.0, 31_000.0)]).unwrap();
         assert_eq!((one.constant, one.factor), (30_000, 1.0));
@@ -308,7 +308,7 @@ mod tests {
         let ledger = TokenLedger::new(Default::default(), Tokens(200_000), Tokens(20_000))
             .with_system(Tokens(500))
             .with_tools(Tokens(300));
-        let fit = SessionCalibration::of(samples(|counted| 42_000.0 + 1.4 * counted)).unwrap();
+        let fit = SessionCalibration::of(&samples(|counted| 42_000.0 + 1.4 * counted)).unwrap();
         let corrected = fit.apply(ledger.clone());
         let size = corrected.corrected(corrected.fixed() + Tokens(10_000));
         assert!(size.0.abs_diff(56_000) <= 2, "{size:?}");

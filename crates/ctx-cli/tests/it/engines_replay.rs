@@ -50,7 +50,7 @@ fn serves(carriers: &[(&str, Value)]) {
             // C-minimal does not count what the host adds: one request of the recorded session is
             // too large by that, and the default engine makes it.
             let mut warnings = stderr.lines().filter(|line| line.contains("warning"));
-            let is_borne = |line: &str| *engine == "c-minimal" && line.contains("leaves 24034");
+            let is_borne = |line: &str| *engine == "c-minimal" && line.contains("leaves 17242");
             assert!(warnings.all(is_borne), "{engine} {settings}: {stderr}");
             let tokens = |request: &Value| request["sentTokens"].as_u64();
             let requests = report["requests"].as_array().expect("a list");

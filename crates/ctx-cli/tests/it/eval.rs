@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Room, data, join, pi_lines, text};
+use crate::support::{Ran, Room, data, join, pi_lines, text};
 
 fn row<'a>(report: &'a Value, kind: &str, name: &str) -> &'a Value {
     let rows = report["rows"].as_array().expect("a list");
@@ -95,7 +95,8 @@ fn what_cannot_be_evaluated_is_refused() {
     room.misused(&["eval", path, "--engine", "legcy"], "no context engine 'legcy'");
     room.misused(&["eval", path, "--window", "10"], "window");
     room.refused(&["eval", "nowhere.jsonl"], "nowhere.jsonl");
-    assert_eq!(room.ctx(&["eval"]).code, Some(2));
+    let nobody = Ran::of(room.command(&["eval"]).env("HOME", room.path("nobody")));
+    assert_eq!(nobody.code, Some(1), "{}", nobody.stderr);
 }
 
 #[test]

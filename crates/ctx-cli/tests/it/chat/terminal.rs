@@ -119,11 +119,11 @@ fn fifty_turns_at_a_terminal_keep_within_the_window_and_open_in_pi() {
         if n == 1 {
             assert!(before.contains("openai/good answers instead of openai/broken"), "{before}");
         }
-        terminal.wait(" % of 16,000");
+        terminal.wait(" % of 12,000");
         if n == 25 {
             terminal.say("/compact the steps");
             terminal.wait("Compacted: ");
-            terminal.wait(" % of 16,000");
+            terminal.wait(" % of 12,000");
         }
     }
     let (status, all) = terminal.end();
@@ -261,7 +261,7 @@ fn help_lists_what_can_be_said_and_an_error_ends_nothing() {
     terminal.say("hello again");
     terminal.wait("all is well");
     terminal.say("/status");
-    terminal.wait("window 16000");
+    terminal.wait("window 16,000");
     terminal.say("/quit");
     assert!(terminal.child.wait().expect("it ends").success());
 }

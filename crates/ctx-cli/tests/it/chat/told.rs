@@ -29,7 +29,7 @@ fn of_a_model_that_nobody_knows_what_is_said_is_what_is_used() {
         let said: Value = serde_json::from_str(&ran.stdout).expect("JSON");
         assert_eq!(said["window"], 16_000, "{model}: {said}");
         let ran = run(model, &["-p", "/status"]);
-        assert!(ran.stdout.contains("window 16000"), "{model}: {}", ran.stdout);
+        assert!(ran.stdout.contains("window 16,000"), "{model}: {}", ran.stdout);
     }
 }
 

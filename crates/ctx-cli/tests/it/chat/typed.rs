@@ -38,7 +38,7 @@ fn lines_typed_ahead_are_said_one_after_the_other() {
     terminal.wait("/status\r\n");
     talk.provider.extend(["one", "two", "three"].map(Step::text));
     talk.room.write("work/go", "");
-    for words in ["one", "two", "three", "window 16000"] {
+    for words in ["one", "two", "three", "window 16,000"] {
         terminal.wait(words);
     }
     assert!(terminal.end().0.success());
@@ -89,7 +89,7 @@ fn ctrl_c_at_a_question_asks_the_model_nothing_more() {
     terminal.type_in("\u{3}");
     terminal.wait("stopped");
     terminal.say("/status");
-    terminal.wait("window 16000");
+    terminal.wait("window 16,000");
     assert!(terminal.end().0.success());
     assert_eq!(talk.provider.count(), 1);
 }
