@@ -53,9 +53,9 @@ impl Out {
         Self { quiet: true, silent: true }
     }
 
-    /// One line of data.
+    /// A line of data, or several. On a terminal they are broken between words.
     pub(crate) fn line(&self, text: impl AsRef<str>) -> io::Result<()> {
-        writeln!(stdout(), "{}", text.as_ref())
+        writeln!(stdout(), "{}", wrapped(text.as_ref(), [0; 2], terminal_columns()).join("\n"))
     }
 
     /// What a report is about: the transcript, and how much is in it.

@@ -3,6 +3,8 @@
 
 use std::mem::take;
 
+use anstream::adapter::strip_str;
+
 /// A line of code is not broken: it could not be copied.
 const FENCE: &str = "```";
 
@@ -85,7 +87,8 @@ impl Wrap {
             return;
         }
         let (blanks, word) = (take(&mut self.blanks), take(&mut self.word));
-        let wide: usize = word.chars().map(|c| 1 + usize::from(c >= WIDE)).sum();
+        let shown = strip_str(&word).to_string();
+        let wide: usize = shown.chars().map(|c| 1 + usize::from(c >= WIDE)).sum();
         let is_over = self.columns.is_some_and(|columns| self.at + blanks.len() + wide > columns);
         if is_over && self.has_word && !self.in_code {
             out.push('\n');
@@ -131,6 +134,7 @@ mod tests {
             ("路径 two", Some(11), "路径\n  two"),
             ("", Some(1), ""),
             ("all 95 % of", Some(13), "all\n  95 % of"),
+            ("\u{1b}[1mone\u{1b}[0m two", Some(13), "\u{1b}[1mone\u{1b}[0m two"),
         ] {
             assert_eq!(wrapped(text, [6, 2], columns).join("\n  "), lines, "{columns:?}");
         }

@@ -11,6 +11,9 @@ use crate::disk;
 /// The longest pause between two tries for a lock that another has.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// How often the time that somebody waits begins anew where others write meanwhile.
+const MOST_LIMITS: u32 = 20;
+
 /// An exclusive lock on a file, held on a sidecar `<file>.lock`.
 ///
 /// The lock is the operating system's, so it ends with its process, however that ends. It sits on
@@ -29,13 +32,16 @@ impl FileLock {
     }
 
     /// Takes the lock, waiting for at most `limit` while another writer has it, and then fails with
-    /// [`ErrorKind::Locked`].
+    /// [`ErrorKind::Locked`]. Where many wait for a short write each, the limit begins anew with each
+    /// write that is seen, [`MOST_LIMITS`] times.
     ///
     /// The system's locks know no limit, so this tries again after short pauses. It is meant for
     /// locks that are held for milliseconds.
     pub(crate) fn exclusive_within(guarded: &Path, limit: Duration) -> Result<Self> {
         let lock = Self::open(guarded)?;
-        let begin = Instant::now();
+        let stamp =
+            || std::fs::metadata(guarded).ok().map(|found| (found.len(), found.modified().ok()));
+        let (first, mut begin, mut seen) = (Instant::now(), Instant::now(), stamp());
         let mut pause = Duration::from_millis(1);
         loop {
             match lock.sidecar.try_lock() {
@@ -47,7 +53,12 @@ impl FileLock {
             }
             let left = limit.saturating_sub(begin.elapsed());
             if left.is_zero() {
-                return Err(lock.taken(guarded, limit));
+                let now = stamp();
+                if now == seen || first.elapsed() >= limit * MOST_LIMITS {
+                    return Err(lock.taken(guarded, first.elapsed().min(limit * MOST_LIMITS)));
+                }
+                (begin, seen) = (Instant::now(), now);
+                continue;
             }
             std::thread::park_timeout(pause.min(left));
             pause = (pause * 2).min(PAUSE);

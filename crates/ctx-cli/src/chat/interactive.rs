@@ -14,8 +14,8 @@ use super::show::{Show, Shown};
 use super::{Interrupt, Talk};
 use crate::ending;
 use crate::failure;
-use crate::out::{BOLD, Cell, DIM, Out, table, terminal_columns};
-use crate::words::{harmless, harmless_piece, wrapped};
+use crate::out::{BOLD, Cell, DIM, Out, table};
+use crate::words::{harmless, harmless_piece};
 
 /// What came of a message.
 enum Turned {
@@ -113,8 +113,7 @@ async fn turn(
     let Some(outcome) = outcome else { return Ok(Turned::Stopped) };
     let outcome = outcome.map_err(|error| talk.told(error))?;
     if let Some(answer) = outcome.answer.as_deref().filter(|_| !was_shown) {
-        let answer = harmless_piece(answer.trim_end());
-        out.line(wrapped(&answer, [0; 2], terminal_columns()).join("\n"))?;
+        out.line(harmless_piece(answer.trim_end()))?;
     }
     Ok(Turned::Answered(Box::new(outcome)))
 }
@@ -133,5 +132,5 @@ fn help(out: &Out) -> std::io::Result<()> {
     out.line(table(&[], rows.collect(), 0))?;
     let more = "//x says /x to the model; Ctrl-C stops an answer or a tool; Alt-Enter begins \
                 another line";
-    out.line(format!("{DIM}{}{DIM:#}", wrapped(more, [0; 2], terminal_columns()).join("\n")))
+    out.line(format!("{DIM}{more}{DIM:#}"))
 }

@@ -248,7 +248,10 @@ pub(crate) fn entry(n: usize, message: Message) -> Arc<Entry> {
     Arc::new(Entry::held(format!("{n:08x}"), message))
 }
 
-/// What was found becomes a test of its own, with a name.
+/// What was found becomes a test of its own, with a name. With `$CTX_TEST_CASES` set to `all` it goes
+/// through all cases, else through a quarter.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
+    let is_all = std::env::var("CTX_TEST_CASES").is_ok_and(|cases| cases == "all");
+    let cases = if is_all { cases } else { cases.div_ceil(4) };
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) }
 }

@@ -91,7 +91,10 @@ fn a_configuration_that_is_wrong_is_told_also_where_it_is_not_used() {
 #[test]
 fn a_demonstration_takes_the_configuration_and_the_profile_that_it_is_given() {
     let room = Room::new();
-    room.write("mine.json5", "{ agents: { defaults: { windowGuard: { hardMinTokens: 9000 } } } }");
+    room.write(
+        "mine.json5",
+        "{ agents: { defaults: { windowGuard: { hardMinTokens: 9000, warnBelowTokens: 9000 } } } }",
+    );
     let config = room.path("mine.json5");
     let config = config.to_str().expect("UTF-8");
     let ran = alone(&room, &["--demo", "--config", config, "-w", "8k", "-p", "hello"]);

@@ -235,7 +235,11 @@ fn no_request_is_larger_than_the_window_of_its_model() {
     let counter = ctx_core::Counter::default();
     for strategy in STRATEGIES {
         for window in [2_000, 4_000, 8_000, 32_000, 200_000, 2_000_000] {
-            for turn_start in [None, Some(0), Some(30)] {
+            for (nth, turn_start) in [None, Some(0), Some(30)].into_iter().enumerate() {
+                // One of three where not all cases are wanted, another for each window.
+                if ctx_testkit::cases(10) < 10 && nth as u32 != window / 2_000 % 3 {
+                    continue;
+                }
                 let a = Arc::new(model("a").with_window(Tokens(window)));
                 let mut config = Config { strategy, ..Config::default() };
                 config.custom_instructions = Some("words ".repeat(9_000));
