@@ -13,7 +13,7 @@ use super::listed::Listed;
 use super::replayed::Replayed;
 use super::setup::With;
 use super::stamp_of;
-use crate::inspect::shape::{Progress, SessionHead};
+use crate::inspect::shape::{Progress, SessionHead, SourceKind};
 use crate::inspect::source::State;
 
 /// So many sessions are kept; the one that was not looked at for longest goes first.
@@ -129,7 +129,12 @@ impl Jobs {
     pub(super) fn completed(&self, head: SessionHead, path: &Path) -> SessionHead {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         match slots.of.get(path).and_then(|slot| slot.done.as_ref()) {
-            Some(Ok(replayed)) => replayed.head(head),
+            Some(Ok(replayed)) => {
+                // What the provider reported is truer than what a replay measures.
+                let reported = head.sent_tokens.filter(|_| head.source == SourceKind::File);
+                let head = replayed.head(head);
+                SessionHead { sent_tokens: reported.or(head.sent_tokens), ..head }
+            }
             _ => head,
         }
     }

@@ -19,9 +19,12 @@ pub(super) struct Listing {
     /// Whether the sessions of the home are listed, and where else agents keep theirs.
     pub(super) of_home: bool,
     pub(super) agents: AgentHomes,
-    /// What files of agents were when they had that time and size; none where they are no sessions.
-    pub(super) known: Mutex<HashMap<PathBuf, (Timestamp, u64, Option<Listed>)>>,
+    /// The files of agents that were looked at.
+    pub(super) known: Mutex<HashMap<PathBuf, Known>>,
 }
+
+/// A file at a time and a size, and the session in it; `None` where it holds none.
+type Known = (Timestamp, u64, Option<Listed>);
 
 /// A transcript that can be opened.
 #[derive(Clone)]

@@ -1,5 +1,7 @@
 //! What a session says of itself.
 
+use ctx_session::discover::{Agent, AgentHomes};
+
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -128,4 +130,49 @@ async fn the_list_has_files_and_sessions_of_the_home_and_nothing_twice() {
     let by_key = replays.find("agent:main:main").unwrap();
     assert_eq!(replays.find("s-1").unwrap(), by_key);
     assert_eq!(replays.find("nobody").unwrap_err().kind(), ctx_core::ErrorKind::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_of_other_agents_are_listed_with_project_and_usage() {
+    let place = Place::new();
+    let homes = place.dir.path().join("agents");
+    let write = |id: &str, tokens: u64| {
+        let usage = json!({ "input_tokens": tokens, "output_tokens": 1 });
+        let answer = json!({ "role": "assistant", "model": "claude-sonnet-4-5", "id": "m",
+            "content": [{ "type": "text", "text": "hello" }], "usage": usage });
+        let line = json!({ "type": "assistant", "uuid": "u", "isSidechain": false,
+            "sessionId": id, "cwd": "/home/me/shop", "message": answer });
+        std::fs::create_dir_all(homes.join("-home-me-shop")).unwrap();
+        std::fs::write(homes.join(format!("-home-me-shop/{id}.jsonl")), format!("{line}\n"))
+            .unwrap();
+    };
+    write("aaaa-1", 1_000);
+    let agents = AgentHomes::default().with(Agent::ClaudeCode, &homes);
+    let replays = Arc::new(place.replays(&[]).with_agents(agents));
+    let api = Api::over(replays.clone());
+    let listed = api.found("/api/sessions").await;
+    let session = &listed["sessions"][0];
+    for (key, value) in [
+        ("agent", json!("claude-code")),
+        ("sessionId", json!("aaaa-1")),
+        ("project", json!("/home/me/shop")),
+        ("title", json!("shop")),
+        ("model", json!("claude-sonnet-4-5")),
+        ("sentTokens", json!(1_000)),
+    ] {
+        assert_eq!(session[key], value, "{key}: {session}");
+    }
+    let before = replays.stamp(None);
+    write("aaaa-1", 22_000);
+    write("aaaa-2", 3);
+    assert_ne!(replays.stamp(None), before);
+    let listed = api.found("/api/sessions").await;
+    let tokens = |id: &str| {
+        let mut sessions = listed["sessions"].as_array().unwrap().iter();
+        sessions.find(|session| session["sessionId"] == id).unwrap()["sentTokens"].clone()
+    };
+    assert_eq!((tokens("aaaa-1"), tokens("aaaa-2")), (json!(22_000), json!(3)));
+    assert_eq!(replays.find("aaaa-2").unwrap(), replays.find("aaaa-2").unwrap());
+    let opened = api.found(&format!("/api/sessions/{}", replays.find("aaaa-1").unwrap())).await;
+    assert_eq!(opened["total"], 1, "{opened}");
 }
