@@ -92,7 +92,7 @@ pub(crate) fn one(name: &Path) -> anyhow::Result<PathBuf> {
     let text = name.to_str().filter(|_| !is_stdin(name) && name.symlink_metadata().is_err());
     let Some(text) = text else { return Ok(name.to_owned()) };
     if text.starts_with("agent:") {
-        return Ok(of_key(text)?);
+        return of_key(text);
     }
     if name.components().count() != 1 || name.extension().is_some() {
         return Ok(name.to_owned());
@@ -133,9 +133,9 @@ pub(crate) fn each<R: Serialize>(
     if let [session] = sessions {
         let report = report(session)?;
         if json {
-            out.json(&report)?
+            out.json(&report)?;
         } else {
-            print(&report)?
+            print(&report)?;
         }
         return Ok(ExitCode::SUCCESS);
     }

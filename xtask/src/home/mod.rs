@@ -101,7 +101,11 @@ fn filled(line: &str, values: &[(&str, &String)]) -> String {
 fn text(random: &mut Random, count: u64) -> String {
     let words: Vec<&str> = include_str!("words.txt").split_whitespace().collect();
     let word = |n: u64| {
-        if n % 7 == 0 { random.hex8() } else { (*random.pick(words.as_slice())).to_owned() }
+        if n.is_multiple_of(7) {
+            random.hex8()
+        } else {
+            (*random.pick(words.as_slice())).to_owned()
+        }
     };
     (0..count).map(word).collect::<Vec<_>>().join(" ")
 }

@@ -30,7 +30,7 @@ impl Claude {
     }
 
     /// A line of the answer `id`: 1,000 tokens fresh, the others from the cache.
-    fn answer(&mut self, id: &str, prompt: u64, output: u64, over: Value) {
+    fn answer(&mut self, id: &str, prompt: u64, output: u64, over: &Value) {
         let usage = json!({"input_tokens": 400, "cache_creation_input_tokens": 600,
             "cache_read_input_tokens": prompt.saturating_sub(1_000), "output_tokens": output});
         let mut line = json!({"type": "assistant", "message": {"role": "assistant", "id": id,
@@ -61,8 +61,8 @@ fn three_requests() -> Claude {
         session.user(&"a question about the parser. ".repeat(40));
         // An answer of two blocks is two lines with one id; the last one counts.
         let id = format!("m{n}");
-        session.answer(&id, 39_000 + 2_000 * n, 1, json!({}));
-        session.answer(&id, 39_000 + 2_000 * n, 70, json!({}));
+        session.answer(&id, 39_000 + 2_000 * n, 1, &json!({}));
+        session.answer(&id, 39_000 + 2_000 * n, 70, &json!({}));
     }
     session
 }
@@ -97,19 +97,19 @@ fn the_providers_figure_is_the_headline() {
 fn every_request_that_was_paid_is_recorded_and_nothing_else() {
     let room = Room::new();
     let mut session = three_requests();
-    session.answer("side", 90_000, 5, json!({}));
+    session.answer("side", 90_000, 5, &json!({}));
     let side = session.lines.pop().expect("a line");
     session
         .lines
         .push(side.replace(r#""type":"assistant""#, r#""type":"assistant","isSidechain":true"#));
-    session.answer("made-up", 90_000, 5, json!({"/message/model": "<synthetic>"}));
+    session.answer("made-up", 90_000, 5, &json!({"/message/model": "<synthetic>"}));
     session.answer(
         "zero",
         0,
         0,
-        json!({"/message/usage": {"input_tokens": 0, "output_tokens": 0}}),
+        &json!({"/message/usage": {"input_tokens": 0, "output_tokens": 0}}),
     );
-    session.answer("absurd", 0, 0, json!({"/message/usage": {"input_tokens": u64::MAX}}));
+    session.answer("absurd", 0, 0, &json!({"/message/usage": {"input_tokens": u64::MAX}}));
     let report = room.json(&["replay", &session.write(&room)]);
     assert_eq!(report["totals"]["recordedTokens"], 41_000 + 43_000 + 45_000);
     assert_eq!(report["recorded"]["requests"], 3);
@@ -166,7 +166,7 @@ fn without_a_report_everything_is_called_estimated() {
     for n in 0..3 {
         session.user("a question");
         let none = json!({"/message/usage": {"input_tokens": 0, "output_tokens": 0}});
-        session.answer(&format!("m{n}"), 0, 0, none);
+        session.answer(&format!("m{n}"), 0, 0, &none);
     }
     for file in [session.write(&room), text(&room.write("pi.jsonl", join(&pi_lines(3)))).to_owned()]
     {
@@ -198,7 +198,7 @@ fn an_automatic_compaction_proves_the_window() {
     session.compacted("manual", 150_000);
     assert_eq!(window(&session), of(1_000_000, "model"));
     session.compacted("auto", 167_471);
-    session.answer("m9", 50_000, 9, json!({}));
+    session.answer("m9", 50_000, 9, &json!({}));
     assert_eq!(window(&session), of(200_000, "recordedCompaction"));
     let file = text(&room.path("s.jsonl")).to_owned();
     let shown = room.ctx(&["status", &file]).stdout;
@@ -210,7 +210,7 @@ fn an_automatic_compaction_proves_the_window() {
     // What is asked for by hand is taken, and another model is another window.
     assert_eq!(room.json(&["status", &file, "-w", "500k"])["window"], 500_000);
     assert_eq!(room.json(&["status", &file, "-m", "claude-opus-4-7"])["window"], 1_000_000);
-    session.answer("m10", 50_000, 9, json!({"/message/model": "claude-opus-4-7"}));
+    session.answer("m10", 50_000, 9, &json!({"/message/model": "claude-opus-4-7"}));
     assert_eq!(window(&session), of(1_000_000, "model"));
 }
 
@@ -220,7 +220,7 @@ fn prices_do_not_depend_on_the_profile() {
     let mut session = Claude::default();
     session.user("a question");
     let model = "claude-opus-4-5-20251101";
-    session.answer("m1", 41_000, 1_000, json!({"/message/model": model}));
+    session.answer("m1", 41_000, 1_000, &json!({"/message/model": model}));
     let file = session.write(&room);
     let costs = |args: &[&str]| {
         let report = room.json(&[&["replay", file.as_str()], args].concat());
@@ -247,7 +247,7 @@ fn what_costs_more_than_was_recorded_says_so() {
     let mut session = Claude::default();
     for n in 0..8_u64 {
         session.user(&"a question about the parser. ".repeat(200));
-        session.answer(&format!("m{n}"), 43_000 + 1_500 * n, 10, json!({}));
+        session.answer(&format!("m{n}"), 43_000 + 1_500 * n, 10, &json!({}));
     }
     // An hour between requests, and the cache held all the same: a simulated one would not.
     for (hour, line) in session.lines.iter_mut().enumerate() {

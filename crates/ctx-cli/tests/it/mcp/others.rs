@@ -181,12 +181,12 @@ impl Client {
         answer["result"].clone()
     }
 
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }))
     }
 
     /// The text of an answer that is none of an error.
-    fn says(&mut self, tool: &str, arguments: Value) -> String {
+    fn says(&mut self, tool: &str, arguments: &Value) -> String {
         let result = self.call(tool, arguments);
         assert_eq!(result["isError"], false, "{tool}: {result}");
         result["content"][0]["text"].as_str().expect("text").to_owned()
@@ -195,7 +195,7 @@ impl Client {
     /// Asks until so many sessions were found and all of them are archived; what is said of them.
     fn archived(&mut self, sessions: u64) -> Value {
         loop {
-            let found = self.call("search_sessions", json!({ "query": "anything at all" }));
+            let found = self.call("search_sessions", &json!({ "query": "anything at all" }));
             let archive = &found["structuredContent"]["archive"];
             if archive["pending"] == 0 && archive["sessions"] == sessions {
                 return found;
@@ -237,36 +237,36 @@ fn each_tool_answers_over_the_sessions_of_all_agents_without_any_setup() {
         ("我们用哪个消息队列？", "RabbitMQ", PI),
         ("how long is a lease of the lighthouse?", "ninety seconds", OPENCLAW),
     ] {
-        let recalled = client.says("recall", json!({ "query": question }));
+        let recalled = client.says("recall", &json!({ "query": question }));
         assert!(recalled.contains(answer), "{question}: {recalled}");
         assert!(recalled.contains(&format!("from session {session}: [e:")), "{recalled}");
         assert!(!recalled.contains("hunter2"), "{recalled}");
         // What recall and search return is what expand opens: by the id, and by its beginning.
-        let found = client.call("search_sessions", json!({ "query": question }));
+        let found = client.call("search_sessions", &json!({ "query": question }));
         let hits = found["structuredContent"]["hits"].as_array().expect("hits");
         let hit = hits.iter().find(|hit| hit["session"] == session).expect("a hit of it");
         for session in [session, &session[..6]] {
             let cited = json!({ "entry": hit["entry"], "session": session });
-            let opened = client.says("expand", cited);
+            let opened = client.says("expand", &cited);
             assert!(opened.contains(hit["text"].as_str().expect("text")), "{opened}");
             let only = json!({ "query": question, "session": session });
-            assert!(client.says("recall", only.clone()).contains(answer), "{only}");
-            let found = client.call("search_sessions", only);
+            assert!(client.says("recall", &only).contains(answer), "{only}");
+            let found = client.call("search_sessions", &only);
             let hits = found["structuredContent"]["hits"].as_array().expect("hits");
             assert!(hits.iter().all(|hit| hit["session"] == hits[0]["session"]), "{found}");
-            let status = client.says("context_status", json!({ "session": session }));
+            let status = client.says("context_status", &json!({ "session": session }));
             assert!(status.contains("messages: 2"), "{status}");
         }
     }
     // The newest session of the folder.
-    let status = client.says("context_status", json!({}));
+    let status = client.says("context_status", &json!({}));
     assert!(status.contains(CLAUDE), "{status}");
-    assert!(client.says("expand", json!({ "entry": "11111111-1" })).contains("port 6543"));
-    client.says("remember", json!({ "text": "the ferry leaves at noon" }));
+    assert!(client.says("expand", &json!({ "entry": "11111111-1" })).contains("port 6543"));
+    client.says("remember", &json!({ "text": "the ferry leaves at noon" }));
     assert!(
-        client.says("recall", json!({ "query": "when does the ferry leave?" })).contains("noon")
+        client.says("recall", &json!({ "query": "when does the ferry leave?" })).contains("noon")
     );
-    let told = client.call("expand", json!({ "entry": "x", "session": "99999999" }));
+    let told = client.call("expand", &json!({ "entry": "x", "session": "99999999" }));
     assert_eq!(told["structuredContent"]["error"]["kind"], "notFound", "{told}");
     assert!(told.to_string().contains(CLAUDE), "the newest are named: {told}");
     let said = client.end();
@@ -325,7 +325,7 @@ fn a_server_that_is_killed_at_any_time_loses_nothing_and_doubles_nothing() {
     }
     for calls in 0..6 {
         let mut client = machine.start();
-        (0..calls).for_each(|_| drop(client.call("search_sessions", json!({ "query": "talk" }))));
+        (0..calls).for_each(|_| drop(client.call("search_sessions", &json!({ "query": "talk" }))));
         let _ = client.child.kill();
     }
     machine.start().archived(8);
@@ -356,7 +356,7 @@ fn what_is_excluded_or_forgotten_stays_out_and_what_cannot_be_read_is_said() {
     {
         use std::os::unix::fs::PermissionsExt;
         let closed = machine.write(".claude/projects/-w-shop", "66666666", "{}\n", 1);
-        std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0)).expect("rights");
+        std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o0)).expect("rights");
         if File::open(&closed).is_err() {
             let found = machine.start().archived(4);
             assert_eq!(found["structuredContent"]["archive"]["unreadable"], 1, "{found}");
@@ -381,7 +381,7 @@ fn what_is_excluded_or_forgotten_stays_out_and_what_cannot_be_read_is_said() {
     let mut client = machine.start();
     client.archived(1);
     assert!(!machine.archive().contains("RabbitMQ"));
-    let found = client.call("search_sessions", json!({ "query": "RabbitMQ" }));
+    let found = client.call("search_sessions", &json!({ "query": "RabbitMQ" }));
     assert_eq!(found["structuredContent"]["hits"], json!([]), "{found}");
 }
 
@@ -396,12 +396,12 @@ fn archiving_can_be_switched_off_and_what_is_gone_from_disk_is_read_from_the_arc
     let before = machine.archive();
     for args in [&[][..], &["--read-only"]] {
         let mut client = machine.start_with(args);
-        let found = client.call("search_sessions", json!({ "query": "staging database" }));
+        let found = client.call("search_sessions", &json!({ "query": "staging database" }));
         assert_eq!(found["structuredContent"]["archive"], Value::Null);
         let hit = &found["structuredContent"]["hits"][0];
         assert_eq!(hit["session"], CLAUDE, "{found}");
         let cited = json!({ "entry": hit["entry"], "session": &CLAUDE[..8] });
-        assert!(client.says("expand", cited).contains("staging database"));
+        assert!(client.says("expand", &cited).contains("staging database"));
         assert_eq!(client.end(), "");
         machine.room.write("ctx/ctx.json5", "{}");
     }
