@@ -13,7 +13,7 @@ use serde::Serialize;
 use terminal_size::{Width, terminal_size_of};
 
 use crate::args::{Global, When};
-pub(crate) use crate::table::{Cell, Table, table};
+pub(crate) use crate::table::{Cell, DIM, Table, table, terminal_columns};
 use crate::words::{bytes, counted, harmless, harmless_json, shortened, wrapped};
 
 /// Longer notes, warnings and errors than this are cut.
@@ -24,7 +24,6 @@ const NOTE: usize = 6;
 const WARNING: usize = 9;
 
 pub(crate) const BOLD: Style = Style::new().bold();
-pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
 pub(crate) const RED: Style = AnsiColor::Red.on_default();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
@@ -198,9 +197,4 @@ fn told(text: &str, used: usize) -> String {
 /// The width of the terminal that notes go to, if there is one.
 fn stderr_columns() -> Option<usize> {
     terminal_size_of(io::stderr()).map(|(Width(columns), _)| usize::from(columns))
-}
-
-/// How many columns the terminal has, where there is one.
-pub(crate) fn terminal_columns() -> Option<usize> {
-    terminal_size_of(io::stdout()).map(|(Width(columns), _)| usize::from(columns))
 }

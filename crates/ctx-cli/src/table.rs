@@ -3,9 +3,11 @@
 
 use anstyle::Style;
 use comfy_table::{CellAlignment, presets};
+use terminal_size::{Width, terminal_size_of};
 
-use crate::out::{DIM, terminal_columns};
 use crate::words::{shortened, wrapped};
+
+pub(crate) const DIM: Style = Style::new().dimmed();
 
 /// Longer texts than this are cut in a table: an id can be a megabyte.
 const CELL_CHARS: usize = 160;
@@ -58,6 +60,11 @@ impl Cell {
                 .join("\n"),
         }
     }
+}
+
+/// How many columns the terminal has, where there is one.
+pub(crate) fn terminal_columns() -> Option<usize> {
+    terminal_size_of(std::io::stdout()).map(|(Width(columns), _)| usize::from(columns))
 }
 
 /// A heading, and what a row says under it.

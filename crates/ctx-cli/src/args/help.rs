@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::{Command, CommandFactory};
 
 use super::{Cli, STYLES};
-use crate::out::terminal_columns;
+use crate::table::terminal_columns;
 use crate::words::wrapped;
 
 /// Every command that is listed, by what it is wanted for.
