@@ -36,6 +36,8 @@ fn script(room: &Room, name: &str, args: &[&str]) -> Option<Ran> {
             .env("PYTHONPATH", packages.parent()?)
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("CTX_HOME", home)
+            // Sessions of other agents on this machine are none of the test's.
+            .env("HOME", room.path("nobody"))
             .env("NO_COLOR", "1"),
     );
     assert_eq!(ran.code, Some(0), "{name} {args:?}: {}{}", ran.stdout, ran.stderr);
