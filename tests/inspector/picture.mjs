@@ -17,7 +17,7 @@ export async function picture(run) {
   writeFileSync(join(home, "ctx.json5"), JSON.stringify(CONFIG), { mode: 0o600 });
   const transcript = join(home, "fix-flaky-test.jsonl");
   copyFileSync(join(run.examples, "fix-flaky-test.jsonl"), transcript);
-  const server = await serve({ ...run, env: { ...run.env, CTX_HOME: home } }, transcript, "--window", "32k", "--profile", "pi");
+  const server = await serve({ ...run, env: { ...run.env, CTX_HOME: home } }, transcript, "--window", "48k", "--profile", "pi");
   const page = await openPage(run, { theme: "light", width: 1280 });
   // The folder of this run is nobody's business.
   await page.route(/api\/sessions\/[^/]+$/, async (route) => {

@@ -37,7 +37,7 @@ export async function links(run, server) {
   await until(page, "both are in the address", () => /state=replaced&layer=tool-guard/.test(location.hash));
   await until(page, "they are heeded", () => [...document.querySelectorAll(".entries td.c-state")].every((cell) => /trimmed/.test(cell.textContent)));
   const filtered = hashOf(page);
-  await page.locator(".entries .opener").nth(2).click();
+  await page.locator(".entries .opener").first().click();
   await page.waitForSelector("dialog[open] .part pre");
   const entry = await text(page, "dialog .pairs dd.id");
   assert.ok(hashOf(page).includes(`/e/${entry}?`), hashOf(page));
@@ -183,7 +183,7 @@ export async function focus(run, server) {
   for (const [hash, there, all] of [
     ["#/", ".sessions tr[data-at]", ["skip", "mark", "nav", "nav", "theme", "keys", "search", "select", "opener"]],
     [`#/s/${encodeURIComponent(server.session)}`, "#chart .sent[d]", ["skip", "mark", "nav", "nav", "theme", "keys", "link", "radio", "chart", "opener"]],
-    [`#/s/${encodeURIComponent(server.session)}/r/80`, ".entries tr[data-at]", ["skip", "mark", "nav", "nav", "theme", "keys", "link", "link", "button", "button", "region", "select", "select", "search", "opener"]],
+    [`#/s/${encodeURIComponent(server.session)}/r/92`, ".entries tr[data-at]", ["skip", "mark", "nav", "nav", "theme", "keys", "link", "link", "button", "button", "region", "select", "select", "search", "opener"]],
   ]) {
     await page.goto(`${server.base}${hash}`);
     await page.reload();

@@ -18,6 +18,10 @@ const OUTLIER: f64 = 4.0;
 /// The factor is fitted only where the largest request is so many times the smallest.
 const LEAST_SPREAD: f64 = 1.5;
 
+/// Where the median error is larger, what was reported is not the size of these messages: a
+/// gateway's placeholder, or the figures of another session.
+const WORST_ERROR: f64 = 0.5;
+
 /// The contexts after compactions may hold this many times the messages of the session together.
 /// Where each compaction keeps a little, they hold each message about twice.
 const CONTEXTS: usize = 8;
@@ -49,7 +53,8 @@ pub struct SessionCalibration {
 pub struct Baseline {
     /// What the provider reported.
     pub recorded: Recorded,
-    /// How counted sizes become the provider's; `None` where it reported nothing.
+    /// How counted sizes become the provider's; `None` where it reported nothing
+    /// that fits them.
     pub calibration: Option<SessionCalibration>,
     /// Times the agent itself compacted the history.
     pub compactions: usize,
@@ -99,8 +104,8 @@ type Sample = (f64, f64);
 
 impl SessionCalibration {
     /// Fits a session: the requests of `line`, sized with the agent's own compactions, against what
-    /// was reported of them. `None` where nothing was reported. `size` gives the tokens of an
-    /// entry, zero for one that no model sees.
+    /// was reported of them. `None` where nothing was reported, or nothing that fits the messages.
+    /// `size` gives the tokens of an entry, zero for one that no model sees.
     ///
     /// # Errors
     ///
@@ -131,11 +136,12 @@ impl SessionCalibration {
         let regular: Vec<Sample> =
             samples.iter().copied().filter(|s| error(s, (constant, factor)) <= bound).collect();
         let (constant, factor) = linear(&regular).unwrap_or((constant, factor));
+        let median_error = median_of((constant, factor)).filter(|error| *error <= WORST_ERROR)?;
         Some(Self {
             constant: constant.round() as u64,
             factor,
             requests: samples.len(),
-            median_error: median_of((constant, factor))?,
+            median_error,
             constant_applied: true,
         })
     }
@@ -301,6 +307,13 @@ mod tests {
         assert_eq!((less.constant, less.factor), (0, 0.5));
         let nothing = fit(&[(0.0, 700.0)]).unwrap();
         assert_eq!((nothing.constant, nothing.factor), (700, 1.0));
+    }
+
+    #[test]
+    fn a_placeholder_is_not_the_size_of_messages() {
+        assert_eq!(SessionCalibration::of(&samples(|_| 10.0)), None);
+        let small = [(1_000.0, 1_020.0), (1_000_000.0, 1_020.0), (2_000_000.0, 1_020.0)];
+        assert_eq!(SessionCalibration::of(&small), None);
     }
 
     #[test]

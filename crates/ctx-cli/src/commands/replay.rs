@@ -131,8 +131,16 @@ fn served(report: &ReplayReport) -> Option<String> {
 /// Where the figures come from.
 fn figures(report: &ReplayReport) -> String {
     let Some(calibration) = &report.calibration else {
-        return "every figure is estimated: the transcript has no usage reported by the provider"
-            .to_owned();
+        return match report.totals.recorded_tokens {
+            Some(_) => {
+                "recorded: reported by the provider; the rest is estimated: what was \
+                        reported does not fit the messages"
+            }
+            None => {
+                "every figure is estimated: the transcript has no usage reported by the provider"
+            }
+        }
+        .to_owned();
     };
     let left_out = match calibration.constant_applied {
         true => "",

@@ -47,8 +47,13 @@ fn print(report: &StatusReport, out: &Out) -> anyhow::Result<()> {
     let mut rows = vec![("request", used(report)), ("window", window(report).into())];
     rows.push(("messages", roles(report).into()));
     rows.push(("full history", full_history(report).into()));
-    if let Some(calibration) = &report.calibration {
-        rows.push(("calibration", calibrated(calibration, &report.counter).into()));
+    match &report.calibration {
+        Some(fit) => rows.push(("calibration", calibrated(fit, &report.counter).into())),
+        None if report.context.source == TokenSource::Provider => rows.push((
+            "calibration",
+            Cell::styled("none: what the provider reported does not fit the messages", YELLOW),
+        )),
+        None => {}
     }
     if let Some(model) = &report.model {
         rows.push(("model", format!("{}/{}", model.provider, model.model_id).into()));
