@@ -143,7 +143,7 @@ impl Turn<'_> {
              {}\n{}, {} messages\ncompactions: {}",
             self.session.id,
             self.session.key,
-            self.inner().models[setting.model].card().name,
+            self.session.own.models[setting.model].card().name,
             thousands(manifest.window.get()),
             thousands(manifest.reserve.get()),
             setting.engine.info().id,
