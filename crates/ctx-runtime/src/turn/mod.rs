@@ -7,6 +7,7 @@
 mod after;
 mod ask;
 mod assemble;
+mod branch;
 mod command;
 mod compact;
 mod context;

@@ -4,6 +4,7 @@ mod after;
 mod bad;
 mod basics;
 mod begins;
+mod branch;
 mod commands;
 mod dropped;
 mod engines;
