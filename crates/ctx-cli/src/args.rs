@@ -63,6 +63,9 @@ pub(crate) struct Global {
     /// Say less: no progress, no notes; warnings and errors stay
     #[arg(long, short, global = true, help_heading = GLOBAL, display_order = 900)]
     pub(crate) quiet: bool,
+    /// Append the log to a file; RUST_LOG says what of it, and by itself sends it to stderr
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL, display_order = 903)]
+    pub(crate) log_file: Option<PathBuf>,
     /// When to use colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     #[arg(help_heading = GLOBAL, display_order = 902)]

@@ -10,6 +10,7 @@ mod failure;
 mod faring;
 mod files;
 mod keeping;
+mod log;
 mod models;
 mod named;
 #[cfg(feature = "otlp")]
@@ -57,8 +58,15 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli, out: &Out) -> anyhow::Result<ExitCode> {
     let global = cli.global;
+    // What an engine or a tool's command does is its host's to tell.
+    #[cfg_attr(not(feature = "otlp"), expect(unused_mut))]
+    let mut layers = match cli.command {
+        Command::EngineHost(_) | Command::CommandHost(_) => log::Layers::new(),
+        _ => log::layers(&global, out)?,
+    };
     #[cfg(feature = "otlp")]
-    let _sent_at_the_end = otlp::begin(&cli.command, out);
+    let _sent_at_the_end = otlp::begin(&cli.command, out, &mut layers);
+    log::begin(layers)?;
     match session_args::resolved(cli.command, out)? {
         Command::Chat(args) => commands::chat::run(&global, &args, out),
         Command::Replay(args) => commands::replay::run(&global, &args, out),

@@ -13,13 +13,13 @@ use opentelemetry_otlp::{RetryPolicy, SpanExporter, WithExportConfig, WithHttpCo
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tokio::runtime::{Builder, Runtime};
-use tracing::{Level, Subscriber};
+use tracing::Level;
+use tracing_subscriber::Registry;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::{Layer, SubscriberExt};
-use tracing_subscriber::registry;
-use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::layer::Layer;
 
 use crate::args::Command;
+use crate::log::Layers;
 use crate::out::Out;
 
 /// What may name the collector.
@@ -46,24 +46,27 @@ pub(crate) struct Traces<'a> {
 
 /// Begins to send spans, if the environment names a collector. Without one nothing is set up; one
 /// that cannot be used costs a warning.
-pub(crate) fn begin<'a>(command: &Command, out: &'a Out) -> Option<Traces<'a>> {
+pub(crate) fn begin<'a>(
+    command: &Command,
+    out: &'a Out,
+    layers: &mut Layers,
+) -> Option<Traces<'a>> {
     let is_named = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_off = env::var("OTEL_SDK_DISABLED").is_ok_and(|v| v.eq_ignore_ascii_case("true"));
-    // What an engine or a tool's command does is its host's to tell.
     let is_host = matches!(command, Command::EngineHost(_) | Command::CommandHost(_));
     if is_off || is_host || !ENDPOINTS.iter().any(is_named) {
         return None;
     }
-    let begun = Traces::new(out).and_then(|(traces, subscriber)| {
-        subscriber.try_init()?;
-        Ok(traces)
+    let begun = Traces::new(out).map(|(traces, layer)| {
+        layers.push(layer.boxed());
+        traces
     });
     begun.inspect_err(|error| out.warn(format!("no spans are sent: {error}"))).ok()
 }
 
 impl<'a> Traces<'a> {
     /// Where spans go, and who hears of them.
-    fn new(out: &'a Out) -> anyhow::Result<(Self, impl Subscriber + Send + Sync + use<>)> {
+    fn new(out: &'a Out) -> anyhow::Result<(Self, impl Layer<Registry> + use<>)> {
         let refused = Refused::default();
         let exporter = SpanExporter::builder()
             .with_http()
@@ -83,7 +86,7 @@ impl<'a> Traces<'a> {
             .with_tracer(provider.tracer("ctx"))
             // Ours alone: libraries have spans too, those that send this among them.
             .with_filter(Targets::new().with_target("ctx", Level::DEBUG));
-        Ok((Self { provider, refused, out }, registry().with(layer)))
+        Ok((Self { provider, refused, out }, layer))
     }
 }
 

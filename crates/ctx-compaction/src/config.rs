@@ -64,9 +64,9 @@ pub struct Config {
     /// not set: the built-in extractive summariser writes them, and no text leaves the machine. (On
     /// the command line `--summary-model`, and a `--model` that `models.providers` has, say more.)
     pub model: Option<String>,
-    /// Which model follows when one fails: model to model. Default: that of PonyBunny, from
-    /// claude-opus-4-5 to claude-sonnet-3-5 to claude-haiku-3-5, and from gpt-4-turbo to
-    /// gpt-3.5-turbo.
+    /// Which model follows when one fails: model to model. Default: as in PonyBunny, with successors in
+    /// the place of models that are gone: from claude-opus-4-5 to claude-sonnet-4-5 to claude-haiku-4-5, and
+    /// from gpt-4-turbo to gpt-4o-mini.
     pub fallback_models: BTreeMap<String, String>,
     /// What summaries do with identifiers. Default: `preserve` (also `strict`).
     #[schemars(with = "String", extend("enum" = ["preserve", "strict", "anonymize", "off", "custom"]))]
@@ -208,12 +208,12 @@ impl Default for Emergency {
     }
 }
 
-/// FALLBACK_CHAIN of PonyBunny.
+/// FALLBACK_CHAIN of PonyBunny, with successors of claude-sonnet-3-5, claude-haiku-3-5 and gpt-3.5-turbo.
 fn default_fallbacks() -> BTreeMap<String, String> {
     let chain = [
-        ("claude-opus-4-5", "claude-sonnet-3-5"),
-        ("claude-sonnet-3-5", "claude-haiku-3-5"),
-        ("gpt-4-turbo", "gpt-3.5-turbo"),
+        ("claude-opus-4-5", "claude-sonnet-4-5"),
+        ("claude-sonnet-4-5", "claude-haiku-4-5"),
+        ("gpt-4-turbo", "gpt-4o-mini"),
     ];
     chain.map(|(model, next)| (model.to_owned(), next.to_owned())).into()
 }

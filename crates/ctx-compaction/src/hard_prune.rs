@@ -124,7 +124,7 @@ pub(crate) fn plan_prune(
 ///
 /// ```
 /// use ctx_compaction::{Config, HardPrune};
-/// let layer = HardPrune::new(&Config::default().with_max_history_share(0.5));
+/// let layer = HardPrune::new(&Config { max_history_share: 0.5, ..Config::default() });
 /// # let _: &dyn ctx_core::Layer = &layer;
 /// ```
 #[derive(Clone, Debug)]
@@ -140,15 +140,6 @@ impl HardPrune {
     #[must_use]
     pub fn new(config: &Config) -> Self {
         Self { max_history_share: config.max_history_share }
-    }
-}
-
-impl Config {
-    /// Sets the share of the window that history may take after a hard prune.
-    #[must_use]
-    pub fn with_max_history_share(mut self, share: f64) -> Self {
-        self.max_history_share = share;
-        self
     }
 }
 

@@ -5,7 +5,7 @@ use ctx_core::{SummaryModels, Tokens};
 use crate::calls::{Calls, Failure, Patience};
 use crate::prompts::{Prompts, Subject};
 use crate::strategy::{Desk, Input};
-use crate::{Draft, Job, Log, Rung};
+use crate::{Draft, Extract, Job, Log, Rung, extract, facts};
 
 /// A shorter summary than this is not worth a model's while.
 const LEAST_ASKED: Tokens = Tokens(128);
@@ -28,9 +28,7 @@ pub async fn ladder(job: &Job, models: &SummaryModels, log: &mut Log) -> Option<
 /// The same for a branch of the conversation that the user left: what was found there, headed by
 /// pi's words for it.
 ///
-/// No layer calls it: a request sees one branch only. It is for the host that moves a session from
-/// one branch to another and stores, where it goes on, a `branch_summary` of the messages that are
-/// left behind.
+/// No layer calls it: a request sees one branch only. It is for [`branch_summary`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -67,6 +65,27 @@ pub async fn branch_ladder(job: &Job, models: &SummaryModels, log: &mut Log) -> 
     let job = Job { summary_budget: job.summary_budget - preamble, ..job.clone() };
     let draft = climb(&job, Subject::Branch, models, log).await?;
     Some(Draft { text: format!("{BRANCH_PREAMBLE}{}", draft.text), ..draft })
+}
+
+/// A summary of the messages that are left behind, for the host that moves a session from one branch to
+/// another: where no model writes it, it is extracted.
+pub async fn branch_summary(job: &Job, models: Option<&SummaryModels>) -> String {
+    let mut log = Log::default();
+    if let Some(models) = models
+        && let Some(draft) = branch_ladder(job, models, &mut log).await
+    {
+        return draft.text;
+    }
+    let text = extract(&Extract {
+        said: &job.said,
+        facts: &facts(&job.said),
+        previous: None,
+        turn_start: None,
+        focus: None,
+        budget: job.summary_budget - job.counter.text(BRANCH_PREAMBLE),
+        counter: &job.counter,
+    });
+    format!("{BRANCH_PREAMBLE}{text}")
 }
 
 async fn climb(

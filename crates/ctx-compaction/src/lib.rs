@@ -59,7 +59,7 @@ pub use grounds::Grounds;
 pub use hard_prune::{HardPrune, HardPrunePlan, SAFETY_MARGIN, plan_hard_prune};
 pub use history::{History, Item, PreviousSummary, Said};
 pub use job::{Draft, Job, Log};
-pub use ladder::{branch_ladder, ladder, summary_unavailable};
+pub use ladder::{branch_ladder, branch_summary, ladder, summary_unavailable};
 pub use layer::Compaction;
 pub use plan::{Limits, Plan, Planned, Shortened, plan};
 pub use prompts::MAX_FOCUS_CHARS;

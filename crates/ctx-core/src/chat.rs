@@ -69,6 +69,9 @@ pub struct ChatRequest {
     pub max_tokens: Option<Tokens>,
     /// Names the conversation, for providers that keep their caches by it.
     pub session_id: Option<String>,
+    /// How much the model is to think, in the words of its API: `low`, `medium`, `high`. Absent: as it
+    /// likes.
+    pub thinking: Option<String>,
 }
 
 /// A piece of an answer, as it comes.

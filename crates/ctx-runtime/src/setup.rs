@@ -266,9 +266,7 @@ fn window(
     native: Option<Tokens>,
 ) -> Result<Window> {
     let mut said = Candidates::from_config(config, None, model.unwrap_or_default())?;
-    if let Some(tokens) = native {
-        said = said.with_model(tokens);
-    }
+    said.model = native.or(said.model);
     Ok(window_guard::resolve(&said, guard))
 }
 

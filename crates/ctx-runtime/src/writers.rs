@@ -173,7 +173,19 @@ fn model(model: &ModelConfig) -> ProviderModel {
 
 #[cfg(test)]
 mod tests {
+    use ctx_layers::compaction;
+    use ctx_model::Catalogue;
+
     use super::*;
+
+    #[test]
+    fn the_models_that_follow_one_that_fails_are_in_the_catalogue() {
+        for (model, next) in compaction::Config::default().fallback_models {
+            for name in [model, next] {
+                assert!(Catalogue::embedded().find(&name).is_some(), "{name}");
+            }
+        }
+    }
 
     #[test]
     fn names_of_the_configuration_reach_nobody_with_what_terminals_obey() {

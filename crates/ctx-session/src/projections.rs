@@ -12,6 +12,7 @@ use crate::Transcript;
 use crate::clock::{self, Clock};
 use crate::disk;
 use crate::log::{NewEntry, SessionLog};
+use crate::opencode_db;
 
 /// The `customType` of the entries.
 pub const PROJECTIONS_TYPE: &str = "ctx.projections";
@@ -112,6 +113,9 @@ pub(crate) fn read_kept(path: &Path) -> Result<Vec<Kept>> {
     struct MarkHead {
         #[serde(default)]
         projections: Vec<RawJson>,
+    }
+    if opencode_db::parts(path).is_some() {
+        return Ok(Vec::new());
     }
     let failed = |e| disk::io_error("cannot read the projections", path, e);
     let finders =

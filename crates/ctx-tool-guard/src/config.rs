@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 /// # Example
 ///
 /// ```
-/// use ctx_core::{Chars, Profile};
+/// use ctx_core::Profile;
 /// use ctx_tool_guard::Config;
 ///
-/// let config = Config::default().with_max_result_chars(Chars(8_000)).with_preemptive_share(0.0);
+/// let config = Config { preemptive_share: 0.0, ..Config::default() };
 /// assert_eq!(config.max_context_share, 0.3);
 /// assert!(!Config::for_profile(Profile::Copaw).offload.enabled);
 /// ```
@@ -106,40 +106,5 @@ impl Config {
                 Self { max_context_share: 0.0, preemptive_share: 0.0, aggregate_share: 0.0, ..base }
             }
         }
-    }
-
-    /// Sets the share of the window that one result may take.
-    #[must_use]
-    pub fn with_max_context_share(mut self, share: f64) -> Self {
-        self.max_context_share = share;
-        self
-    }
-
-    /// Sets the most characters of one result.
-    #[must_use]
-    pub fn with_max_result_chars(mut self, chars: Chars) -> Self {
-        self.max_result_chars = Some(chars);
-        self
-    }
-
-    /// Sets the share of the window beyond which a result of the past is replaced unseen.
-    #[must_use]
-    pub fn with_preemptive_share(mut self, share: f64) -> Self {
-        self.preemptive_share = share;
-        self
-    }
-
-    /// Sets the share of the window that all results together may take.
-    #[must_use]
-    pub fn with_aggregate_share(mut self, share: f64) -> Self {
-        self.aggregate_share = share;
-        self
-    }
-
-    /// Sets how older results are moved to files.
-    #[must_use]
-    pub fn with_offload(mut self, offload: Offload) -> Self {
-        self.offload = offload;
-        self
     }
 }

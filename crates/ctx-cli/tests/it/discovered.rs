@@ -1,6 +1,8 @@
 //! Sessions of other agents: listed, and named by a folder, an id, or nothing.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
@@ -262,6 +264,10 @@ fn sessions_of_opencodes_database_are_sessions_like_all_others() {
     let db = rusqlite::Connection::open(&database).expect("a database");
     let rows = rows.replace("/home/ada/shop", &project);
     db.execute_batch(&format!("PRAGMA journal_mode = WAL; BEGIN; {rows} COMMIT;")).expect("rows");
+    let long: String = (0..400).map(|n| format!("request {n} took {} ms\n", n * 7 % 97)).collect();
+    let longer = "UPDATE part SET data = json_set(data, '$.state.output', ?1)
+        WHERE json_extract(data, '$.state.output') IS NOT NULL";
+    db.execute(longer, [long]).expect("longer results");
     let before = agents.room.files();
     let id = "ses_dfac11359ffeiUb100yKdyWQcQ";
     let session = &agents.json(&["sessions", "--agent", "opencode"])[0];
@@ -275,15 +281,23 @@ fn sessions_of_opencodes_database_are_sessions_like_all_others() {
     let ran = agents.ran_in("shop", &["eval", "--json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stderr.contains(&format!("{id} of opencode")), "{}", ran.stderr);
-    let compacted = agents.json(&["compact", id, "--force"]);
-    assert_eq!(compacted["stored"], true, "{compacted}");
+    let compacted = agents.json(&["compact", id, "--force", "--window", "16000"]);
+    assert_eq!(compacted["compacted"], true, "{compacted}");
     assert_eq!(agents.json(&["compactions", id]).as_array().map(Vec::len), Some(2));
     let ran = agents.ran_in("shop", &["compact", id, "--undo"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(agents.json(&["memory", "ingest", id])["segments"].as_u64() > Some(0));
+    let args = ["inspect", id, "--listen", "127.0.0.1:0", "--json"];
+    let mut inspector = agents.room.command(&args);
+    let mut inspector = inspector.stdout(Stdio::piped()).spawn().expect("the binary runs");
+    let said = BufReader::new(inspector.stdout.take().expect("a pipe")).lines();
+    let said: Vec<_> = said.map_while(Result::ok).take_while(|line| line != "}").collect();
+    inspector.kill().and_then(|()| inspector.wait()).expect("it ends");
+    assert!(said.iter().any(|line| line.contains("\"session\": \"file-")), "{said:?}");
     let after = agents.room.files();
     let of_opencode = |(path, _): &(&PathBuf, _)| path.starts_with(database.parent().expect("one"));
     assert!(before.iter().filter(of_opencode).eq(after.iter().filter(of_opencode)));
+    db.close().expect("nobody else uses it");
     std::fs::write(&database, "noise ".repeat(100)).expect("a file");
     let ran = agents.room.ctx(&["sessions"]);
     assert!(ran.stdout.contains("aaaa-1") && ran.stderr.contains("opencode.db"), "{}", ran.stderr);

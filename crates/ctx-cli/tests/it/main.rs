@@ -28,6 +28,7 @@ mod hostile;
 mod ingest;
 mod inspector;
 mod interrupted;
+mod logged;
 mod mcp;
 mod measured;
 mod memory;

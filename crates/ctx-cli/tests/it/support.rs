@@ -65,6 +65,7 @@ impl Room {
             "OPENCLAW_STATE_DIR",
             "GEMINI_CLI_HOME",
             "XDG_DATA_HOME",
+            "RUST_LOG",
         ] {
             command.env_remove(name);
         }

@@ -187,7 +187,8 @@ impl<'a, 'l> Desk<'a, 'l> {
 
 impl ChunkRatio {
     /// In how many parts a history is split at least: as many chunks as make up a window.
-    fn parts(self, sizes: &[Tokens], window: Tokens) -> usize {
+    #[must_use]
+    pub fn parts(self, sizes: &[Tokens], window: Tokens) -> usize {
         (1.0 / self.of(sizes, window)).ceil() as usize
     }
 }

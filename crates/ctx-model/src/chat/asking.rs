@@ -32,6 +32,8 @@ pub(super) struct Asking<'a> {
     pub(super) session_id: Option<&'a str>,
     /// Whether the model thinks before it answers.
     pub(super) reasoning: bool,
+    /// How much it is to think, where somebody says so.
+    pub(super) thinking: Option<&'a str>,
     /// Whether more will be asked that begins with the same.
     pub(super) is_conversation: bool,
     pub(super) is_openai: bool,
@@ -83,6 +85,12 @@ impl<'a> Asking<'a> {
     /// The limit of the answer for an API that must be told one.
     pub(super) fn max_tokens_or_usual(&self) -> u32 {
         self.max_tokens.unwrap_or(USUAL_ANSWER.min(self.most_tokens))
+    }
+
+    /// How much the model is to think: for a summary little.
+    pub(super) fn effort(&self) -> Option<&'a str> {
+        let little = (self.reasoning && !self.is_conversation).then_some("low");
+        self.thinking.or(little).filter(|_| !self.quirks.has(Quirks::NO_EFFORT))
     }
 
     /// What the provider is to keep the conversation's cache under.

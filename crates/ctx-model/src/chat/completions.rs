@@ -30,11 +30,7 @@ pub(super) fn body(asking: &Asking<'_>) -> String {
         true => fresh,
         false => fresh.raw("stream_options", Fresh::new().plain("include_usage", true).end()),
     };
-    let think_little = asking.reasoning && !asking.is_conversation;
-    let fresh = match think_little && !asking.quirks.has(Quirks::NO_EFFORT) {
-        true => fresh.text("reasoning_effort", "low"),
-        false => fresh,
-    };
+    let fresh = fresh.text_if("reasoning_effort", asking.effort());
     let fresh = fresh.text_if("prompt_cache_key", asking.cache_key().as_deref());
     let fresh = match asking.tools {
         [] => fresh,

@@ -38,6 +38,10 @@ impl ChatModel for HttpModel {
             tools: &request.tools,
             max_tokens,
             session_id: request.session_id.as_deref(),
+            thinking: request
+                .thinking
+                .as_deref()
+                .map(|level| if level == "off" { "none" } else { level }),
             is_conversation: true,
             ..self.asking()
         };

@@ -194,6 +194,7 @@ impl HttpModel {
             most_tokens: self.most_tokens(),
             session_id: None,
             reasoning: self.facts.reasoning,
+            thinking: None,
             is_conversation: false,
             is_openai: self.endpoint.host() == "api.openai.com",
             // Who is known and not OpenAI has no such field, and some refuse what they do not know.

@@ -33,24 +33,16 @@ pub(super) fn body(asking: &Asking<'_>) -> String {
 /// How a model that thinks is to do so: little for a summary; in a conversation such that its
 /// thoughts can be read, and given back to it.
 fn thinking(asking: &Asking<'_>, fresh: Fresh) -> Fresh {
-    let without = |bit| asking.quirks.has(bit);
-    if !asking.reasoning {
-        return fresh;
-    }
-    let effort = Fresh::new().text("effort", "low");
-    match asking.is_conversation {
-        false if without(Quirks::NO_EFFORT) => fresh,
-        false => fresh.raw("reasoning", effort.end()),
-        true => {
-            let fresh = match without(Quirks::NO_THOUGHT_SUMMARY) {
-                true => fresh,
-                false => fresh.raw("reasoning", Fresh::new().text("summary", "auto").end()),
-            };
-            match without(Quirks::NO_ENCRYPTED) {
-                true => fresh,
-                false => fresh.raw("include", array([quote("reasoning.encrypted_content")])),
-            }
-        }
+    let shows = |without| asking.reasoning && asking.is_conversation && !asking.quirks.has(without);
+    let summary = shows(Quirks::NO_THOUGHT_SUMMARY).then_some("auto");
+    let how = Fresh::new().text_if("effort", asking.effort()).text_if("summary", summary);
+    let fresh = match asking.effort().or(summary) {
+        Some(_) => fresh.raw("reasoning", how.end()),
+        None => fresh,
+    };
+    match shows(Quirks::NO_ENCRYPTED) {
+        true => fresh.raw("include", array([quote("reasoning.encrypted_content")])),
+        false => fresh,
     }
 }
 

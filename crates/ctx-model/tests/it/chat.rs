@@ -184,6 +184,30 @@ async fn what_a_server_does_not_take_is_left_out_from_then_on() {
 }
 
 #[tokio::test]
+async fn how_much_is_to_be_thought_is_said_in_the_words_of_the_api() {
+    for (api, level, field, word) in [
+        (Api::OpenAiCompletions, Some("high"), "/reasoning_effort", Some("high")),
+        (Api::OpenAiCompletions, Some("off"), "/reasoning_effort", Some("none")),
+        (Api::OpenAiCompletions, None, "/reasoning_effort", None),
+        (Api::OpenAiResponses, Some("high"), "/reasoning/effort", Some("high")),
+        (Api::OpenAiResponses, None, "/reasoning/effort", None),
+    ] {
+        let server = Server::with(stream(COMPLETIONS));
+        let model = self::model(&server, api);
+        let mut request = crate::converse::hello();
+        request.thinking = level.map(str::to_owned);
+        // What comes back is of one API only: what went out is looked at.
+        let _ = ctx_core::ChatModel::answer(&model, request, &mut |_| {}).await;
+        let sent = server.seen()[0].json();
+        assert_eq!(
+            sent.pointer(field).and_then(serde_json::Value::as_str),
+            word,
+            "{api:?} {level:?}: {sent}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn what_is_asked_for_beside_the_text_is_what_the_model_says_it_needs() {
     for (reasoning, window, overhead) in
         [(false, 32_000, 0), (true, 200_000, 8_192), (true, 16_000, 4_000)]

@@ -45,6 +45,7 @@ pub(crate) fn asks(messages: impl IntoIterator<Item = Message>) -> ChatRequest {
         }]),
         max_tokens: Some(Tokens(500)),
         session_id: Some("session-1".to_owned()),
+        thinking: None,
     }
 }
 

@@ -8,6 +8,7 @@ mod book;
 mod hands;
 mod mend;
 mod open;
+mod own;
 mod setting;
 mod view;
 
@@ -23,6 +24,7 @@ use ctx_session::log::{NewEntry, SessionLog};
 
 use crate::turn::Sent;
 use hands::Hand;
+use own::OwnSettings;
 
 pub(crate) use agents::Agents;
 pub(crate) use book::{Book, Tally};
@@ -40,6 +42,8 @@ pub(crate) struct Session {
     log: Arc<Log>,
     /// Which file the log writes to.
     identity: Identity,
+    /// What is set for it alone.
+    pub(crate) own: OwnSettings,
     /// What the session is run with; made when a turn first needs it.
     pub(crate) setting: Option<Setting>,
     pub(crate) view: Option<ContextView>,

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use ctx_core::{ErrorKind, Result, Role, Timestamp};
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::log::{LogOptions, NewSession, SessionLog};
-use ctx_session::store::{SessionEntry, SessionStore};
+use ctx_session::store::{ChatType, SessionEntry, SessionStore};
 use ctx_session::{Hold, retire};
 
 use super::hands::Hand;
+use super::own::OwnSettings;
 use super::{Identity, Log, Session, Tally, gone, mend};
 use crate::runtime::{Inner, Lived, Opening};
 
@@ -122,7 +123,8 @@ impl Wanted<'_> {
                 some => format!("{some} tool calls were cut short, and are answered as failed"),
             });
         }
-        let mut session = self.session(&path, log, newest);
+        let own = OwnSettings::of(self.inner, &entry, &mut notices);
+        let mut session = self.session(&path, log, newest, own);
         session.began = began(seen);
         session.to_archive = to_archive;
         for entry in context.entries.iter().rev() {
@@ -155,6 +157,11 @@ impl Wanted<'_> {
         let (path, mut entry) = self.fresh()?;
         self.inner.lifecycle.begins(self.key, old, &mut entry);
         entry.session_started_at = Some(self.now);
+        let (chat_type, channel) = ChatType::of(self.key).unzip();
+        entry.chat_type = entry.chat_type.or(chat_type);
+        entry.provider = entry.provider.or(channel.flatten());
+        let mut notices = Vec::new();
+        let own = OwnSettings::of(self.inner, &entry, &mut notices);
         let new = NewSession {
             id: FileId::new(&entry.session_id)?,
             timestamp: self.now,
@@ -170,12 +177,11 @@ impl Wanted<'_> {
             }
             return Ok(None);
         }
-        let mut notices = Vec::new();
         if let (Some(before), Opening::Message) = (before, self.opening) {
             let words = "another session begins, as the last one was over; that one stays in";
             notices.push(format!("{words} {}", before.display()));
         }
-        Ok(Some(Opened { session: self.session(&path, log, self.now), notices }))
+        Ok(Some(Opened { session: self.session(&path, log, self.now, own), notices }))
     }
 
     /// An id that no session has, and the path of its file.
@@ -194,7 +200,13 @@ impl Wanted<'_> {
         LogOptions::default().with_group(inner.group.clone()).with_ids(inner.settings.ids.clone())
     }
 
-    fn session(&self, path: &Path, log: SessionLog, newest: Timestamp) -> Session {
+    fn session(
+        &self,
+        path: &Path,
+        log: SessionLog,
+        newest: Timestamp,
+        own: OwnSettings,
+    ) -> Session {
         Session {
             key: self.key.clone(),
             agent: self.agent.clone(),
@@ -202,6 +214,7 @@ impl Wanted<'_> {
             path: path.to_owned(),
             identity: Identity::of(path).unwrap_or(Identity(0, 0)),
             log: Arc::new(Log::new(log, self.hand.clone())),
+            own,
             setting: None,
             view: None,
             counted: 0,

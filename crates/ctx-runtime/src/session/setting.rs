@@ -128,7 +128,7 @@ impl Session {
     /// As [`settle`](Self::settle), for the first model where none will do.
     pub(crate) async fn settle_any(&mut self, inner: &Inner, specs: &[ToolSpec]) -> Result<()> {
         let mut refused = None;
-        for at in 0..inner.models.len() {
+        for at in 0..self.own.models.len() {
             match self.settle(inner, at, specs).await {
                 Err(error) if error.kind() == ErrorKind::WindowTooSmall => {
                     refused.get_or_insert(error);
@@ -155,7 +155,7 @@ impl Session {
         if self.setting.as_mut().filter(is_known).is_some_and(|known| *known.specs == *specs) {
             return Ok(());
         }
-        let Some(chosen) = inner.models.get(model) else { return Err(unsettled()) };
+        let Some(chosen) = self.own.models.get(model).cloned() else { return Err(unsettled()) };
         let resolved = resolve(inner, &self.agent, chosen.card(), specs)?;
         resolved.check_window(None)?;
         if let Some(known) = self.setting.as_mut().filter(is_known) {

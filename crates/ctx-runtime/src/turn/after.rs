@@ -5,7 +5,7 @@ use tokio::task::JoinHandle;
 use tracing::Instrument;
 
 use super::Turn;
-use super::compact::Room;
+use super::compact::{Cost, Room, calls_of};
 use crate::runtime::{Event, NoticeKind};
 use crate::session::{Leaving, locked};
 
@@ -79,6 +79,7 @@ impl Turn<'_> {
             self.session.view = Some(view);
             return self.compact(CompactionTrigger::Threshold, 1, None).await.map(drop);
         }
+        self.log_trigger(&view)?;
         let size = view.total();
         let request = self.threshold_request(view)?;
         let engine = self.session.setting()?.engine.clone();
@@ -110,6 +111,7 @@ impl Turn<'_> {
         };
         let Some(compacted) = done.result.filter(|_| done.compacted) else { return Ok(()) };
         let (before, after) = (compacted.tokens_before, compacted.tokens_after);
+        let cost = Cost { calls: calls_of(Some(&compacted)), took: None };
         let trigger = CompactionTrigger::Threshold;
         self.listener.on(Event::CompactionBegan { trigger, tokens: before });
         let now = self.now();
@@ -123,9 +125,7 @@ impl Turn<'_> {
             }
             stored => stored?,
         }
-        let after = after.unwrap_or(before);
-        let count = self.session.compactions;
-        self.listener.on(Event::CompactionEnded { compacted: true, before, after, count });
+        self.ended(true, before, after.unwrap_or(before), cost);
         Ok(())
     }
 }

@@ -39,7 +39,7 @@ impl Turn<'_> {
 
     /// Makes a request, and makes it again while that may help.
     async fn ask(&mut self, request: ChatRequest) -> Result<Reply> {
-        let model = self.inner().models[self.model].clone();
+        let model = self.session.own.models[self.model].clone();
         let timer = self.inner().settings.timer.clone();
         let mut attempt = 1;
         loop {
@@ -77,8 +77,10 @@ impl Turn<'_> {
     async fn stream(&mut self, model: &dyn ChatModel, request: ChatRequest) -> Result<Reply> {
         let settings = &self.runtime.inner.settings;
         let listener = &mut *self.listener;
+        let is_muted = self.session.own.is_muted;
         let (mut reading, mut out) = (NoReply::default(), String::new());
         let mut deltas = |delta: Delta<'_>| match delta {
+            _ if is_muted => {}
             Delta::Text(text) => {
                 reading.push(text, &mut out);
                 if !out.is_empty() {

@@ -64,7 +64,7 @@ impl Turn<'_> {
             self.session.sent = Some(Sent::of(&manifest));
             self.outcome.manifest = Some(manifest);
             let messages = view.messages()?;
-            let card = inner.models[self.model].card();
+            let card = self.session.own.models[self.model].card();
             let max_tokens = longest_answer(card.max_output, view.ledger().window() - view.used());
             self.session.view = Some(view);
             return Ok(ChatRequest {
@@ -73,6 +73,7 @@ impl Turn<'_> {
                 tools: self.session.setting()?.specs.clone(),
                 max_tokens,
                 session_id: Some(self.session.id.clone()),
+                thinking: self.session.own.thinking.clone(),
             });
         }
     }

@@ -16,13 +16,17 @@ use crate::words::thousands;
 const FOUND: usize = 5;
 
 /// The commands, each with what it does: for a host that lists them.
-pub const COMMANDS: [(&str, &str); 8] = [
+pub const COMMANDS: [(&str, &str); 9] = [
     ("/compact [FOCUS]", "replace old history by a summary, which dwells on the focus"),
     ("/context [QUERY]", "list what the next request holds; with a query, search the workspace"),
     ("/status", "say what the session is run with, and how full its window is"),
     ("/remember TEXT", "keep a fact"),
     ("/recall QUERY", "search what was said and what is known"),
     ("/undo", "take the newest compaction back"),
+    (
+        "/branch [ENTRY]",
+        "go on behind another entry, and summarise what is left; list the branches",
+    ),
     ("/new [MESSAGE]", "begin another session under this name"),
     ("/reset [MESSAGE]", "the same"),
 ];
@@ -42,6 +46,8 @@ pub(super) enum Command {
     Recall(Option<String>),
     /// `/undo`
     Undo,
+    /// `/branch [entry]`
+    Branch(Option<String>),
     /// `/new [message]` and `/reset [message]`
     New(Option<String>),
 }
@@ -86,6 +92,7 @@ impl Command {
             "/remember" => Self::Remember(rest),
             "/recall" => Self::Recall(rest),
             "/undo" => Self::Undo,
+            "/branch" => Self::Branch(rest),
             "/new" | "/reset" => Self::New(rest),
             _ => return None,
         })
@@ -110,6 +117,8 @@ impl Turn<'_> {
             Command::Recall(Some(query)) => self.recall(query).await?,
             Command::Recall(None) => "Say what to look for: /recall QUERY".to_owned(),
             Command::Undo => self.undo().await?,
+            Command::Branch(None) => self.branches().await?,
+            Command::Branch(Some(entry)) => self.branch(&entry).await?,
         }))
     }
 
@@ -143,7 +152,7 @@ impl Turn<'_> {
              {}\n{}, {} messages\ncompactions: {}",
             self.session.id,
             self.session.key,
-            self.inner().models[setting.model].card().name,
+            self.session.own.models[setting.model].card().name,
             thousands(manifest.window.get()),
             thousands(manifest.reserve.get()),
             setting.engine.info().id,
@@ -255,7 +264,7 @@ mod tests {
             assert!(Command::of(&word.into()).is_some(), "{usage}");
         }
         let words = COMMANDS.map(|(usage, _)| usage.split(' ').next().unwrap());
-        let all = "/compact /context /status /remember /recall /undo /new /reset";
+        let all = "/compact /context /status /remember /recall /undo /branch /new /reset";
         assert_eq!(words.join(" "), all);
     }
 

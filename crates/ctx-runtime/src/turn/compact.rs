@@ -1,8 +1,10 @@
 //! Compacting within a turn: the direct way, for who is in the session's lane already.
 
+use std::time::Duration;
+
 use ctx_core::{
     CompactRequest, CompactResult, Compacted, CompactionTrigger, ContextView, ErrorKind, Layer,
-    Result, Timestamp,
+    Result, Timestamp, Tokens,
 };
 use ctx_layers::compaction::{Compaction, Details};
 use tracing::Instrument;
@@ -90,20 +92,7 @@ impl Turn<'_> {
         span.record("before", before.get());
         span.record("window", view.ledger().window().get());
         self.listener.on(Event::CompactionBegan { trigger: asked.trigger, tokens: before });
-        let config = &self.session.setting()?.resolved.compaction;
-        let window = view.ledger().window();
-        let sizes: Vec<_> = view.nodes().iter().map(ctx_core::Node::tokens).collect();
-        let chunk_ratio = config.chunk_ratio.of(&sizes, window);
-        tracing::info!(
-            session_id = %self.session.id,
-            message_count = view.len(),
-            estimated_tokens = before.get(),
-            context_window = window.get(),
-            threshold = config.threshold(view.ledger()).get(),
-            chunk_ratio,
-            parts = before.get().div_ceil(window.scale(chunk_ratio).get().max(1)),
-            "compaction triggered"
-        );
+        self.log_trigger(&view)?;
         let began = inner.settings.timer.elapsed();
         let leaving = Leaving::of(&view);
         let engine = self.session.setting()?.engine.clone();
@@ -140,21 +129,45 @@ impl Turn<'_> {
         span.record("after", after.get());
         let compacted = *stored.as_ref().unwrap_or(&false);
         let took = inner.settings.timer.elapsed().saturating_sub(began);
+        let cost = Cost { calls: calls_of(result.result.as_ref()), took: Some(took) };
+        self.ended(compacted, before, after, cost);
+        self.say_warnings();
+        stored?;
+        Ok(result)
+    }
+
+    /// Logs what a compaction is to work on.
+    pub(super) fn log_trigger(&self, view: &ContextView) -> Result<()> {
+        let config = &self.session.setting()?.resolved.compaction;
+        let window = view.ledger().window();
+        let sizes: Vec<_> = view.nodes().iter().map(ctx_core::Node::tokens).collect();
+        tracing::info!(
+            session_id = %self.session.id,
+            message_count = view.len(),
+            estimated_tokens = view.used().get(),
+            context_window = window.get(),
+            threshold = config.threshold(view.ledger()).get(),
+            chunk_ratio = config.chunk_ratio.of(&sizes, window),
+            parts = config.chunk_ratio.parts(&sizes, window).max(config.parts as usize),
+            "compaction triggered"
+        );
+        Ok(())
+    }
+
+    /// Tells and logs how a compaction ended.
+    pub(super) fn ended(&mut self, compacted: bool, before: Tokens, after: Tokens, cost: Cost) {
         tracing::info!(
             session_id = %self.session.id,
             compacted,
             original_tokens = before.get(),
             compacted_tokens = after.get(),
             compression_ratio = after.get() as f64 / before.get().max(1) as f64,
-            duration_ms = super::ask::millis(took),
-            api_calls = calls_of(&result),
+            duration_ms = cost.took.map(super::ask::millis),
+            api_calls = cost.calls,
             "compaction completed"
         );
         let count = self.session.compactions;
         self.listener.on(Event::CompactionEnded { compacted, before, after, count });
-        self.say_warnings();
-        stored?;
-        Ok(result)
     }
 
     /// A compaction because the session passed the threshold.
@@ -199,7 +212,12 @@ impl Turn<'_> {
         now: Timestamp,
     ) -> Result<()> {
         self.session.check_file()?;
+        let details = compacted.details.as_ref().and_then(Details::from_json);
         let trouble = self.session.store(compacted, leaving, now).await?;
+        if let Some(at) = details.and_then(|details| details.memory_flush_at) {
+            // An emergency is noted as a flush, and is none: the next one is still due.
+            self.untold.flushed = Some((at, self.session.flushed_at.unwrap_or_default()));
+        }
         self.outcome.compactions += 1;
         self.untold.compacted = true;
         self.inner().counts.did(layer::COMPACTION, "compact");
@@ -222,12 +240,11 @@ impl Turn<'_> {
         let leaving = Leaving::of(view);
         for compacted in compactions {
             let (before, after) = (compacted.tokens_before, view.used());
+            let cost = Cost { calls: calls_of(Some(&compacted)), took: None };
             let trigger = CompactionTrigger::Threshold;
             self.listener.on(Event::CompactionBegan { trigger, tokens: before });
             let stored = self.store(compacted, &leaving, now).await;
-            let compacted = stored.is_ok();
-            let count = self.session.compactions;
-            self.listener.on(Event::CompactionEnded { compacted, before, after, count });
+            self.ended(stored.is_ok(), before, after, cost);
             match stored {
                 Err(error) if error.kind() == ErrorKind::Contract => {
                     let words = format!("the default compactor takes over: {error}");
@@ -275,8 +292,14 @@ impl Done {
     }
 }
 
+/// What a compaction cost, as far as it is known.
+pub(super) struct Cost {
+    pub(super) calls: Option<usize>,
+    pub(super) took: Option<Duration>,
+}
+
 /// How many calls of models a compaction took, where its method says so.
-fn calls_of(result: &CompactResult) -> Option<usize> {
-    let details = result.result.as_ref()?.details.as_ref()?;
+pub(super) fn calls_of(compacted: Option<&Compacted>) -> Option<usize> {
+    let details = compacted?.details.as_ref()?;
     Some(Details::from_json(details)?.receipt.calls.len())
 }

@@ -75,10 +75,10 @@ impl Turn<'_> {
         // Tried once is enough: it would be tried before every request.
         let count = self.session.compactions;
         self.session.flushed_at = Some(count);
-        self.untold.flushed = Some((self.session.newest, count));
         self.inner().counts.did(layer::FLUSH, "flush");
-        if let Err(error) = done {
-            self.say(NoticeKind::Flush, format!("memory was not flushed: {error}"));
+        match done {
+            Ok(()) => self.untold.flushed = Some((self.session.newest, count)),
+            Err(error) => self.say(NoticeKind::Flush, format!("memory was not flushed: {error}")),
         }
     }
 
@@ -93,7 +93,11 @@ impl Turn<'_> {
         if !is_wanted || setting.access != WorkspaceAccess::ReadWrite {
             return Ok(None);
         }
-        let Some(workspace) = setting.folder.path()? else { return Ok(None) };
+        let workspace = setting.folder.path()?;
+        // That there is none is said once, when it would be time.
+        if workspace.is_none() && (due == Due::Now || self.session.flushed_at.is_some()) {
+            return Ok(None);
+        }
         let view = self.session.take_view(&inner.home).await?;
         let soft = soft_threshold(&self.session.setting()?.resolved.compaction, view.ledger());
         let is_due = match due {
@@ -104,6 +108,13 @@ impl Turn<'_> {
         if !is_due {
             return Ok(None);
         }
+        let workspace = workspace.ok_or_else(|| {
+            Error::new(
+                ErrorKind::NotFound,
+                "there is no workspace (agents.defaults.workspace) for notes",
+            )
+            .hint("name a folder, or switch compaction.memoryFlush.enabled off")
+        })?;
         let now = self.now();
         let compaction = &self.session.setting()?.resolved.compaction;
         let MemoryFlush { prompt, system_prompt, .. } = compaction.memory_flush.clone();
@@ -117,7 +128,7 @@ impl Turn<'_> {
 
     async fn flush(&mut self, flush: &Flush, room: Room) -> Result<()> {
         let inner = self.inner();
-        let model = inner.models[self.model].clone();
+        let model = self.session.own.models[self.model].clone();
         let mut view = self.beside(flush, room).await?;
         let specs: Arc<[_]> = flush.note.specs().into();
         let mut added = 0;
@@ -132,8 +143,7 @@ impl Turn<'_> {
                 system: flush.system.clone(),
                 messages: view.messages()?,
                 tools: specs.clone(),
-                max_tokens: None,
-                session_id: None,
+                ..ChatRequest::default()
             };
             self.outcome.requests += 1;
             let reply = heard(&*model, request, &inner.settings, &mut |_| {}).await;

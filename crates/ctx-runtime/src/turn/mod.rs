@@ -7,6 +7,7 @@
 mod after;
 mod ask;
 mod assemble;
+mod branch;
 mod command;
 mod compact;
 mod context;
@@ -138,7 +139,7 @@ impl<'a> Turn<'a> {
         let answer = answer?;
         committed?;
         Box::pin(self.finish()).await;
-        Ok(no_reply::shown(&answer))
+        Ok(no_reply::shown(&answer).filter(|_| !self.session.own.is_muted))
     }
 
     /// Stores the user's message: it is in the file before the model is asked. A power failure can
@@ -207,7 +208,8 @@ impl<'a> Turn<'a> {
 
     /// Stores an answer, and learns from what the provider counted.
     async fn take_in(&mut self, mut reply: Reply) -> Result<()> {
-        let card = self.inner().models[self.model].card();
+        let model = self.session.own.models[self.model].clone();
+        let card = model.card();
         let meta = &mut reply.message.meta;
         meta.provider.get_or_insert_with(|| card.provider.clone());
         meta.model.get_or_insert_with(|| card.id.clone());

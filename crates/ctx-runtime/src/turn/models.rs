@@ -19,17 +19,16 @@ impl Turn<'_> {
     async fn settle_from(&mut self, from: usize, mut error: Option<Error>) -> Result<()> {
         let inner = self.inner();
         let mut failed = from.checked_sub(1);
-        for at in from..inner.models.len() {
-            let span = tracing::debug_span!("guard", model = %inner.models[at].card().name);
+        for at in from..self.session.own.models.len() {
+            let span = tracing::debug_span!("guard", model = self.name(at));
             let settled = Box::pin(self.session.settle(inner, at, self.tools.specs()));
             match tracing::Instrument::instrument(settled, span).await {
                 Ok(()) => {
                     self.model = at;
                     if let (Some(failed), Some(error)) = (failed, &error) {
                         inner.counts.did(layer::FAILOVER, "fail");
-                        let name = |at: usize| inner.models[at].card().name.clone();
-                        let words =
-                            format!("{} answers instead of {}: {error}", name(at), name(failed));
+                        let (name, failed) = (self.name(at), self.name(failed));
+                        let words = format!("{name} answers instead of {failed}: {error}");
                         self.say(NoticeKind::Failover, words);
                     }
                     self.say_warnings();
@@ -48,6 +47,10 @@ impl Turn<'_> {
             Error::new(ErrorKind::NotFound, "there is no model")
                 .hint("give one with Builder::model")
         }))
+    }
+
+    fn name(&self, at: usize) -> String {
+        self.session.own.models[at].card().name.clone()
     }
 
     /// Says what setting, engine and layers have to say, each thing once.

@@ -1,9 +1,10 @@
 //! `NO_REPLY`: an answer that is not for people.
 //!
-//! An answer that is nothing but the word is silent. One that begins or ends with it loses it. Both
+//! An answer that begins with the word is silent, whatever follows. One that ends with it loses it. Both
 //! must be known before a piece of a stream is shown, so the reading goes character by character and
 //! holds back what may still turn out to be the word: never more than the word, the white space and
-//! the markup around it, the punctuation behind it, and that before the first word.
+//! the markup around it, the punctuation behind it, and that before the first word. In markup the word
+//! must have its line to itself: else the text is about the word.
 
 /// The word.
 pub(crate) const NO_REPLY: &str = "NO_REPLY";
@@ -30,7 +31,7 @@ enum State {
     Before,
     /// In what may be the first word.
     First,
-    /// The first word was the one looked for, and no other came yet.
+    /// The first word was the one looked for.
     Silent,
     /// The beginning is settled.
     Body,
@@ -85,21 +86,16 @@ impl NoReply {
             }
             State::First if self.word == NO_REPLY => {
                 self.state = State::Silent;
-                self.after.push(c);
+                self.take(c, out);
             }
             State::First => {
                 self.settle(out);
                 self.take(c, out);
             }
+            State::Silent if self.lead.is_empty() => {}
+            State::Silent if c == '\n' => self.lead.clear(),
             State::Silent if !in_word => self.after.push(c),
             State::Silent => {
-                // Its first word was it, and is not shown, nor what closes it; what stands behind is.
-                // In markup it is one only on a line of its own: else the text is about the word.
-                if self.lead.is_empty() || self.after.contains('\n') {
-                    self.word.clear();
-                    let after = std::mem::take(&mut self.after);
-                    self.lead = after.trim_start_matches(closes).trim_start().to_owned();
-                }
                 self.settle(out);
                 self.take(c, out);
             }
@@ -183,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_word_is_stripped_where_it_begins_or_ends_an_answer() {
+    fn an_answer_that_begins_with_the_word_is_silent_and_one_that_ends_with_it_loses_it() {
         for (text, expected) in [
             ("NO_REPLY", None),
             ("  NO_REPLY.\n", None),
@@ -192,7 +188,7 @@ mod tests {
             ("   ", None),
             ("hello", Some("hello")),
             ("  hello \n there  ", Some("hello \n there")),
-            ("NO_REPLY\n\nI saved it.", Some("I saved it.")),
+            ("NO_REPLY\n\nI saved it.", None),
             ("I saved it. NO_REPLY", Some("I saved it.")),
             ("I saved it.\nNO_REPLY \n", Some("I saved it.")),
             ("NO_REPLYING is no word", Some("NO_REPLYING is no word")),
@@ -208,15 +204,15 @@ mod tests {
             ("I saved it. **NO_REPLY**", Some("I saved it.")),
             ("I saved it.\n\n`NO_REPLY`.\n", Some("I saved it.")),
             ("I saved it (NO_REPLY).", Some("I saved it")),
-            ("NO_REPLY. I saved it.", Some("I saved it.")),
-            ("NO_REPLY: I saved it.", Some("I saved it.")),
-            ("**NO_REPLY**\n\nI saved it.", Some("I saved it.")),
-            ("NO_REPLY\n\n- one\n- two", Some("- one\n- two")),
-            ("NO_REPLY (that is all)", Some("(that is all)")),
+            ("NO_REPLY. I saved it.", None),
+            ("NO_REPLY: I saved it.", None),
+            ("NO_REPLY secret background note", None),
+            ("**NO_REPLY**\n\nI saved it.", None),
+            ("**NO_REPLY** \n\nI saved it.", None),
             ("it is **bold**", Some("it is **bold**")),
             ("it is ** ", Some("it is **")),
             ("say **NO_REPLY** to stop", Some("say **NO_REPLY** to stop")),
-            ("NO_REPLY, he said: \"NO_REPLY\"!", Some("he said:")),
+            ("he said: \"NO_REPLY\"!", Some("he said:")),
         ] {
             assert_eq!(shown(text).as_deref(), expected, "{text:?}");
         }

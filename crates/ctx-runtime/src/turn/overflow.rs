@@ -64,7 +64,7 @@ impl Turn<'_> {
                 Err(error) => why = error.to_string(),
             }
         }
-        let model = &self.inner().models[self.model].card().name;
+        let model = &self.session.own.models[self.model].card().name;
         if self.is_alone() {
             let what = "the message alone is too long for the model";
             return Err(Error::new(ErrorKind::CompactionFailure, what)

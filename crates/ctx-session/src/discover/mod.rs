@@ -74,12 +74,6 @@ impl AgentHomes {
         self
     }
 
-    /// The folders that are looked in, with the agent of each.
-    #[must_use]
-    pub fn folders(&self) -> &[(Agent, PathBuf)] {
-        &self.roots
-    }
-
     /// All sessions, newest first. What cannot be read is a problem, and hides nothing else.
     #[must_use]
     pub fn sessions(&self) -> Discovery {

@@ -145,7 +145,9 @@ impl Beginning {
 pub(super) fn last_usage(session: &FoundSession) -> Option<LastUsage> {
     if session.agent == Agent::Opencode {
         let (usage, model) = match opencode_db::parts(&session.path) {
-            Some((database, id)) => opencode_db::newest(database, id, opencode_usage_in).ok()??,
+            Some((database, id)) => {
+                opencode_usage_in(&opencode_db::last_answer(database, id).ok()??)?
+            }
             None => opencode_usage(&session.path)?,
         };
         return reported(usage, model, None);

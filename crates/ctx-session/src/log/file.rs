@@ -93,7 +93,9 @@ impl LogFile {
         medium: Box<dyn Medium>,
     ) -> Result<Self> {
         if opencode_db::parts(path).is_some() {
-            return Err(opencode_db::read_only(path));
+            return Err(Error::new(ErrorKind::UnknownFormat, "a database is not appended to")
+                .with("path", path.display())
+                .hint("`ctx convert --to ctx` makes a session that can be"));
         }
         let failed = |e| disk::io_error("cannot open the file", path, e);
         let mut open = |options: &OpenOptions| {

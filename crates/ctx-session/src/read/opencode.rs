@@ -26,9 +26,9 @@ pub(crate) fn opencode_usage(file: &Path) -> Option<(Usage, Option<String>)> {
     messages.iter().rev().find_map(|message| opencode_usage_in(&json(message)?))
 }
 
-/// What an answer reports, unless it is a summary: what was sent for that one is not the context.
+/// What an answer reports.
 pub(crate) fn opencode_usage_in(message: &str) -> Option<(Usage, Option<String>)> {
-    let info = Object::parse(message).ok().filter(|info| !info.is_true("summary"))?;
+    let info = Object::parse(message).ok()?;
     let usage = usage(&info.object("tokens")?);
     (usage.prompt() > 0).then(|| (usage, info.owned("modelID")))
 }

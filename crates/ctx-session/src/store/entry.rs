@@ -5,6 +5,8 @@ use std::fmt;
 use ctx_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::key::{AgentScope, PlaceKind, SessionKey};
+
 /// One session as `sessions.json` holds it. Field names there are the camelCase of these. Fields
 /// this version does not know are kept and written back.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -108,6 +110,24 @@ pub enum ChatType {
     /// A word this version does not know. It is kept.
     #[serde(untagged)]
     Other(String),
+}
+
+impl ChatType {
+    /// Who takes part in the session of a key, and the channel, where the key says so.
+    #[must_use]
+    pub fn of(key: &SessionKey) -> Option<(Self, Option<String>)> {
+        let SessionKey::Agent { scope, .. } = key else { return None };
+        let (chat_type, channel) = match scope {
+            AgentScope::Main(_) | AgentScope::Direct { .. } => (Self::Direct, None),
+            AgentScope::ChannelDirect { channel, .. } => (Self::Direct, Some(channel)),
+            AgentScope::Place { channel, kind: PlaceKind::Group, .. } => {
+                (Self::Group, Some(channel))
+            }
+            AgentScope::Place { channel, .. } => (Self::Room, Some(channel)),
+            _ => return None,
+        };
+        Some((chat_type, channel.map(ToString::to_string)))
+    }
 }
 
 impl fmt::Display for ChatType {

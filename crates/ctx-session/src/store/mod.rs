@@ -38,13 +38,6 @@ impl SessionStore {
         Self { path: path.into(), lock_wait: LOCK_WAIT }
     }
 
-    /// How long an update waits while another one has the store; [`LOCK_WAIT`] by default.
-    #[must_use]
-    pub fn with_lock_wait(mut self, limit: Duration) -> Self {
-        self.lock_wait = limit;
-        self
-    }
-
     /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -251,7 +244,7 @@ mod tests {
         let (_dir, store) = store();
         store.update(|_| Ok(())).unwrap();
         let held = FileLock::try_exclusive(store.path()).unwrap();
-        let hurried = store.with_lock_wait(Duration::from_millis(20));
+        let hurried = SessionStore { lock_wait: Duration::from_millis(20), ..store };
         let error = hurried.update(|_| Ok(())).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked);
         assert!(error.hint_text().is_some_and(|h| h.contains("sessions.json.lock")));

@@ -202,6 +202,36 @@ async fn is_not_flushed(house: &House) {
 }
 
 #[tokio::test]
+async fn without_a_workspace_a_notice_says_once_why_memory_is_not_flushed() {
+    let house = House::new(ScriptedChat::new("script/a", 32_000));
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        let outcomes = until_compacted(&house).await;
+        told.extend(outcomes.into_iter().flat_map(|outcome| outcome.notices));
+    }
+    told.retain(|notice| notice.kind == NoticeKind::Flush);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].words.contains("agents.defaults.workspace"), "{told:?}");
+    assert_eq!(house.entry().memory_flush_at, None);
+}
+
+#[tokio::test]
+async fn an_emergency_is_noted_as_a_flush_and_the_next_flush_is_still_due() {
+    let model = ScriptedChat::new("script/a", 128_000);
+    let house = House::with(model, r#"{ profile: "ponybunny" }"#, |builder| builder);
+    for n in 0..12 {
+        house.say(&format!("message {n}\n{}", filler(500))).await.unwrap();
+    }
+    assert_eq!(house.entry().memory_flush_at, None);
+    house.model.then(Step::overflow());
+    assert_eq!(house.say("and now?").await.unwrap().compactions, 1);
+    house.runtime().close(&main_key()).await.unwrap();
+    let entry = house.entry();
+    assert!(entry.memory_flush_at.is_some());
+    assert_ne!(entry.memory_flush_compaction_count, entry.compaction_count);
+}
+
+#[tokio::test]
 async fn a_flush_that_fails_costs_a_notice() {
     let model =
         ScriptedChat::new("script/a", 32_000).always(|request| match request.tools.is_empty() {

@@ -4,9 +4,11 @@ mod after;
 mod bad;
 mod basics;
 mod begins;
+mod branch;
 mod commands;
 mod dropped;
 mod engines;
+mod own;
 mod recovery;
 mod tools;
 

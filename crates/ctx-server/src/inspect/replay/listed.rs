@@ -39,7 +39,7 @@ impl Listed {
     pub(super) fn is_named(&self, named: &str) -> bool {
         self.head.id == named
             || self.names.iter().any(|name| name == named)
-            || Path::new(named).canonicalize().is_ok_and(|path| path == self.path)
+            || Path::new(named).canonicalize().as_deref().unwrap_or(Path::new(named)) == self.path
     }
 }
 

@@ -11,7 +11,6 @@ mod setup;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::UNIX_EPOCH;
 
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_session::discover::{AgentHomes, FoundSession};
@@ -113,19 +112,10 @@ impl Source for Replays {
 
 /// A number that changes when a file or a session of a database does; none where there is none.
 pub(crate) fn stamp_of(path: &Path) -> Option<u64> {
-    let (bytes, time) = match path.metadata() {
-        Ok(metadata) => {
-            let time = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-            (metadata.len(), time.map_or(0, |time| time.as_nanos()))
-        }
-        Err(_) => {
-            let found = FoundSession::at(path)?;
-            (found.bytes, found.modified.0.unsigned_abs().into())
-        }
-    };
+    let found = FoundSession::at(path)?;
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&bytes.to_le_bytes());
-    hasher.update(&time.to_le_bytes());
+    hasher.update(&found.bytes.to_le_bytes());
+    hasher.update(&found.modified.0.to_le_bytes());
     Some(number_of(&hasher))
 }
 

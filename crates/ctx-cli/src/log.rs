@@ -1,0 +1,60 @@
+//! The log of this run: on stderr what `RUST_LOG` asks for, or in a file.
+
+use std::env;
+use std::fs::File;
+
+use ctx_core::{Error, ErrorKind};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Registry, registry};
+
+use crate::args::Global;
+use crate::out::Out;
+
+/// What of a log goes to a file where `RUST_LOG` does not say.
+const USUAL: &str = "ctx=info";
+
+/// Who hears of spans and events.
+pub(crate) type Layers = Vec<Box<dyn Layer<Registry> + Send + Sync>>;
+
+/// What writes the log, if anybody asks for one.
+///
+/// # Errors
+///
+/// A file that cannot be written.
+pub(crate) fn layers(global: &Global, out: &Out) -> anyhow::Result<Layers> {
+    let asked = env::var("RUST_LOG").ok().filter(|asked| !asked.is_empty());
+    let usual = global.log_file.as_ref().map(|_| USUAL.to_owned());
+    let Some(asked) = asked.or(usual) else { return Ok(Layers::new()) };
+    let Ok(filter) = asked.parse::<Targets>() else {
+        out.warn(format!("RUST_LOG is passed over: {asked:?} is neither a level nor TARGET=LEVEL"));
+        return Ok(Layers::new());
+    };
+    let writer = match &global.log_file {
+        None => BoxMakeWriter::new(std::io::stderr),
+        Some(path) => {
+            let mut options = File::options();
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let file = options.append(true).create(true).open(path).map_err(|error| {
+                Error::new(ErrorKind::Io, "the log file cannot be written")
+                    .with("path", path.display())
+                    .hint("name a file in a folder that exists and that you may write to")
+                    .source(error)
+            })?;
+            BoxMakeWriter::new(std::sync::Arc::new(file))
+        }
+    };
+    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer);
+    Ok(vec![layer.with_filter(filter).boxed()])
+}
+
+/// Has these layers hear of everything from now on.
+pub(crate) fn begin(layers: Layers) -> anyhow::Result<()> {
+    match layers.is_empty() {
+        true => Ok(()),
+        false => Ok(registry().with(layers).try_init()?),
+    }
+}

@@ -1,0 +1,84 @@
+use ctx_core::ChatModel;
+use ctx_session::store::ChatType;
+use ctx_testkit::chat::{ScriptedChat, Step};
+
+use super::*;
+
+/// A chain of two models, with a session that has begun.
+async fn begun() -> (House, Arc<ScriptedChat>) {
+    let (second, shared) = shared(ScriptedChat::new("other/b", 64_000));
+    let house = House::with(ScriptedChat::new("script/a", 32_000), "{}", |b| b.fallback(shared));
+    house.say("hello").await.unwrap();
+    (house, second)
+}
+
+/// Changes what `sessions.json` says, and opens the session anew.
+fn set(house: &mut House, second: &Arc<ScriptedChat>, change: impl FnOnce(&mut SessionEntry)) {
+    house.runtime = None;
+    SessionStore::at(house.home().sessions_file(&FileId::main()))
+        .update(|sessions| {
+            change(sessions.get_mut(&main_key()).unwrap());
+            Ok(())
+        })
+        .unwrap();
+    let (first, second): (Arc<dyn ChatModel>, _) = (house.model.clone(), second.clone());
+    house.open("{}", first, |builder| builder.fallback(second));
+}
+
+#[tokio::test]
+async fn the_model_that_a_session_names_answers_first() {
+    let (mut house, second) = begun().await;
+    assert_eq!((house.model.asked(), second.asked()), (1, 0));
+    set(&mut house, &second, |entry| entry.model_override = Some("other/b".into()));
+    let outcome = house.say("and now?").await.unwrap();
+    assert_eq!((outcome.model.as_deref(), kinds(&outcome).len()), (Some("other/b"), 0));
+    set(&mut house, &second, |entry| {
+        entry.model_override = Some("b".into());
+        entry.provider_override = Some("other".into());
+    });
+    second.then(Step::Fail(ctx_core::Error::new(ctx_core::ErrorKind::Capability, "not for you")));
+    let outcome = house.say("and now?").await.unwrap();
+    assert_eq!(outcome.model.as_deref(), Some("script/a"), "the chain goes on behind it");
+    set(&mut house, &second, |entry| entry.model_override = None);
+    assert_eq!(house.say("hm").await.unwrap().model.as_deref(), Some("other/b"));
+    set(&mut house, &second, |entry| {
+        entry.model_override = Some("none".into());
+        entry.auth_profile_override = Some("work".into());
+    });
+    let outcome = house.say("hm").await.unwrap();
+    assert_eq!(outcome.model.as_deref(), Some("script/a"));
+    let told: Vec<_> = outcome.notices.iter().map(|notice| &*notice.words).collect();
+    assert!(told[0].contains("the session's model is left out"), "{told:?}");
+    assert!(told[1].contains("\"work\" is not obeyed"), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_session_says_how_much_is_thought_and_whether_answers_are_sent() {
+    let (mut house, second) = begun().await;
+    assert_eq!(house.model.requests()[0].thinking, None);
+    set(&mut house, &second, |entry| {
+        entry.thinking_level = Some("high".into());
+        entry.send_policy = Some("deny".into());
+    });
+    let (outcome, heard) = house.heard("quietly", &NoTools).await;
+    assert_eq!((outcome.answer, heard), (None, Vec::<String>::new()));
+    assert_eq!(house.stored().last().unwrap().1, "answer 2");
+    assert_eq!(house.model.requests()[1].thinking.as_deref(), Some("high"));
+}
+
+#[tokio::test]
+async fn who_takes_part_stands_in_the_entry_of_a_session_that_begins() {
+    let house = House::new(ScriptedChat::new("script/a", 32_000));
+    for (key, chat_type, provider) in [
+        ("agent:main:main", ChatType::Direct, None),
+        ("agent:main:telegram:group:-100:topic:7", ChatType::Group, Some("telegram")),
+        ("agent:main:discord:channel:c1", ChatType::Room, Some("discord")),
+        ("agent:main:signal:direct:ada", ChatType::Direct, Some("signal")),
+    ] {
+        let key: SessionKey = key.parse().unwrap();
+        house.runtime().turn(&key, "hello", &NoTools, &mut Deaf).await.unwrap();
+        let sessions = SessionStore::at(house.home().sessions_file(&FileId::main()));
+        let entry = sessions.load().unwrap().get(&key).unwrap().clone();
+        assert_eq!((entry.chat_type, entry.provider.as_deref()), (Some(chat_type), provider));
+    }
+}
