@@ -101,7 +101,7 @@ fn create_private(folder: &Path) -> io::Result<()> {
 /// its own time.
 fn sync(folder: &Path) {
     #[cfg(unix)]
-    drop(fs::File::open(folder).and_then(|folder| folder.sync_all()));
+    drop(ctx_disk::open(folder).and_then(|folder| folder.sync_all()));
     #[cfg(not(unix))]
     let _ = folder;
 }
