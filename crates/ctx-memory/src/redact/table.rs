@@ -74,7 +74,7 @@ pub(super) enum Anchor {
     Rows(Vec<usize>),
     /// A name that may say its value is a secret.
     Name,
-    /// A block between `-----BEGIN` and `-----END`.
+    /// The first or the last line of a block between `-----BEGIN` and `-----END`.
     Block,
 }
 
@@ -125,7 +125,7 @@ impl Table {
             by_text.insert(name.to_owned(), Anchor::Name);
         }
         let mut texts: Vec<(String, Anchor)> = by_text.into_iter().collect();
-        texts.push(("-----begin ".to_owned(), Anchor::Block));
+        texts.extend(["-----begin ", "-----end "].map(|text| (text.to_owned(), Anchor::Block)));
         let mut of_rows: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (nth, row) in rows.iter().enumerate() {
             for anchor in &row.anchors {

@@ -42,6 +42,13 @@ fn markers_say_what_was_there() {
             "we use this export DB_PASS=[redacted:password], always",
         ),
         ("密码：hunter2!".to_owned(), "密码：[redacted:password]"),
+        (
+            "SECRET_KEY_BASE=\"YfDX3k9Qw7Zr2Lm8Vt5Np1Hs6Bc4Jd0G!@#\"".to_owned(),
+            "SECRET_KEY_BASE=\"[redacted:secret]\"",
+        ),
+        ("数据库的密码是：ncz8Kp2Vx9。".to_owned(), "数据库的密码是：[redacted:password]。"),
+        ("口令为“XtPA-7734”，勿外传".to_owned(), "口令为“[redacted:password]”，勿外传"),
+        ("密码是\"hunter2!\"".to_owned(), "密码是\"[redacted:password]\""),
         ("nothing here".to_owned(), "nothing here"),
     ] {
         assert_eq!(redact(&text), expected);
@@ -65,6 +72,31 @@ fn a_secret_cut_off_at_the_end_of_a_text_is_taken_out_as_far_as_it_goes() {
 }
 
 #[test]
+fn a_value_is_found_however_often_its_json_is_escaped() {
+    let mut text = r#"{"client_secret":"x7Kq2LmN9pR4sT6vW8yZ"}"#.to_owned();
+    for depth in 0..5 {
+        let redacted = redact(&text);
+        assert!(!redacted.contains("x7Kq2LmN"), "{depth}: {redacted}");
+        assert!(redacted.contains("client_secret") && redacted.ends_with('}'), "{redacted}");
+        text = serde_json::json!({ "arguments": text }).to_string();
+    }
+}
+
+#[test]
+fn the_second_half_of_a_key_is_found_by_its_end() {
+    let line = "q3Kq2LmN9pR4sT6vW8yZ1aB3cD5eF0gH2jKmMIIEowIBAAKCAQEAx7Kq2LmN9pR4";
+    let end = "-----END RSA PRIVATE KEY-----";
+    for (half, left) in [
+        (format!("{line}\n{line}\nx7Kq==\n{end}\nbye"), "[redacted:private-key]\nbye"),
+        (format!("the rest: {line}\r\n{line}\r\n{end}"), "the rest: [redacted:private-key]"),
+        (format!("\"{line}\\n{line}\\r\\nx7Kq==\\n{end}\\n\""), "\"[redacted:private-key]\\n\""),
+        (format!("that is it\n{line}\n{end}"), "that is it\n[redacted:private-key]"),
+    ] {
+        assert_eq!(redact(&half), left);
+    }
+}
+
+#[test]
 fn any_text_is_read_without_harm() {
     let pieces = [
         "password",
@@ -73,6 +105,9 @@ fn any_text_is_read_without_harm() {
         "\"",
         "é",
         "密码：",
+        "密码是",
+        "“",
+        "-----END ",
         "-----BEGIN ",
         "PRIVATE KEY-----",
         "://",
