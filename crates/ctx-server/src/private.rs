@@ -1,7 +1,7 @@
 //! Folders and files that nobody but their owner may look into.
 
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{Read, Result, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::SystemTime;
@@ -88,11 +88,7 @@ impl Files {
 
 /// Makes a folder, and those above it.
 pub(crate) fn folder(path: &Path) -> Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
+    ctx_disk::create_private_dir(path).map_err(std::io::Error::other)
 }
 
 /// Opens a file to append lines to. What a write that broke off left behind, on a full disk or at a

@@ -1,5 +1,3 @@
-use ctx_core::ErrorKind;
-
 use super::*;
 
 fn redact(text: &str) -> String {
@@ -136,21 +134,5 @@ fn any_text_is_read_without_harm() {
         let text: String =
             (0..random.below(24)).map(|_| pieces[random.below(pieces.len())]).collect();
         redact(&text);
-    }
-}
-
-#[test]
-fn patterns_of_ones_own_come_first_and_are_checked() {
-    let own = "[[pattern]]\nname = \"acme\"\nanchors = [\"acme_\"]\npattern = 'acme_[a-z]{4}'\n";
-    let redactor = Redactor::with_patterns(own).unwrap();
-    assert_eq!(redactor.redact("an acme_abcd here").text, "an [redacted:acme] here");
-    for (wrong, said) in [
-        (own.replace("{4}", "{4"), "acme"),
-        (own.replace("[\"acme_\"]", "[]"), "acme"),
-        ("[[pattern]]\nname = 3".to_owned(), "patterns"),
-    ] {
-        let error = Redactor::with_patterns(&wrong).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Config);
-        assert!(error.to_string().contains(said) && error.hint_text().is_some(), "{error}");
     }
 }
