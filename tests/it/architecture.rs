@@ -97,3 +97,28 @@ fn what_lives_in_one_crate_only() {
         }
     }
 }
+
+/// Whether a licence of that expression is granted by one of the allowed.
+fn is_allowed(expression: &str, allowed: &[&str]) -> bool {
+    let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
+    plain.split(" AND ").all(|part| part.split(" OR ").any(|one| allowed.contains(&one.trim())))
+}
+
+#[test]
+fn the_licences_of_what_is_linked_are_allowed() {
+    let deny = include_str!("../../deny.toml");
+    let list = deny.split_once("allow = [").expect("a list").1.split_once(']').expect("its end").0;
+    let allowed: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
+    let metadata = MetadataCommand::new()
+        .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"))
+        .other_options(vec!["--offline".to_owned()])
+        .exec()
+        .expect("cargo metadata runs");
+    let theirs: Vec<_> =
+        metadata.packages.iter().filter(|package| package.source.is_some()).collect();
+    assert!(theirs.len() > 300);
+    for package in theirs {
+        let license = package.license.as_deref().unwrap_or_default();
+        assert!(is_allowed(license, &allowed), "{}: {license}", package.name);
+    }
+}

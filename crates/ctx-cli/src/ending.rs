@@ -123,7 +123,7 @@ mod signals {
     /// jobs in the background.
     #[cfg(target_os = "linux")]
     fn is_ignored(signal: i32) -> bool {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let status = ctx_disk::read_to_string("/proc/self/status").unwrap_or_default();
         let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
         let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
         ignored.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)

@@ -1,6 +1,5 @@
 //! Files that commands write: whole or not at all, and never over the transcript.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
@@ -32,7 +31,7 @@ impl Existing {
 
 fn is_page(path: &Path) -> bool {
     let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(PAGE_HEAD).read_to_end(&mut head));
+    let read = ctx_disk::open(path).and_then(|file| file.take(PAGE_HEAD).read_to_end(&mut head));
     let head = String::from_utf8_lossy(&head);
     read.is_ok() && PAGE_MARKS.iter().any(|mark| head.contains(mark))
 }

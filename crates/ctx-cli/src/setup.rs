@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ctx_core::{
     ContextEngine, Entry, Error, ErrorKind, MemoryStore, Profile, Services, TokenLedger, Tokens,
 };
 use ctx_engine_registry::{BuildContext, Config, Registry};
 use ctx_model::Prices;
+use ctx_runtime::lifecycle::SessionConfig;
 use ctx_runtime::{Memories, Resolved, Stores, Wanted, memory_session};
 use ctx_server::http::Token;
 use ctx_session::Transcript;
@@ -38,11 +40,16 @@ pub(crate) struct Fitted {
 
 /// The configuration named by `--config`, or the one in the home folder, or the defaults.
 pub(crate) fn config(global: &Global) -> anyhow::Result<Config> {
-    match (config_file(global)?, &global.config) {
-        (Some(path), Some(_)) => Ok(Config::read(&path)?),
-        (Some(path), None) => Ok(Config::read(&path).map_err(of_home)?),
-        (None, _) => Ok(Config::default()),
+    let config = match (config_file(global)?, &global.config) {
+        (Some(path), Some(_)) => Config::read(&path)?,
+        (Some(path), None) => Config::read(&path).map_err(of_home)?,
+        (None, _) => Config::default(),
+    };
+    // Who needs the rest of the section says what is wrong with it.
+    if let Ok(session) = config.section::<SessionConfig>() {
+        ctx_disk::set_patience(Duration::from_millis(session.lock_wait_ms.into()));
     }
+    Ok(config)
 }
 
 /// The file that [`config`] reads, if there is one.

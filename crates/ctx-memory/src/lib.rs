@@ -20,7 +20,6 @@
 mod apart;
 pub mod archive;
 mod config;
-mod disk;
 mod embed;
 pub mod facts;
 mod index;
@@ -37,6 +36,8 @@ pub mod text;
 mod trim;
 pub mod vectors;
 pub mod workspace;
+
+use ctx_disk as disk;
 
 pub use config::{Config, EmbeddingModel, Excluded, Placement, RecallSettings};
 #[cfg(feature = "transformer")]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ctx_core::{Error, ErrorKind, Result};
-use reqwest::header::{HeaderMap, LOCATION};
+use reqwest::header::{CONTENT_LENGTH, HeaderMap, LOCATION, TRANSFER_ENCODING};
 use reqwest::{Method, StatusCode, Url, redirect};
 use tokio::time::{Instant, timeout_at};
 
@@ -160,6 +160,10 @@ impl Client {
         // Another status of the family, such as 304, sends nobody anywhere.
         if matches!(response.status().as_u16(), 301..=303 | 307 | 308) {
             return Err(redirected(&response, &server));
+        }
+        if let Some(what) = broken(&response) {
+            let hint = "check what the server, or a proxy before it, sends";
+            return Err(Error::new(ErrorKind::Upstream, what).with("server", server).hint(hint));
         }
         Ok(Response {
             status: response.status(),
@@ -320,6 +324,17 @@ fn root_cause(error: &reqwest::Error) -> String {
         deepest = source;
     }
     deepest.to_string()
+}
+
+/// What is wrong with the head of an answer, if anything is: who passed it on would say what is not true.
+fn broken(response: &reqwest::Response) -> Option<&'static str> {
+    let says = |name| response.headers().contains_key(name);
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return Some("the server changes to another protocol, which nobody asked for");
+    }
+    (says(CONTENT_LENGTH) && says(TRANSFER_ENCODING)).then_some(
+        "the answer says in two ways where it ends, by content-length and transfer-encoding",
+    )
 }
 
 fn redirected(response: &reqwest::Response, from: &str) -> Error {

@@ -162,7 +162,7 @@ impl KeyRef {
                     .hint("name a file whose first line is the key"))
             }
             Some(_) => {
-                let text = std::fs::read_to_string(&path).map_err(|e| {
+                let text = ctx_disk::read_to_string(&path).map_err(|e| {
                     Error::new(ErrorKind::Io, "a key file cannot be read")
                         .with("path", path.display())
                         .hint("check that you may read it and that it is text")

@@ -1,7 +1,9 @@
 //! What the proxy adds to a request: time to the first byte with and without it, in turns; the time
-//! for a history that has to be cut; the memory that very many requests take.
+//! for a history that has to be cut; the memory that very many requests take; what requests whose bodies
+//! do not come do to others; what very many tool calls cost.
 //!
-//! `cargo bench -p ctx-server --bench proxy`; parts of it by name: `-- pass`, `-- cut`, `-- memory`.
+//! `cargo bench -p ctx-server --bench proxy`; parts of it by name: `-- pass`, `-- cut`, `-- memory`,
+//! `-- stalled`, `-- calls`.
 //! Everything runs in this process on loopback: the provider, the proxy and its clients.
 
 #![allow(clippy::print_stdout, reason = "a benchmark says what it measured")]
@@ -21,6 +23,8 @@ use ctx_server::trace::{Limits, Trace};
 use ctx_session::paths::Home;
 use ctx_testkit::provider::Fast;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::time::interval_at;
 
 const CLIENTS: usize = 64;
@@ -43,6 +47,12 @@ fn main() {
         }
         if runs("memory") {
             memory().await;
+        }
+        if runs("stalled") {
+            stalled().await;
+        }
+        if runs("calls") {
+            calls().await;
         }
     });
 }
@@ -309,6 +319,66 @@ async fn memory() {
         "at the end: {before} MiB, {} conversations recorded",
         proxied.proxy.trace().sessions().len()
     );
+}
+
+/// Time to the first byte while other requests have said all but their bodies.
+async fn stalled() {
+    const STALLED: usize = 64;
+    const ASKED: usize = 50;
+    let proxied = Proxied::start(200_000);
+    let (client, url, body) = (Client::default(), at(&proxied.url), body(0, 20, 20_000));
+    let measured = async || {
+        let mut times = Vec::new();
+        for _ in 0..ASKED {
+            times.push(ask(&client, &url, &body).await);
+        }
+        (percentile(&mut times, 50), percentile(&mut times, 99))
+    };
+    measured().await;
+    let alone = measured().await;
+    let address = proxied.url.trim_start_matches("http://");
+    let mut open = Vec::new();
+    for n in 0..STALLED {
+        let length = ["transfer-encoding: chunked", "content-length: 64000000"][n % 2];
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n{length}\r\n\r\n"
+        );
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        stream.write_all(head.as_bytes()).await.expect("it reads");
+        stream.read_exact(&mut [0; 25]).await.expect("it waits for the body");
+        open.push(stream);
+    }
+    let beside = measured().await;
+    println!("stalled: {STALLED} requests have said all but their bodies");
+    println!("| time to first byte, ms | p50 | p99 |");
+    println!("|---|--:|--:|");
+    println!("| alone | {:.2} | {:.2} |", alone.0, alone.1);
+    println!("| beside them | {:.2} | {:.2} |", beside.0, beside.1);
+}
+
+/// Very many tool calls in one body.
+async fn calls() {
+    let proxied = Proxied::start(16_000);
+    let (client, url) = (Client::default(), at(&proxied.url));
+    println!(
+        "calls: tool calls without results in one answer; memory with the client and the provider"
+    );
+    println!("| calls | MB | time to first byte, ms | MiB |");
+    println!("|--:|--:|--:|--:|");
+    for count in [10_000, 50_000, 90_000, 300_000] {
+        let call = |n: usize| {
+            json!({ "id": format!("call_{n}"), "type": "function",
+                "function": { "name": "read", "arguments": format!("{{\"path\":\"/{n}\"}}") } })
+        };
+        let calls: Vec<_> = (0..count).map(call).collect();
+        let messages = json!([{ "role": "user", "content": format!("read {count} files") },
+            { "role": "assistant", "content": null, "tool_calls": calls },
+            { "role": "user", "content": "go on" }]);
+        let body = json!({ "model": "m", "messages": messages, "stream": true }).to_string();
+        drop((calls, messages));
+        let took = ask(&client, &url, &body).await.as_secs_f64() * 1_000.0;
+        println!("| {count} | {} | {took:.0} | {} |", body.len() / 1_000_000, resident());
+    }
 }
 
 /// Resident memory of this process in MiB.

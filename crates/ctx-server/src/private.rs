@@ -1,7 +1,7 @@
 //! Folders and files that nobody but their owner may look into.
 
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{Read, Result, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::SystemTime;
@@ -88,22 +88,14 @@ impl Files {
 
 /// Makes a folder, and those above it.
 pub(crate) fn folder(path: &Path) -> Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
+    ctx_disk::create_private_dir(path).map_err(std::io::Error::other)
 }
 
 /// Opens a file to append lines to. What a write that broke off left behind, on a full disk or at a
 /// sudden end, becomes a line of its own.
 pub(crate) fn append(path: &Path) -> Result<File> {
     let is_torn = is_torn(path);
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    let mut file = ctx_disk::private().append(true).create(true).open(path)?;
     if is_torn {
         file.write_all(b"\n")?;
     }
@@ -113,7 +105,7 @@ pub(crate) fn append(path: &Path) -> Result<File> {
 /// Whether a file ends in the middle of a line.
 fn is_torn(path: &Path) -> bool {
     let last = || -> Result<u8> {
-        let mut file = File::open(path)?;
+        let mut file = ctx_disk::open(path)?;
         file.seek(SeekFrom::End(-1))?;
         let mut last = [0];
         file.read_exact(&mut last)?;
@@ -126,11 +118,8 @@ fn is_torn(path: &Path) -> bool {
 /// Holds a folder for this process, until what it gives is dropped. `None` where another process
 /// holds it. A file system that knows no locks has nobody to keep out.
 pub(crate) fn hold(folder: &Path) -> Result<Option<File>> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(folder.join("lock"))?;
+    let mut options = ctx_disk::private();
+    let file = options.write(true).create(true).truncate(false).open(folder.join("lock"))?;
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Ok(None),
         Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),

@@ -35,7 +35,7 @@ impl FileBlobs {
     /// The text of a blob.
     pub fn get(&self, name: &str) -> Result<String> {
         let path = self.path(name)?;
-        std::fs::read_to_string(&path).map_err(|e| disk::io_error("cannot read the blob", &path, e))
+        disk::read_to_string(&path).map_err(|e| disk::io_error("cannot read the blob", &path, e))
     }
 
     /// The names of all blobs.
@@ -67,11 +67,11 @@ impl FileBlobs {
     /// [`ErrorKind::InvalidInput`] for what is no name, [`ErrorKind::Io`].
     pub fn remove(&self, name: &str) -> Result<bool> {
         let path = self.path(name)?;
-        match std::fs::remove_file(&path) {
-            Ok(()) => disk::sync_dir(&self.dir).map(|()| true),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
-            Err(e) => Err(disk::io_error("cannot remove the blob", &path, e)),
+        let was_there = disk::remove(&path, "cannot remove the blob")?;
+        if was_there {
+            disk::sync_dir(&self.dir)?;
         }
+        Ok(was_there)
     }
 
     fn path(&self, name: &str) -> Result<PathBuf> {
@@ -84,7 +84,7 @@ impl BlobStore for FileBlobs {
     fn put(&self, name: &str, text: &str) -> Result<String> {
         let path = self.path(name)?;
         disk::create_private_dir(&self.dir)?;
-        disk::replace(&path, text.as_bytes())?;
+        disk::put(&path, text.as_bytes())?;
         Ok(path.to_string_lossy().into_owned())
     }
 

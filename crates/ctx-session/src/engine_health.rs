@@ -5,16 +5,14 @@
 //! is asked like any other.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{ErrorKind as IoKind, Read};
+use std::io::{ErrorKind as IoKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ctx_core::{EngineFailure, EngineHealth, Error, ErrorKind, LeaseState, Result, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::disk;
-use crate::lock::FileLock;
+use crate::disk::FileLock;
 use crate::paths::Home;
 
 /// The version of the file.
@@ -28,9 +26,6 @@ const MAX_ENGINES: usize = 64;
 
 /// Longer reasons and versions are cut, in characters.
 const MAX_CHARS: usize = 400;
-
-/// How long another writer is waited for.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// An engine that failed when it was last asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,12 +98,11 @@ impl EngineHealthFile {
             Err(e) if e.kind() == IoKind::NotFound => return Ok(EngineTroubles::new()),
             Err(e) => return Err(failed(e)),
         };
-        // Opening what is no file may wait for ever.
         if !metadata.is_file() {
             return Err(self.wrong(ErrorKind::Io, "what should be a file of ctx is none"));
         }
         let mut bytes = Vec::new();
-        let file = File::open(&self.path).map_err(failed)?;
+        let file = disk::open(&self.path).map_err(failed)?;
         file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
         let ours = (bytes.len() as u64 <= MAX_BYTES).then_some(bytes);
         let version = |bytes: &Vec<u8>| serde_json::from_slice::<Versioned>(bytes).ok();
@@ -175,7 +169,7 @@ impl EngineHealthFile {
 
     fn change(&self, edit: impl FnOnce(&mut EngineTroubles)) -> Result<()> {
         disk::create_private_dir(disk::parent(&self.path))?;
-        let _lock = FileLock::exclusive_within(&self.path, PATIENCE)?;
+        let _lock = FileLock::soon(&self.path)?;
         let mut engines = match self.read() {
             Ok(engines) => engines,
             Err(error) if error.kind() == ErrorKind::Corrupt => EngineTroubles::new(),
@@ -187,7 +181,7 @@ impl EngineHealthFile {
             self.wrong(ErrorKind::Io, "what is to be remembered of engines cannot be written")
                 .source(e)
         })?;
-        disk::replace(&self.path, &bytes)
+        disk::replace(&self.path, |out| out.write_all(&bytes))
     }
 
     fn wrong(&self, kind: ErrorKind, what: &'static str) -> Error {

@@ -39,7 +39,7 @@ pub fn fork(transcript: &Transcript, path: &Path, session: &NewSession) -> Resul
         parent = Some(index);
     }
     disk::create_private_dir(disk::parent(path))?;
-    disk::replace(path, &bytes)
+    disk::put(path, &bytes)
 }
 
 #[cfg(test)]

@@ -1,17 +1,12 @@
 //! Keeping others out of a session without opening it.
 
-use std::fs::File;
 use std::path::Path;
-use std::time::Duration;
 
 use ctx_core::Result;
 
 use crate::disk;
-use crate::lock::FileLock;
+use crate::disk::FileLock;
 use crate::log::{first_line, is_header_of_ours};
-
-/// How long is waited for whoever has the session. Who keeps one open keeps it for longer.
-const WAIT: Duration = Duration::from_millis(500);
 
 /// A session that nobody can open as long as this value lives.
 #[derive(Debug)]
@@ -29,7 +24,7 @@ impl Hold {
     /// [`ErrorKind::Io`](ctx_core::ErrorKind::Io) if it cannot be read.
     pub fn of(path: &Path) -> Result<Option<Self>> {
         let failed = |error| disk::io_error("cannot look at the session", path, error);
-        let line = match File::open(path) {
+        let line = match disk::open(path) {
             Ok(file) => first_line(&file).map_err(failed)?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(error)),
@@ -37,7 +32,7 @@ impl Hold {
         if !std::str::from_utf8(&line).is_ok_and(is_header_of_ours) {
             return Ok(None);
         }
-        Ok(Some(Self { _lock: FileLock::exclusive_within(path, WAIT)? }))
+        Ok(Some(Self { _lock: FileLock::soon(path)? }))
     }
 }
 

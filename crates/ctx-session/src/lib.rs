@@ -12,7 +12,6 @@ mod context;
 mod convert;
 mod detect;
 pub mod discover;
-mod disk;
 pub mod engine_health;
 mod entry;
 pub mod erase;
@@ -28,7 +27,6 @@ mod linear;
 mod lines;
 mod links;
 mod load;
-mod lock;
 pub mod log;
 mod opencode_db;
 pub mod overlay;
@@ -47,6 +45,8 @@ pub mod store;
 mod transcript;
 mod tree;
 pub mod values;
+
+pub(crate) use ctx_disk as disk;
 
 pub use annex::open;
 pub use context::{LineItem, SessionContext};

@@ -5,7 +5,6 @@
 //! path and the beginning of its first line, so another transcript at the same place gets an
 //! overlay of its own, and one that grows keeps the one it has.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -90,7 +89,7 @@ impl Overlay {
             Some((database, id)) => std::fs::canonicalize(database).map_err(failed)?.join(id),
             None => {
                 let full = std::fs::canonicalize(source).map_err(failed)?;
-                BufReader::new(File::open(&full).map_err(failed)?.take(HEADER_BYTES))
+                BufReader::new(disk::open(&full).map_err(failed)?.take(HEADER_BYTES))
                     .read_until(b'\n', &mut beginning)
                     .map_err(failed)?;
                 full
@@ -145,7 +144,7 @@ impl Overlay {
         }
         let failed = |e| disk::io_error("cannot read the overlay", &self.path, e);
         let mut contents = OverlayContents::default();
-        let mut reader = match File::open(&self.path) {
+        let mut reader = match disk::open(&self.path) {
             Ok(file) => BufReader::new(file),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(contents),
             Err(e) => return Err(failed(e)),

@@ -1,6 +1,5 @@
 //! Sticky projections on disk: as `custom` entries, one for each save.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -120,7 +119,7 @@ pub(crate) fn read_kept(path: &Path) -> Result<Vec<Kept>> {
     let failed = |e| disk::io_error("cannot read the projections", path, e);
     let finders =
         [PROJECTIONS_TYPE, OF_COMPACTION].map(|text| memchr::memmem::Finder::new(text.as_bytes()));
-    let mut reader = BufReader::with_capacity(256 << 10, File::open(path).map_err(failed)?);
+    let mut reader = BufReader::with_capacity(256 << 10, disk::open(path).map_err(failed)?);
     let mut line = Vec::new();
     let mut found = Vec::new();
     while {

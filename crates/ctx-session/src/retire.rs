@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
 
 use crate::disk;
-use crate::lock::{FileLock, sidecar_of};
+use crate::disk::{FileLock, sidecar_of};
 use crate::log::{LogOptions, SessionLog};
 
 /// What stands between a session's file name and the time at which it was put aside. The second one is
@@ -116,10 +116,8 @@ pub fn remove_retired(path: &Path) -> Result<u64> {
     let mut freed = 0;
     for file in beside(path).into_iter().chain([path.to_owned()]) {
         let len = std::fs::metadata(&file).map_or(0, |found| found.len());
-        match std::fs::remove_file(&file) {
-            Ok(()) => freed += len,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(disk::io_error("cannot remove the session", &file, error)),
+        if disk::remove(&file, "cannot remove the session")? {
+            freed += len;
         }
     }
     disk::sync_dir(disk::parent(path))?;

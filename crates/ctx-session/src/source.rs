@@ -63,7 +63,7 @@ impl Source {
                 .with("path", path.display())
                 .hint("name a session file inside it"));
         }
-        let file = File::open(path).map_err(fail)?;
+        let file = disk::open(path).map_err(fail)?;
         let bytes = match metadata.is_file() {
             true => Bytes::File(file),
             false => Bytes::Memory(stream(file, &path.display().to_string())?.into()),

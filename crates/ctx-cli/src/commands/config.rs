@@ -49,7 +49,7 @@ pub(crate) fn run(global: &Global, command: args::Config, out: &Out) -> anyhow::
 /// The configuration, if nothing is wrong with it. All but the last error are printed here.
 fn sound(global: &Global, file: Option<&PathBuf>, out: &Out) -> anyhow::Result<Config> {
     let path = file.map_or_else(|| setup::config_file(global), |file| Ok(Some(file.clone())))?;
-    let text = path.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
+    let text = path.as_ref().and_then(|path| ctx_disk::read_to_string(path).ok());
     let mut faults = text.map(|text| Config::faults(&text)).unwrap_or_default();
     let config = match file {
         _ if !faults.is_empty() => Config::default(),

@@ -319,3 +319,20 @@ fn results_that_are_offloaded_are_in_the_folder_of_the_agent() {
     assert!(std::fs::read_dir(results("ops")).expect("a folder").count() > 0);
     assert!(!results("main").exists());
 }
+
+#[test]
+fn how_long_a_session_is_waited_for_is_a_setting() {
+    let room = Room::new();
+    room.write("ctx.json5", "{ session: { lockWaitMs: 0 } }");
+    let source = room.write("s.jsonl", join(&pi_lines(40)));
+    let own = text(&room.path("own.jsonl")).to_owned();
+    let to = ["convert", text(&source), "--to", "ctx", "--output", &own];
+    assert_eq!(room.ctx(&to).code, Some(0));
+    let mut options = std::fs::File::options();
+    let options = options.read(true).write(true).create(true).truncate(false);
+    let lock = options.open(format!("{own}.lock")).expect("a lock file");
+    lock.lock().expect("nobody has it");
+    let ran = room.ctx(&["compact", &own, "--window", "16k", "--force"]);
+    assert!(ran.stderr.contains("another writer has the file open"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("waited"), "it did not wait: {}", ran.stderr);
+}

@@ -37,6 +37,8 @@ mod memory_slot;
 mod models;
 #[cfg(feature = "otlp")]
 mod otlp;
+#[cfg(unix)]
+mod pipes;
 #[path = "../../../../tests/it/plugins.rs"]
 mod plugins;
 mod readme;

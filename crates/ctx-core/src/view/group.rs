@@ -37,6 +37,13 @@ impl ContextView {
         self.nodes.get(at).is_some_and(|node| self.group_is_protected(node.group))
     }
 
+    /// Whether the node is what the user said last.
+    #[must_use]
+    pub fn is_newest_user(&self, at: usize) -> bool {
+        let newest = self.newest_user.map(|user| user.key);
+        self.nodes.get(at).is_some_and(|node| newest == Some(node.key))
+    }
+
     pub(super) fn group_is_protected(&self, group: u32) -> bool {
         let of = &self.groups[group as usize];
         of.pins > 0 || of.in_progress || self.newest_user.is_some_and(|user| user.group == group)

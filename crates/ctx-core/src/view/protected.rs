@@ -57,7 +57,7 @@ impl ContextView {
 
     fn part_of(&self, at: usize) -> Part {
         let node = &self.nodes[at];
-        if self.newest_user.is_some_and(|user| user.key == node.key) {
+        if self.is_newest_user(at) {
             Part::Newest
         } else if !node.facts.results.is_empty() {
             Part::Results

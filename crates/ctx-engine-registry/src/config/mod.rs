@@ -153,7 +153,7 @@ impl Config {
     ///
     /// [`ErrorKind::Io`], or as [`Config::parse`].
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|e| {
+        let text = ctx_disk::read_to_string(path).map_err(|e| {
             Error::new(ErrorKind::Io, "the configuration cannot be read")
                 .with("path", path.display())
                 .hint("check that the file is there and that you may read it")

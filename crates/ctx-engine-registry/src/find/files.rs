@@ -1,6 +1,6 @@
 //! Files as they may be trusted: where they really are, who can write to them, and what is in them.
 
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -116,7 +116,7 @@ fn read(path: &Path, most: u64) -> Result<(Vec<u8>, Metadata)> {
     // Before it is opened: to open a pipe waits for who writes to it.
     let before = path.symlink_metadata().map_err(|e| unreadable(path, e))?;
     regular(path, &before)?;
-    let file = File::open(path).map_err(|e| unreadable(path, e))?;
+    let file = ctx_disk::open(path).map_err(|e| unreadable(path, e))?;
     let metadata = file.metadata().map_err(|e| unreadable(path, e))?;
     regular(path, &metadata)?;
     let mut bytes = Vec::new();

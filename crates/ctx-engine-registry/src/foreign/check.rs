@@ -94,6 +94,10 @@ pub fn check(answer: Assembled, ground: Ground<'_>) -> Result<Checked, Rejection
     };
     let (drops, freed) = edits.groups(ground)?;
     let view = ground.view;
+    if let Some(&at) = edits.forms.keys().find(|&&at| view.is_newest_user(at)) {
+        let why = "it is the newest user message, which goes out as it came";
+        return Err(Rejection::mismatch(view.node(at).entry().id(), why));
+    }
     let grown: u64 = edits.forms.values().map(|form| view.ledger().count(form).get()).sum();
     let shrunk: u64 = edits.forms.keys().map(|&at| view.node(at).tokens().get()).sum();
     let mut added = 0;

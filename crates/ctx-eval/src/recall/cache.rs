@@ -1,7 +1,6 @@
 //! Vectors that were made before: a model may take minutes for what does not change.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +26,7 @@ impl VectorCache {
     /// The vectors in a file, which need not be there yet.
     #[must_use]
     pub fn open(file: &Path) -> Self {
-        let known = fs::read(file).ok().and_then(|bytes| read(&bytes)).unwrap_or_default();
+        let known = ctx_disk::read(file).ok().and_then(|bytes| read(&bytes)).unwrap_or_default();
         Self { file: Some(file.to_owned()), known, is_changed: false, fault: None }
     }
 
@@ -93,32 +92,19 @@ fn key(embedder: &str, text: &str) -> Key {
 }
 
 /// Magic, then for each vector its key, its length (u32, little endian) and its numbers (f32).
-fn write(file: &Path, known: &HashMap<Key, Vec<f32>>) -> std::io::Result<()> {
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let mut temporary = file.as_os_str().to_owned();
-    temporary.push(".tmp");
-    let written =
-        write_to(Path::new(&temporary), known).and_then(|()| fs::rename(&temporary, file));
-    if written.is_err() {
-        // Best effort: half a file is of no use, and may be what fills the disk.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
-}
-
-fn write_to(file: &Path, known: &HashMap<Key, Vec<f32>>) -> std::io::Result<()> {
-    let mut out = std::io::BufWriter::new(fs::File::create(file)?);
-    out.write_all(MAGIC)?;
-    for (key, vector) in known {
-        out.write_all(key)?;
-        out.write_all(&(vector.len() as u32).to_le_bytes())?;
-        for number in vector {
-            out.write_all(&number.to_le_bytes())?;
+fn write(file: &Path, known: &HashMap<Key, Vec<f32>>) -> ctx_core::Result<()> {
+    ctx_disk::create_private_dir(ctx_disk::parent(file))?;
+    ctx_disk::replace(file, |out| {
+        out.write_all(MAGIC)?;
+        for (key, vector) in known {
+            out.write_all(key)?;
+            out.write_all(&(vector.len() as u32).to_le_bytes())?;
+            for number in vector {
+                out.write_all(&number.to_le_bytes())?;
+            }
         }
-    }
-    out.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()
+        Ok(())
+    })
 }
 
 fn read(bytes: &[u8]) -> Option<HashMap<Key, Vec<f32>>> {

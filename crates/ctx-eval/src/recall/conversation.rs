@@ -157,7 +157,7 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// A JSON file.
 pub(super) fn read_json(path: &Path) -> Result<Value> {
-    let text = std::fs::read_to_string(path).map_err(|e| {
+    let text = ctx_disk::read_to_string(path).map_err(|e| {
         Error::new(ErrorKind::Io, "cannot read labelled conversations")
             .with("path", path.display())
             .hint("give the path of a dataset on this machine; none comes with the program")

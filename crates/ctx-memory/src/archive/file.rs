@@ -53,7 +53,7 @@ impl SegmentFile {
 
     /// The file to read from. None: there is none yet.
     pub(super) fn open(&self) -> Result<Option<File>> {
-        match File::open(&self.path) {
+        match disk::open(&self.path) {
             Ok(file) => Ok(Some(file)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(disk::io_error("cannot open the archive", &self.path, e)),
@@ -62,7 +62,7 @@ impl SegmentFile {
 
     /// How often the file was replaced, as far as the file beside it says.
     pub(super) fn generation(&self) -> u64 {
-        let text = std::fs::read_to_string(disk::beside(&self.path, ".lock"));
+        let text = disk::read_to_string(disk::beside(&self.path, ".lock"));
         text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or_default()
     }
 
@@ -121,28 +121,13 @@ impl SegmentFile {
 
     /// Moves what stands behind `whole` to a file of its own.
     pub(super) fn keep_aside(&self, _lock: &FileLock, whole: u64) -> Result<PathBuf> {
-        let mut n = 1u32;
-        let (path, mut aside) = loop {
-            let path = disk::beside(&self.path, &format!(".torn-{n}"));
-            match disk::private().write(true).create_new(true).open(&path) {
-                Ok(file) => break (path, file),
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists && n < u32::MAX => n += 1,
-                Err(e) => return Err(disk::io_error("cannot keep the torn line", &path, e)),
-            }
-        };
-        let mut copy = || {
-            let mut file = File::options().read(true).write(true).open(&self.path)?;
-            file.seek(SeekFrom::Start(whole))?;
-            io::copy(&mut file, &mut aside)?;
-            aside.sync_all()?;
+        let aside = disk::keep_aside(&self.path, whole)?;
+        let cut = File::options().write(true).open(&self.path).and_then(|file| {
             file.set_len(whole)?;
             file.sync_data()
-        };
-        if let Err(e) = copy() {
-            return Err(disk::io_error("cannot keep the torn line", &path, e));
-        }
-        disk::sync_dir(disk::parent(&self.path))?;
-        Ok(path)
+        });
+        cut.map_err(|e| self.failed("cannot cut off the torn line", e))?;
+        Ok(aside)
     }
 
     /// Puts these parts of the file, in their order, in its place.

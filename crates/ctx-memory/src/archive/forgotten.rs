@@ -35,7 +35,7 @@ impl Forgotten {
     /// Reads what other processes added. A line that is no id was never acknowledged.
     pub(super) fn refresh(&mut self) -> Result<()> {
         let failed = |e| disk::io_error("cannot read what was forgotten", &self.path, e);
-        let mut file = match File::open(&self.path) {
+        let mut file = match disk::open(&self.path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 self.ids.clear();

@@ -62,7 +62,7 @@ impl ArchivedSessions {
     pub fn refresh(&mut self) -> Result<()> {
         let now = self.stamp();
         if self.read != now {
-            let read = || Ok(serde_json::from_slice(&std::fs::read(&self.path)?)?);
+            let read = || Ok(serde_json::from_slice(&disk::read(&self.path)?)?);
             self.list = match now {
                 None => List::default(),
                 Some(_) => read().map_err(|e| {

@@ -74,7 +74,7 @@ impl TransformerEmbedder {
         if heads == 0 || parsed.hidden_size == 0 || !parsed.hidden_size.is_multiple_of(heads) {
             return Err(config.bad("hidden_size is no multiple of num_attention_heads"));
         }
-        let limits = fs::read(folder.join("sentence_bert_config.json")).unwrap_or_default();
+        let limits = disk::read(folder.join("sentence_bert_config.json")).unwrap_or_default();
         let limits: Limits = serde_json::from_slice(&limits).unwrap_or_default();
         let most = limits.max_seq_length.unwrap_or(MAX_TOKENS).min(parsed.max_position_embeddings);
         if most < FEWEST_TOKENS {
@@ -181,7 +181,7 @@ struct File<'a> {
 
 impl File<'_> {
     fn read(self) -> Result<Vec<u8>> {
-        fs::read(self.folder.join(self.name)).map_err(|e| {
+        disk::read(self.folder.join(self.name)).map_err(|e| {
             Error::new(ErrorKind::Io, "cannot read the embedding model")
                 .with("path", self.folder.join(self.name).display())
                 .hint("a model is a folder with config.json, tokenizer.json and model.safetensors")

@@ -90,7 +90,7 @@ impl KnowledgeFile {
         if !self.is_kept() {
             return Ok(News::default());
         }
-        let file = match File::open(&self.path) {
+        let file = match disk::open(&self.path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 let anew = self.read_to > 0;

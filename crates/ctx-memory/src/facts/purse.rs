@@ -42,7 +42,7 @@ impl Purse {
                     Err(error) if error.kind() == ErrorKind::Locked => return Ok(None),
                     lock => lock?,
                 };
-                let text = match std::fs::read(path) {
+                let text = match disk::read(path) {
                     Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
                     read => read.map_err(|e| {
                         disk::io_error("cannot read what was spent on facts", path, e)

@@ -114,7 +114,7 @@ impl Graph {
     /// Over how many vectors a graph found too little, if that is what `path` says.
     pub(crate) fn weak(path: &Path, owner: &str, dimensions: usize) -> Option<usize> {
         let bytes = (std::fs::metadata(path).ok()?.len() == FOOTER as u64).then_some(path)?;
-        let footer = Footer::read(std::fs::read(bytes).ok()?.as_slice().try_into().ok()?)?;
+        let footer = Footer::read(disk::read(bytes).ok()?.as_slice().try_into().ok()?)?;
         let fits = footer.dimensions as usize == dimensions && footer.owner == fingerprint(owner);
         usize::try_from(footer.vectors).ok().filter(|_| fits && footer.expansion == WEAK)
     }
@@ -173,7 +173,7 @@ impl Graph {
         rows: &Rows,
         slot_of: impl Fn(SegmentId) -> Option<usize>,
     ) -> Result<Option<Self>> {
-        let mut file = match File::open(path) {
+        let mut file = match disk::open(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(|e| disk::io_error("cannot read the graph", path, e))?,
         };

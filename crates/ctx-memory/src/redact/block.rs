@@ -1,15 +1,23 @@
-//! Blocks between `-----BEGIN` and `-----END`: private keys go, public ones are no secret.
+//! Blocks between `-----BEGIN` and `-----END`, and what is left of those that were cut in two: private keys go, public ones are no secret.
 
-use super::span::{By, Spans};
+use super::span::{By, Spans, ceil};
 
 /// The longest block. The largest RSA keys that are in use have a quarter of this.
 const LONGEST: usize = 64 << 10;
+
+/// The shortest line of a key, but for its last.
+const SHORTEST: usize = 16;
+
+const END: &str = "-----END ";
 
 /// Reads the block that begins at `start`. One without an end is cut off: what looks like its body
 /// belongs to it.
 pub(super) fn read(text: &str, start: usize, spans: &mut Spans<'_>) {
     if start < spans.formed() {
         return;
+    }
+    if text.get(start..start + END.len()).is_some_and(|at| at.eq_ignore_ascii_case(END)) {
+        return ended(text, start, spans);
     }
     let Some(rest) = text.get(start + "-----BEGIN ".len()..) else { return };
     let bytes = rest.as_bytes();
@@ -22,7 +30,7 @@ pub(super) fn read(text: &str, start: usize, spans: &mut Spans<'_>) {
     let body = label + 5;
     let window = &bytes[body..bytes.len().min(body + LONGEST)];
     let length = match memchr::memmem::find(window, b"-----") {
-        Some(next) if window[next..].starts_with(b"-----END ") => {
+        Some(next) if window[next..].starts_with(END.as_bytes()) => {
             let rest = &window[next + 9..];
             let label = rest.iter().take(60).take_while(|b| **b != b'-' && **b != b'\n').count();
             let dashes = rest[label..].iter().take(5).take_while(|b| **b == b'-').count();
@@ -36,13 +44,45 @@ pub(super) fn read(text: &str, start: usize, spans: &mut Spans<'_>) {
         .map(<[u8]>::len)
         .max();
     // Three dots between the two lines are an example.
-    if longest.unwrap_or_default() < 16 {
+    if longest.unwrap_or_default() < SHORTEST {
         return;
     }
     if private {
         spans.secret(start..from + length, By::Form, "private-key");
     } else {
         spans.public(start..from + length);
+    }
+}
+
+/// Reads a private key back from its end: it began in another text.
+fn ended(text: &str, start: usize, spans: &mut Spans<'_>) {
+    let label = text[start + END.len()..].split_once("-----").map_or("", |(label, _)| label);
+    if label.len() > 60 || !label.ends_with("PRIVATE KEY") {
+        return;
+    }
+    let (mut at, mut from) = (start, start);
+    let before = &text[ceil(text, start.saturating_sub(LONGEST))..start];
+    // A line break may be written as `\r\n`, whose letter then begins the line.
+    for line in before.rsplit(['\n', '\\']) {
+        let end = line.trim_end().len();
+        let is_base64 = |b: &&u8| b.is_ascii_alphanumeric() || b"+/=".contains(b);
+        let length = line.as_bytes()[..end].iter().rev().take_while(is_base64).count();
+        let begin = at - line.len();
+        at = begin.saturating_sub(1);
+        if line.trim().len() < 2 {
+            continue;
+        }
+        if length == 0 || length < SHORTEST && from < start {
+            break;
+        }
+        from = begin + end - length;
+        // What stands before it on the line is something else.
+        if line.trim().len() > length {
+            break;
+        }
+    }
+    if start - from >= SHORTEST {
+        spans.secret(from..start + END.len() + label.len() + 5, By::Form, "private-key");
     }
 }
 

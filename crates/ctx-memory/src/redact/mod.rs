@@ -23,8 +23,6 @@ mod value;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use ctx_core::Result;
-
 pub(crate) use self::span::floor;
 use self::span::{Breaks, By, Spans};
 use self::table::{Anchor, Table};
@@ -61,17 +59,6 @@ impl Redactor {
     pub fn builtin() -> &'static Self {
         static BUILTIN: LazyLock<Redactor> = LazyLock::new(|| Redactor { table: Table::builtin() });
         &BUILTIN
-    }
-
-    /// The same with patterns of one's own, in the form of the crate's `patterns.toml`: rows
-    /// `[[pattern]]` with `name`, `anchors`, `pattern`, and optionally `inside`, `back`, `check`
-    /// and `why`.
-    ///
-    /// # Errors
-    ///
-    /// If the text is not of that form or a pattern is no regular expression; the error names it.
-    pub fn with_patterns(toml: &str) -> Result<Self> {
-        Ok(Self { table: Table::with(toml)? })
     }
 
     /// The text with a marker in the place of each secret.

@@ -74,7 +74,7 @@ pub(super) enum Anchor {
     Rows(Vec<usize>),
     /// A name that may say its value is a secret.
     Name,
-    /// A block between `-----BEGIN` and `-----END`.
+    /// The first or the last line of a block between `-----BEGIN` and `-----END`.
     Block,
 }
 
@@ -97,27 +97,11 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn builtin() -> Self {
-        Self::with("").expect("the tables of this crate are read by its tests")
+        Self::read().expect("the tables of this crate are read by its tests")
     }
 
-    /// The table of this crate with the rows of `toml` before its own.
-    pub(super) fn with(toml: &str) -> Result<Self> {
-        let mut rows = parse(toml)?;
-        for row in &rows {
-            let regex = row.compile().map_err(|e| {
-                Error::new(ErrorKind::Config, "a redaction pattern is no regular expression")
-                    .with("name", &row.name)
-                    .source(e)
-                    .hint("write it in the syntax of the regex crate, without look-around")
-            })?;
-            let _ = row.regex.set(Some(regex));
-            if row.anchors.iter().any(String::is_empty) || row.anchors.is_empty() {
-                return Err(Error::new(ErrorKind::Config, "a redaction pattern has no anchor")
-                    .with("name", &row.name)
-                    .hint("name the texts of which one must be there, such as the key's prefix"));
-            }
-        }
-        rows.extend(parse(include_str!("patterns.toml"))?);
+    fn read() -> Result<Self> {
+        let rows = parse(include_str!("patterns.toml"))?;
         let words = Words::parse(include_str!("words.toml"))?;
         // Anchors of several rows are one, in lower case.
         let mut by_text: BTreeMap<String, Anchor> = BTreeMap::new();
@@ -125,7 +109,7 @@ impl Table {
             by_text.insert(name.to_owned(), Anchor::Name);
         }
         let mut texts: Vec<(String, Anchor)> = by_text.into_iter().collect();
-        texts.push(("-----begin ".to_owned(), Anchor::Block));
+        texts.extend(["-----begin ", "-----end "].map(|text| (text.to_owned(), Anchor::Block)));
         let mut of_rows: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (nth, row) in rows.iter().enumerate() {
             for anchor in &row.anchors {
@@ -188,7 +172,7 @@ impl Row {
         };
         let end = floor(text, start.saturating_add(most).min(text.len()));
         let window = text.get(start..end)?;
-        // The patterns of this crate are known to compile; those of others were compiled.
+        // They are known to compile.
         let regex = self.regex.get_or_init(|| self.compile().ok()).as_ref()?;
         let captures = regex.captures(window)?;
         if captures.get(0).is_none_or(|all| start + all.start() > hit.start) {
@@ -213,9 +197,7 @@ fn insensitive(kind: MatchKind) -> AhoCorasickBuilder {
 
 fn parse(toml: &str) -> Result<Vec<Row>> {
     let parsed: Patterns = toml::from_str(toml).map_err(|e| {
-        Error::new(ErrorKind::Config, "the redaction patterns cannot be read")
-            .source(e)
-            .hint("each is a table [[pattern]] with name, anchors and pattern")
+        Error::new(ErrorKind::Config, "the redaction patterns cannot be read").source(e)
     })?;
     Ok(parsed.pattern)
 }

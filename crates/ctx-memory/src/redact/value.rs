@@ -17,6 +17,13 @@ const LONGEST_RUN: usize = 256;
 /// How many blanks may stand on each side of a separator.
 const BLANKS: usize = 40;
 
+/// Backslashes before a quote: JSON in a string of JSON, escaped four times.
+const SLASHES: usize = 15;
+
+/// The shortest word after a verb, without quotes. Shorter ones say how long a password has to be, or
+/// how it is kept.
+const SHORTEST_SAID: usize = 8;
+
 /// A value, and how it is written.
 #[derive(Debug)]
 pub(super) struct Value {
@@ -58,7 +65,7 @@ impl Value {
 pub(super) fn read(text: &str, name: &Name) -> Option<Value> {
     let mut at = Cursor { bytes: text.as_bytes(), at: name.end };
     let before = text.as_bytes().get(..name.start)?;
-    at.skip(b"\\", 3);
+    at.skip(b"\\", SLASHES);
     let quoted = at.skip(b"\"'`", 1) > 0;
     if quoted {
         at.skip(b"])", 1);
@@ -75,6 +82,9 @@ pub(super) fn read(text: &str, name: &Name) -> Option<Value> {
             at.at += length;
             return at.value(text, Form::Line);
         }
+    }
+    if let Some(length) = matched(&VERB, text, at.at) {
+        return at.said(text, length);
     }
     let blanks = at.blanks();
     let form = match separator(text, &mut at) {
@@ -213,6 +223,10 @@ static TYPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^(?:\*?string|\[\]byte|\[\d{0,4}\])[ \t]{0,4}:?=[ \t]{0,4}").ok()
 });
 
+/// `密码是：...`, `口令为“...”`.
+static VERB: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^[ \t]{0,4}[是为][ \t]{0,4}[:：]?[ \t]{0,4}[“‘「『]?").ok());
+
 /// `|`, `>-` and the like, with the value on the next line.
 static BLOCK_SCALAR: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^[|>][+-]?\n[ \t]{1,40}").ok());
@@ -221,7 +235,7 @@ static BLOCK_SCALAR: LazyLock<Option<Regex>> =
 static WRAPPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r#"^(?:[\[({][ \t]{0,4})?(?:new[ \t]{1,4})?"#,
-        r#"(?:[brfuLR@$]{1,2}|(?:[A-Za-z_][A-Za-z0-9_:.]{0,60}\([ \t]{0,4}){1,3}[brfu]?)?\\{0,3}["'`]"#
+        r#"(?:[brfuLR@$]{1,2}|(?:[A-Za-z_][A-Za-z0-9_:.]{0,60}\([ \t]{0,4}){1,3}[brfu]?)?\\{0,15}["'`]"#
     ))
     .ok()
 });
@@ -265,8 +279,22 @@ impl Cursor<'_> {
 
     fn at_quote(&self) -> bool {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let slashes = rest.iter().take(3).take_while(|b| **b == b'\\').count();
+        let slashes = rest.iter().take(SLASHES).take_while(|b| **b == b'\\').count();
         matches!(rest.get(slashes), Some(b'"' | b'\'' | b'`'))
+    }
+
+    /// The value after a verb that takes so many bytes: in quotes, or a word of another script.
+    fn said(mut self, text: &str, verb: usize) -> Option<Value> {
+        self.at += verb;
+        if self.at_quote() {
+            return self.value(text, Form::Bare);
+        }
+        let is_quoted = text.get(..self.at)?.ends_with(['“', '‘', '「', '『']);
+        let form = if is_quoted { Form::Quoted } else { Form::Bare };
+        let found = self.until(|b| !b.is_ascii_graphic(), form)?;
+        let goes_on = text.get(found.end..)?.starts_with(char::is_alphanumeric);
+        let is_said = is_quoted || !goes_on && found.end - found.start >= SHORTEST_SAID;
+        is_said.then_some(found)
     }
 
     fn value(mut self, text: &str, form: Form) -> Option<Value> {

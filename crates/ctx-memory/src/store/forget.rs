@@ -99,5 +99,5 @@ fn forget_in(
     {
         return file.retain(stays);
     }
-    disk::remove(path, "cannot remove the vectors")
+    disk::remove(path, "cannot remove the vectors").map(drop)
 }

@@ -154,7 +154,7 @@ impl Inner {
         }
         let _lock = FileLock::within(&path, PATIENCE)?;
         disk::remove(&temporary, "cannot remove the graph of vectors")?;
-        disk::remove(&path, "cannot remove the graph of vectors")
+        disk::remove(&path, "cannot remove the graph of vectors").map(drop)
     }
 
     /// Has a graph lead to vectors, if they are still where it says.

@@ -44,7 +44,7 @@ impl Inner {
             ids.iter().map(|id| (live.pending.get(id).cloned(), live.place(*id))).unzip()
         };
         let path = self.folder.as_ref().map(|folder| folder.join("segments.jsonl"));
-        if let Some(mut file) = path.and_then(|path| File::open(path).ok()) {
+        if let Some(mut file) = path.and_then(|path| crate::disk::open(path).ok()) {
             for ((id, found), place) in ids.iter().zip(&mut found).zip(&places) {
                 if found.is_none() {
                     *found = place.and_then(|place| read(&mut file, place)).filter(|s| s.id == *id);

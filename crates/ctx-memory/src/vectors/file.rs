@@ -64,7 +64,7 @@ impl VectorFile {
             length: None,
         };
         let failed = |e| disk::io_error("cannot read the vectors", &vectors.path, e);
-        match File::open(&vectors.path) {
+        match disk::open(&vectors.path) {
             Ok(file) => {
                 let length = file.metadata().map_err(failed)?.len();
                 vectors.load(file, length)?;

@@ -27,7 +27,7 @@ impl Embedding {
     /// What the file beside `vectors.bin` says. None if there is none that can be read.
     #[must_use]
     pub fn beside(vectors: &Path) -> Option<Self> {
-        let text = std::fs::read(disk::beside(vectors, ".json")).ok()?;
+        let text = disk::read(disk::beside(vectors, ".json")).ok()?;
         serde_json::from_slice(&text).ok()
     }
 

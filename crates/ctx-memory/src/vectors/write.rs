@@ -96,7 +96,7 @@ impl VectorFile {
     /// How many rows stand behind those that this process knows, and their bytes; `None` where the file is
     /// another.
     fn added(&self) -> io::Result<Option<(usize, Vec<u8>)>> {
-        let mut file = match File::open(&self.path) {
+        let mut file = match disk::open(&self.path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };

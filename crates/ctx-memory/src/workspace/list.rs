@@ -1,7 +1,6 @@
 //! `files.jsonl`: which files are indexed, as they were. A line each, after one that says of which
 //! folder and how.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
@@ -72,7 +71,7 @@ impl FileRow {
 /// A row that cannot be read is left out: its file is indexed again.
 pub(super) fn read(path: &Path, header: &Header) -> Result<Vec<FileRow>> {
     let failed = |error| disk::io_error("cannot read the list of the workspace", path, error);
-    let file = match File::open(path) {
+    let file = match disk::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         opened => opened.map_err(failed)?,
     };

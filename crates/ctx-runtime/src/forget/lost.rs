@@ -60,7 +60,7 @@ impl Lost {
 
     /// Whether it may tell of an entry that was named.
     pub(super) fn knows(&self, id: &str) -> bool {
-        let text = || std::fs::read(&self.path).unwrap_or_default();
+        let text = || ctx_disk::read(&self.path).unwrap_or_default();
         self.is_named && String::from_utf8_lossy(&text()).contains(id)
     }
 

@@ -13,7 +13,7 @@ use ctx_session::paths::Home;
 
 use super::plan::{Plan, begins};
 use super::results::{Fate, Traces, names_in};
-use super::{Forget, ForgottenMessage, InAgent, StillHeld, values};
+use super::{Forget, ForgottenMessage, InAgent, Notes, StillHeld, values};
 use crate::memory::FACTS;
 
 const SAID_AGAIN: &str =
@@ -183,6 +183,11 @@ impl<'r> InMemory<'r> {
             of_session.iter().for_each(|(segment, fate)| traces.archived(segment, *fate));
         }
         Ok(())
+    }
+
+    /// The notes that were written for its agent.
+    pub(super) fn notes(&self) -> Notes {
+        Notes::of(&self.folder)
     }
 
     /// Whether anything in this memory is of a session.

@@ -11,6 +11,7 @@
 mod check;
 mod lost;
 mod memories;
+mod notes;
 mod opened;
 mod places;
 mod plan;
@@ -22,6 +23,7 @@ mod sweep;
 mod values;
 mod words;
 
+pub(crate) use notes::Notes;
 pub(crate) use places::listed;
 
 use std::path::PathBuf;

@@ -1,7 +1,6 @@
 //! Where transcripts are, and what they are called.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -127,7 +126,7 @@ fn source_of(overlay: &Path) -> Option<PathBuf> {
         source: PathBuf,
     }
     let mut line = Vec::new();
-    let file = File::open(overlay).ok()?;
+    let file = ctx_disk::open(overlay).ok()?;
     BufReader::new(file.take(HEADER_BYTES)).read_until(b'\n', &mut line).ok()?;
     serde_json::from_slice::<Header>(&line).ok().map(|header| header.source)
 }

@@ -150,6 +150,6 @@ pub(super) fn names_in(text: &str) -> impl Iterator<Item = String> {
     words.filter_map(|word| word.trim_end_matches('.').strip_suffix(".txt").map(str::to_owned))
 }
 
-fn hash(text: &str) -> ContentHash {
+pub(super) fn hash(text: &str) -> ContentHash {
     ContentHash::of(&Message::text(Role::ToolResult, text))
 }

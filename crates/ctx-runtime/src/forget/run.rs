@@ -155,6 +155,11 @@ impl<'m> Forgetting<'m> {
             let done = lost.erase(&self.what, &self.plan, report.dry_run);
             report.take(done, lost.path.clone());
         }
+        for notes in self.memories.iter().map(InMemory::notes) {
+            if let Err(error) = notes.forget(&self.what, &self.plan, report) {
+                report.warnings.push(format!("notes are not looked into: {error}"));
+            }
+        }
         for session in &self.plan.sessions {
             let done = self.in_session(session, now, report.dry_run);
             report.take(done, session.path.clone());
@@ -238,7 +243,7 @@ impl Forgotten {
 
     /// Takes note of what ctx should have erased and could not, once. The file of another program is
     /// not ctx's to write, and is named already.
-    fn not_reached(&mut self, held: StillHeld) {
+    pub(super) fn not_reached(&mut self, held: StillHeld) {
         if self.still_held.iter().all(|known| known.path != held.path) {
             self.complete = false;
             self.still_held.push(held);

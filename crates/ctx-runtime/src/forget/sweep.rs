@@ -1,6 +1,5 @@
 //! A last look: whether anything in the home still holds what was to be forgotten.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -51,7 +50,7 @@ pub(super) fn look(root: &Path, needle: &Needle) -> Seen {
 
 fn holds(path: &Path, needle: &Needle) -> io::Result<bool> {
     let longest = needle.longest();
-    let mut file = File::open(path)?;
+    let mut file = ctx_disk::open(path)?;
     let mut buffer = Vec::with_capacity(CHUNK + longest);
     loop {
         if file.by_ref().take(CHUNK as u64).read_to_end(&mut buffer)? == 0 {

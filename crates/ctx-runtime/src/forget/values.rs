@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use ctx_core::{Error, ErrorKind, Result};
+use ctx_core::Result;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 
@@ -71,16 +71,7 @@ fn is_of(key: &str, name: &str) -> bool {
 pub(super) fn remove(paths: &[PathBuf]) -> Result<usize> {
     let mut gone = 0;
     for path in paths {
-        match std::fs::remove_file(path) {
-            Ok(()) => gone += 1,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => {
-                return Err(Error::new(ErrorKind::Io, "what an engine keeps cannot be removed")
-                    .with("path", path.display())
-                    .source(e)
-                    .hint("check the owner and the permissions of the file and its folder"));
-            }
-        }
+        gone += usize::from(ctx_disk::remove(path, "what an engine keeps cannot be removed")?);
     }
     Ok(gone)
 }
@@ -91,7 +82,7 @@ fn values_in(root: &Path) -> Result<(Vec<Value>, Vec<StillHeld>)> {
         for folder in folders_in(&kind)? {
             for path in listed(&folder)? {
                 // Half-written ones hold as much.
-                let bytes = match std::fs::read(&path) {
+                let bytes = match ctx_disk::read(&path) {
                     Ok(bytes) => bytes,
                     Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
                     Err(e) => {

@@ -13,7 +13,7 @@ use super::{Age, Bytes};
 ///
 /// Names and numbers are those of OpenClaw 2026.4. `/new` and `/reset` begin a session anew whatever
 /// stands here.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SessionConfig {
     /// When a session begins anew.
@@ -23,6 +23,15 @@ pub struct SessionConfig {
     pub idle_minutes: Option<u32>,
     /// How long sessions are kept.
     pub maintenance: Maintenance,
+    /// How long to wait for a session that another process writes, in milliseconds. Default: 500.
+    pub lock_wait_ms: u32,
+}
+
+impl Default for SessionConfig {
+    fn default() -> Self {
+        let (reset, maintenance) = Default::default();
+        Self { reset, idle_minutes: None, maintenance, lock_wait_ms: 500 }
+    }
 }
 
 /// When a session begins anew: with the first message after the hour of the day, or after so long a

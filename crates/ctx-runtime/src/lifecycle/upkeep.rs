@@ -134,7 +134,7 @@ impl Job {
     /// Whether another program did it within the hour. A time that is still to come is no time at which
     /// it was done.
     fn was_done(&self) -> bool {
-        let read = std::fs::read_to_string(self.file()).ok();
+        let read = ctx_disk::read_to_string(self.file()).ok();
         let at = read.and_then(|text| text.trim().parse::<i64>().ok());
         let every = i64::try_from(EVERY.as_millis()).unwrap_or(i64::MAX);
         at.is_some_and(|at| at <= self.now.0 && self.now.0.saturating_sub(at) < every)

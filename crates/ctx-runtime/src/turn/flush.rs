@@ -18,6 +18,7 @@ use super::assemble::joined;
 use super::compact::Room;
 use super::no_reply::NO_REPLY;
 use super::notes::DailyNote;
+use crate::forget::Notes;
 use crate::runtime::{NoticeKind, WorkspaceAccess, layer};
 use crate::session::rebuilt;
 use crate::session::tools_json;
@@ -119,8 +120,9 @@ impl Turn<'_> {
         let compaction = &self.session.setting()?.resolved.compaction;
         let MemoryFlush { prompt, system_prompt, .. } = compaction.memory_flush.clone();
         let system = hinted(system_prompt, SYSTEM);
+        let notes = Notes::of(&inner.home.memory_dir(&self.session.agent));
         Ok(Some(Flush {
-            note: DailyNote::of(&workspace, now)?,
+            note: DailyNote::of(&workspace, now, (notes, self.session.id.clone()))?,
             system: joined(&inner.settings.system, Some(&system)),
             prompt: hinted(prompt, PROMPT),
         }))

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use ctx_core::{Error, ErrorKind, RawJson, Result, Timestamp, ToolCall, ToolOutput, ToolSpec};
 use jiff::tz::TimeZone;
 
+use crate::forget::Notes;
 use crate::session::blocking;
 
 /// What one call may write, in bytes.
@@ -15,6 +16,8 @@ const MOST: usize = 16 << 10;
 pub(super) struct DailyNote {
     folder: PathBuf,
     name: String,
+    /// Where it is noted what was written, and of which session.
+    noted: (Notes, String),
     specs: [ToolSpec; 1],
 }
 
@@ -23,7 +26,7 @@ impl DailyNote {
     pub(super) const TOOL: &'static str = "append_memory";
 
     /// The note of the day that `now` is in, where the user is.
-    pub(super) fn of(workspace: &Path, now: Timestamp) -> Result<Self> {
+    pub(super) fn of(workspace: &Path, now: Timestamp, noted: (Notes, String)) -> Result<Self> {
         let at = jiff::Timestamp::from_millisecond(now.0).map_err(|error| {
             Error::new(ErrorKind::InvalidInput, "the time is out of range")
                 .with("milliseconds", now.0)
@@ -40,7 +43,8 @@ impl DailyNote {
                 r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#,
             ),
         };
-        Ok(Self { folder: workspace.join("memory"), name: format!("{date}.md"), specs: [spec] })
+        let (folder, name) = (workspace.join("memory"), format!("{date}.md"));
+        Ok(Self { folder, name, noted, specs: [spec] })
     }
 
     pub(super) fn specs(&self) -> &[ToolSpec] {
@@ -62,8 +66,8 @@ impl DailyNote {
         if text.len() > MOST {
             return ToolOutput::error(format!("at most {MOST} bytes at once"));
         }
-        let (folder, name) = (self.folder.clone(), self.name.clone());
-        match blocking(move || append(&folder, &name, &text)).await {
+        let (folder, name, noted) = (self.folder.clone(), self.name.clone(), self.noted.clone());
+        match blocking(move || append(&folder, &name, &text, &noted)).await {
             Ok(()) => ToolOutput::text(format!("appended to memory/{}", self.name)),
             Err(error) => ToolOutput::error(error.to_string()),
         }
@@ -72,7 +76,7 @@ impl DailyNote {
 
 /// Appends a paragraph. Neither the folder nor the file may lead elsewhere: the agent's memory is
 /// in its workspace.
-fn append(folder: &Path, name: &str, text: &str) -> Result<()> {
+fn append(folder: &Path, name: &str, text: &str, (notes, session): &(Notes, String)) -> Result<()> {
     let failed = |error: std::io::Error| {
         Error::new(ErrorKind::Io, "the note of the day cannot be written")
             .with("path", folder.join(name).display())
@@ -87,8 +91,11 @@ fn append(folder: &Path, name: &str, text: &str) -> Result<()> {
         }
     }
     std::fs::create_dir_all(folder).map_err(failed)?;
+    let text = text.trim_end();
+    // First: what is noted and not written harms nobody, what is written and not noted stays.
+    notes.add(&file, session, text)?;
     let mut file = std::fs::File::options().append(true).create(true).open(file).map_err(failed)?;
     let between = if file.metadata().map_err(failed)?.len() > 0 { "\n" } else { "" };
-    file.write_all(format!("{between}{}\n", text.trim_end()).as_bytes()).map_err(failed)?;
+    file.write_all(format!("{between}{text}\n").as_bytes()).map_err(failed)?;
     file.sync_all().map_err(failed)
 }

@@ -124,9 +124,7 @@ impl Guard {
                 .hint("use the address it listens on; server.hosts lists further names");
             return Err(Box::new(refusal(StatusCode::FORBIDDEN, &error)));
         }
-        if let Some(origin) = request.headers().get(ORIGIN)
-            && !is_same_origin(origin, host.as_deref())
-        {
+        if is_of_others(&request, host.as_deref()) {
             let error = Error::new(ErrorKind::InvalidInput, "a page of another origin asks")
                 .hint("open the page of this server itself");
             return Err(Box::new(refusal(StatusCode::FORBIDDEN, &error)));
@@ -188,6 +186,17 @@ fn name_of(host: &str) -> &str {
         Some(end) => &host[..=end],
         None => host.split(':').next().unwrap_or(host),
     }
+}
+
+/// Whether a page of another origin made a browser send this. For a picture or a link it names no
+/// origin, and says only of what kind it is; the page of this server may be linked to.
+fn is_of_others<B>(request: &Request<B>, host: Option<&str>) -> bool {
+    let origins: Vec<_> = request.headers().get_all(ORIGIN).iter().collect();
+    let mut sites = request.headers().get_all("sec-fetch-site").iter();
+    let is_linked = request.uri().path() == "/";
+    origins.len() > 1
+        || !origins.iter().all(|origin| is_same_origin(origin, host))
+        || sites.any(|site| site != "same-origin" && site != "none" && !is_linked)
 }
 
 fn is_same_origin(origin: &HeaderValue, host: Option<&str>) -> bool {

@@ -162,12 +162,12 @@ impl Metrics {
     }
 }
 
-/// `/healthz`, which says that the server answers, and `/metrics`.
+/// `/metrics`.
 pub fn status_routes(metrics: &Metrics) -> Router {
     let metrics = metrics.clone();
     let text = move || async move {
         let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
         ([(CONTENT_TYPE, kind)], metrics.text())
     };
-    Router::new().route("/healthz", get(|| async { "ok\n" })).route("/metrics", get(text))
+    Router::new().route("/metrics", get(text))
 }

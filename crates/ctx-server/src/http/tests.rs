@@ -85,6 +85,25 @@ fn a_page_of_another_origin_is_refused() {
     {
         assert_eq!(with(origin), Err(403), "{origin}");
     }
+    let own = ("origin", "http://localhost:8787");
+    for second in ["http://localhost:8787", "http://evil.example"] {
+        let headers = [("host", "localhost:8787"), own, ("origin", second)];
+        assert_eq!(judged(&guard, "/", &headers), Err(403), "{second}");
+    }
+}
+
+#[test]
+fn what_a_page_of_another_site_loads_without_an_origin_is_refused() {
+    let guard = guard("127.0.0.1:8787", None);
+    let with =
+        |path, site| judged(&guard, path, &[("host", "localhost:8787"), ("sec-fetch-site", site)]);
+    for site in ["cross-site", "same-site", "x"] {
+        assert_eq!(with("/v1/models", site), Err(403), "{site}");
+        assert_eq!(with("/", site), Ok(false), "a link to the page: {site}");
+    }
+    for site in ["same-origin", "none"] {
+        assert_eq!(with("/v1/models", site), Ok(false), "{site}");
+    }
 }
 
 #[test]

@@ -16,22 +16,75 @@ use tower::Layer;
 use tower::ServiceExt;
 use tower_http::decompression::RequestDecompressionLayer;
 
-use super::{IN_FLIGHT_KIB, Proxy};
+use super::Proxy;
 
 /// So long a client may take to send a body.
 const SLOWEST: Duration = Duration::from_secs(120);
 
-/// A body, and the room that it takes as long as this is there.
+/// So long a client may send nothing of a body, or wait for memory for the rest of it.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Of each body so much is [`Space::first`].
+const FIRST_KIB: usize = 1 << 10;
+
+/// So much memory is taken at a time.
+const STEP_KIB: usize = 64;
+
+/// The memory that bodies may take, in KiB, taken as their bytes come. The beginnings of bodies have
+/// their own, so that who sends little does not wait for those who send much.
+#[derive(Debug)]
+pub(super) struct Space {
+    pub(super) first: Arc<Semaphore>,
+    pub(super) rest: Arc<Semaphore>,
+}
+
+impl Space {
+    /// Of each half.
+    pub(super) const KIB: usize = 256 << 10;
+
+    pub(super) fn new() -> Self {
+        let half = || Arc::new(Semaphore::new(Self::KIB));
+        Self { first: half(), rest: half() }
+    }
+
+    /// Whether even a small body would have to wait.
+    pub(super) fn is_full(&self) -> bool {
+        self.first.available_permits() < STEP_KIB
+    }
+
+    /// Takes memory until there is enough for so many bytes. A body that is larger than all of it has
+    /// enough when it has all.
+    async fn reach(
+        &self,
+        taken: &mut Vec<OwnedSemaphorePermit>,
+        bytes: usize,
+    ) -> Result<(), Unread> {
+        let most = FIRST_KIB + Self::KIB;
+        while taken.len() * STEP_KIB < bytes.div_ceil(1_024).min(most) {
+            let is_first = taken.len() * STEP_KIB < FIRST_KIB;
+            let half = if is_first { &self.first } else { &self.rest };
+            let step = timeout(IDLE, half.clone().acquire_many_owned(STEP_KIB as u32)).await;
+            taken.push(step.ok().and_then(Result::ok).ok_or_else(|| {
+                let what = "too many large requests are open";
+                let error = Error::new(ErrorKind::Upstream, what).retryable();
+                Unread { status: 503, error: error.hint("try again") }
+            })?);
+        }
+        Ok(())
+    }
+}
+
+/// A body, and the memory that it takes as long as this is there.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) bytes: Bytes,
-    room: Arc<OwnedSemaphorePermit>,
+    space: Arc<Vec<OwnedSemaphorePermit>>,
 }
 
 impl Held {
-    /// Its room, for work that goes on when the client hung up.
-    pub(super) fn room(&self) -> Arc<OwnedSemaphorePermit> {
-        self.room.clone()
+    /// Its memory, for work that goes on when the client hung up.
+    pub(super) fn space(&self) -> Arc<Vec<OwnedSemaphorePermit>> {
+        self.space.clone()
     }
 }
 
@@ -91,44 +144,18 @@ pub(super) async fn read(
         }
         return Err(too_large(most));
     }
-    // How large what is packed or comes in pieces will be is known when it is there.
-    let announced = http_body::Body::size_hint(&body).exact().filter(|_| packing.is_none());
-    let announced = announced.map_or(most, |bytes| usize::try_from(bytes).unwrap_or(most));
-    let mut room = room(&proxy.room, announced).await?;
-    let bytes = match packing {
-        Some(packing) => {
-            let mut unpacked = unpacked(packing, body).await?;
-            collected(&mut unpacked, most).await?
-        }
-        None => {
-            let mut body = body;
-            match collected(&mut body, most).await {
-                Err(unread) if unread.status == 413 => {
-                    drop(room);
-                    drain(body).await;
-                    return Err(unread);
-                }
-                other => other?,
-            }
-        }
+    let mut body = match packing {
+        Some(packing) => unpacked(packing, body).await?,
+        None => body,
     };
-    let spare = room.num_permits().saturating_sub(kib(bytes.len()));
-    drop(room.split(spare));
-    Ok(Held { bytes, room: Arc::new(room) })
-}
-
-fn kib(bytes: usize) -> usize {
-    bytes / 1_024 + 1
-}
-
-/// Waits for room for a body and what is made of it.
-async fn room(room: &Arc<Semaphore>, bytes: usize) -> Result<OwnedSemaphorePermit, Unread> {
-    let wanted = u32::try_from(kib(bytes).min(IN_FLIGHT_KIB)).unwrap_or(u32::MAX);
-    let waited = timeout(SLOWEST, room.clone().acquire_many_owned(wanted)).await;
-    waited.ok().and_then(Result::ok).ok_or_else(|| {
-        let error = Error::new(ErrorKind::Upstream, "too many large requests are open").retryable();
-        Unread { status: 503, error: error.hint("try again") }
-    })
+    match timeout(SLOWEST, collected(&mut body, most, &proxy.space)).await {
+        Ok(Err(unread)) if unread.status == 413 && packing.is_none() => {
+            drain(body).await;
+            Err(unread)
+        }
+        Ok(read) => read,
+        Err(_) => Err(late("the body of the request took too long", SLOWEST)),
+    }
 }
 
 /// Takes what is left of a body, and drops it: a client that is still sending reads no answer, and
@@ -172,27 +199,30 @@ async fn unpacked(packing: Packing, body: Body) -> Result<Body, Unread> {
 }
 
 /// All of a body, as long as it is not more than `most`.
-async fn collected(body: &mut Body, most: usize) -> Result<Bytes, Unread> {
-    let all = async {
-        let mut all = BytesMut::new();
-        while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| {
-                let what = "the body of the request cannot be read";
-                broken(Error::new(ErrorKind::InvalidInput, what).with("cause", error))
-            })?;
-            let Ok(piece) = frame.into_data() else { continue };
-            if piece.len() > most - all.len() {
-                return Err(too_large(most));
-            }
-            all.extend_from_slice(&piece);
+async fn collected(body: &mut Body, most: usize, space: &Space) -> Result<Held, Unread> {
+    let (mut all, mut taken) = (BytesMut::new(), Vec::new());
+    loop {
+        let Ok(frame) = timeout(IDLE, body.frame()).await else {
+            return Err(late("the body of the request stopped coming", IDLE));
+        };
+        let Some(frame) = frame else { break };
+        let frame = frame.map_err(|error| {
+            let what = "the body of the request cannot be read";
+            broken(Error::new(ErrorKind::InvalidInput, what).with("cause", error))
+        })?;
+        let Ok(piece) = frame.into_data() else { continue };
+        if piece.len() > most - all.len() {
+            return Err(too_large(most));
         }
-        Ok(all.freeze())
-    };
-    timeout(SLOWEST, all).await.unwrap_or_else(|_| {
-        let what = "the body of the request took too long";
-        let error = Error::new(ErrorKind::Timeout, what).with("waited", format!("{SLOWEST:?}"));
-        Err(Unread { status: 408, error })
-    })
+        space.reach(&mut taken, all.len() + piece.len()).await?;
+        all.extend_from_slice(&piece);
+    }
+    Ok(Held { bytes: all.freeze(), space: Arc::new(taken) })
+}
+
+fn late(what: &'static str, waited: Duration) -> Unread {
+    let error = Error::new(ErrorKind::Timeout, what).with("waited", format!("{waited:?}"));
+    Unread { status: 408, error: error.hint("send the whole body without a pause") }
 }
 
 fn too_large(most: usize) -> Unread {
@@ -206,5 +236,47 @@ fn broken(error: Error) -> Unread {
     Unread {
         status: 400,
         error: error.hint("send the whole body, packed as content-encoding says"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream::{self, StreamExt};
+
+    use super::*;
+
+    fn piece(bytes: usize) -> std::io::Result<Bytes> {
+        Ok(vec![b' '; bytes].into())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_stops_coming_is_given_up_and_holds_what_came() {
+        let space = Space::new();
+        let beginning = stream::iter([piece(2 << 20)]).chain(stream::pending());
+        let mut body = Body::from_stream(beginning);
+        let began = tokio::time::Instant::now();
+        let mut reading = std::pin::pin!(collected(&mut body, 1 << 30, &space));
+        tokio::select! {
+            biased;
+            read = &mut reading => panic!("it was to wait: {read:?}"),
+            () = tokio::task::yield_now() => {}
+        }
+        let half = |half: &Semaphore| Space::KIB - half.available_permits();
+        assert_eq!((half(&space.first), half(&space.rest)), (1_024, 1_024));
+        let unread = reading.await.unwrap_err();
+        assert_eq!((unread.status, began.elapsed() < 2 * IDLE), (408, true));
+        assert_eq!(space.rest.available_permits(), Space::KIB);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_waits_for_memory_no_longer_than_for_bytes() {
+        let space = Space::new();
+        let held = space.rest.clone().acquire_many_owned(Space::KIB as u32).await.unwrap();
+        let body = || Body::from_stream(stream::iter([piece(1 << 20), piece(1)]));
+        let unread = collected(&mut body(), 1 << 30, &space).await.unwrap_err();
+        assert_eq!(unread.status, 503);
+        drop(held);
+        let read = collected(&mut body(), 1 << 30, &space).await.unwrap();
+        assert_eq!(read.bytes.len(), (1 << 20) + 1);
     }
 }

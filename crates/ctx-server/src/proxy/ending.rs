@@ -121,7 +121,7 @@ impl Drop for Ending {
 }
 
 /// Whether a provider may have counted so: some count only what was not in their cache.
-fn is_plausible(counted: u64, estimated: u64) -> bool {
+pub(super) fn is_plausible(counted: u64, estimated: u64) -> bool {
     counted >= estimated / 4 && counted <= estimated.saturating_mul(4)
 }
 

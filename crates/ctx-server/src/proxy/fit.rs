@@ -3,6 +3,8 @@
 use ctx_core::{Result, Tokens};
 
 use super::conversation::{Conversation, Work};
+use super::ending::is_plausible;
+use super::learned::Refused;
 use super::prepare::Smaller;
 use super::room::Room;
 use super::sitting::{Sitting, lost};
@@ -28,14 +30,17 @@ impl Sitting<'_> {
         // Without a number of the provider's it is less than what it refused: ever less.
         let share = [0.9, 0.6, 0.4].get(smaller.attempt as usize - 1).copied().unwrap_or(0.4);
         let sent = session.ledger.corrected(Tokens::saturating_from(session.sent.estimated));
-        match smaller.overflow.limit.filter(|_| smaller.attempt == 1) {
-            Some(limit) => work.learned.refused(Tokens::saturating_from(limit), true),
-            None => work.learned.refused(sent.scale(share), false),
-        }
+        let counted = smaller.overflow.prompt.filter(|n| is_plausible(*n, sent.get()));
+        let limit = smaller.overflow.limit.filter(|_| smaller.attempt == 1);
+        work.learned.refused(Refused {
+            tokens: counted.map_or(sent, Tokens::saturating_from) + self.answer(),
+            limit: limit.map(Tokens::saturating_from),
+            next: sent.scale(share),
+        });
         self.budget(work)
     }
 
-    fn budget(&self, work: &mut Work) -> Result<Room> {
+    pub(super) fn budget(&self, work: &mut Work) -> Result<Room> {
         let Some(session) = &work.session else { return Err(lost()) };
         let (counter, resolved) = (*session.ledger.counter(), &session.resolved);
         let least = resolved.guard.hard_min_tokens;
@@ -44,7 +49,7 @@ impl Sitting<'_> {
         let system = self.request.system.as_deref();
         let system = work.size_of("system", system, |text| counter.text(text));
         let tools = work.size_of("tools", tools, |text| counter.text(text));
-        let answer = Tokens::saturating_from(self.request.max_tokens.unwrap_or_default());
+        let answer = self.answer();
         let room = Room { window, native, learned: work.learned.window(), least, answer };
         let Some(session) = &mut work.session else { return Err(lost()) };
         // An answer that asks for more than there is leaves no more than a quarter free.
@@ -54,5 +59,10 @@ impl Sitting<'_> {
             None => error,
         })?;
         Ok(room)
+    }
+
+    /// The most that the answer may hold.
+    fn answer(&self) -> Tokens {
+        Tokens::saturating_from(self.request.max_tokens.unwrap_or_default())
     }
 }

@@ -35,7 +35,7 @@ impl Salt {
                 .hint("set CTX_HOME to a folder that can be written to")
                 .source(error)
         };
-        match fs::read(&path) {
+        match ctx_disk::read(&path) {
             Ok(bytes) if bytes.len() == 32 => {
                 let mut salt = [0; 32];
                 salt.copy_from_slice(&bytes);
@@ -48,11 +48,7 @@ impl Salt {
         let mut salt = [0; 32];
         salt[..16].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
         salt[16..].copy_from_slice(uuid::Uuid::new_v4().as_bytes());
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        match options.open(&path) {
+        match ctx_disk::private().write(true).create_new(true).open(&path) {
             Ok(mut file) => file.write_all(&salt).map_err(failed)?,
             // Another process was faster.
             Err(error) if error.kind() == IoKind::AlreadyExists => return Self::of(folder),

@@ -251,7 +251,7 @@ impl Keep {
             // else: it is cut anew.
             let _ = settled.recv_timeout(PATIENCE);
         }
-        let file = fs::File::open(file_of(&self.folder, id)).ok()?;
+        let file = ctx_disk::open(file_of(&self.folder, id)).ok()?;
         let (mut file, mut line) = (BufReader::new(file), Vec::new());
         let mut saved = Saved::default();
         loop {

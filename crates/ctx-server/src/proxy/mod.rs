@@ -47,7 +47,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::response::Response;
+use axum::routing::get;
 use ctx_core::{EntryId, Error, ErrorKind, Message, Result, Tokens};
 use ctx_dialect::wire::route;
 use ctx_model::{Client, Method, Timeouts};
@@ -67,9 +69,6 @@ pub use upstream::{Family, Upstreams};
 /// Bytes of conversations in memory, about. A conversation of a million tokens takes some twelve
 /// million.
 const MOST_BYTES: usize = 128 << 20;
-
-/// KiB of bodies that may be in memory at once; who comes with more waits until there is room.
-const IN_FLIGHT_KIB: usize = 512 << 10;
 
 /// So many large bodies are worked on at once, each on a thread of its own: fewer than there may be, as
 /// some of that work waits for other such threads.
@@ -115,8 +114,7 @@ pub struct Proxy {
     trace: Arc<Trace>,
     metrics: Metrics,
     seats: Arc<Semaphore>,
-    /// Room for bodies in memory, in KiB.
-    room: Arc<Semaphore>,
+    space: body::Space,
     /// How many large bodies may be worked on at once.
     large: Arc<Semaphore>,
     warned: Mutex<HashSet<String>>,
@@ -169,7 +167,7 @@ impl Proxy {
             trace,
             metrics,
             seats: Arc::new(Semaphore::new(config.max_requests as usize)),
-            room: Arc::new(Semaphore::new(IN_FLIGHT_KIB)),
+            space: body::Space::new(),
             large: Arc::new(Semaphore::new(LARGE_AT_ONCE)),
             warned: Mutex::default(),
             unwritten: Unwritten::default(),
@@ -177,9 +175,9 @@ impl Proxy {
         }))
     }
 
-    /// Its routes: all that is nobody else's. Metrics are beside it.
+    /// Its routes: all that is nobody else's, and `/healthz`. Metrics are beside it.
     pub fn router(self: &Arc<Self>) -> Router {
-        Router::new().fallback(answer).with_state(self.clone())
+        Router::new().route("/healthz", get(health)).fallback(answer).with_state(self.clone())
     }
 
     /// What it counts.
@@ -254,9 +252,18 @@ impl Proxy {
     }
 }
 
+/// Says whether a request would be taken.
+async fn health(State(proxy): State<Arc<Proxy>>) -> (StatusCode, &'static str) {
+    match proxy.space.is_full() {
+        false => (StatusCode::OK, "ok\n"),
+        true => (StatusCode::SERVICE_UNAVAILABLE, "requests wait: no memory for bodies is left\n"),
+    }
+}
+
 async fn answer(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
-    if request.method() == Method::CONNECT {
-        let error = Error::new(ErrorKind::InvalidInput, "this is no proxy to tunnel through");
+    if [Method::CONNECT, Method::TRACE].contains(request.method()) {
+        let error =
+            Error::new(ErrorKind::InvalidInput, "CONNECT and TRACE do not pass through here");
         return failure::answer(None, 405, &error.hint("set it as the base URL of a client"));
     }
     if headers::is_websocket(request.headers()) {

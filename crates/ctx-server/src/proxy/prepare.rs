@@ -19,6 +19,9 @@ use super::told::Told;
 use crate::hosted::Made;
 use crate::trace::Record;
 
+/// What is made of more takes seconds and hundreds of megabytes. A tool call is two objects.
+const MOST_OBJECTS: usize = 200_000;
+
 /// A request as it goes out.
 #[derive(Debug)]
 pub(super) struct Prepared {
@@ -82,6 +85,12 @@ pub(super) async fn prepare(
             .with("at", error.valid_up_to())
             .hint("send JSON in UTF-8")
     })?;
+    if has_more_objects(text, MOST_OBJECTS) {
+        proxy.warn(
+            "a request has more messages and tool calls than any model reads: it passes untouched",
+        );
+        return Ok(Prepared::untouched(body));
+    }
     let request = match Request::take(&asked.route, text) {
         Ok(request) => request,
         // What it lacks, or says twice, the provider says in its own words.
@@ -133,4 +142,44 @@ fn out(made: &Made) -> Vec<Out<'_>> {
             (None, of) => Out::Written { message: &out.message, of },
         })
         .collect()
+}
+
+/// Whether a text of JSON has more objects than so many, whatever stands in its strings.
+fn has_more_objects(json: &str, most: usize) -> bool {
+    /// A message with a role and a text takes no less.
+    const SMALLEST: usize = 16;
+    if json.len() / SMALLEST < most {
+        return false;
+    }
+    let (mut rest, mut objects, mut in_string) = (json.as_bytes(), 0, false);
+    loop {
+        let next = if in_string { b'\\' } else { b'{' };
+        let Some(at) = memchr::memchr2(b'"', next, rest) else { return false };
+        let found = rest[at];
+        // What is escaped ends no string.
+        rest = rest.get(at + 1 + usize::from(found == b'\\')..).unwrap_or_default();
+        match found {
+            b'"' => in_string = !in_string,
+            b'{' => objects += 1,
+            _ => {}
+        }
+        if objects > most {
+            return true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_counted_outside_of_strings() {
+        let list = |one: &str| format!("[{}]", vec![one; 100].join(","));
+        let call = r#"{"text":"{\"a{{\\\\", "function":{"name":"}{"}}"#;
+        assert!(has_more_objects(&list(call), 199) && !has_more_objects(&list(call), 200));
+        for torn in ["", "{", "\"", "\"\\", "{\"a\\\""] {
+            let _ = has_more_objects(torn, 0);
+        }
+    }
 }

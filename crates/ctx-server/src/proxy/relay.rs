@@ -1,7 +1,6 @@
 //! One request, from the client to the provider and back.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::Request;
 use axum::response::Response;
@@ -106,10 +105,10 @@ impl Relay {
             (self.proxy.clone(), self.asked.clone(), self.content.bytes.clone());
         // A client that hangs up does not end the work: what was summarised by then is paid for, and
         // its next try finds it. It keeps its seat and its room until then.
-        let (seat, room) = (self.ending.seat(), self.content.room());
+        let (seat, space) = (self.ending.seat(), self.content.space());
         let large = self.proxy.large.clone();
         let work = async move {
-            let _held = (seat, room);
+            let _held = (seat, space);
             prepare(&proxy, &asked, content, smaller).await
         };
         let working = if self.content.bytes.len() > LARGE {
@@ -152,12 +151,8 @@ impl Relay {
             headers: self.asked.headers.clone(),
             body: prepared.body.clone(),
         };
-        let began = Instant::now();
-        let response = match self.proxy.client.send(request.clone()).await {
-            // A connection that was kept may be closed by the provider just when it is used again.
-            Err(error) if is_stale(&error, began) => self.proxy.client.send(request).await?,
-            other => other?,
-        };
+        // Whatever breaks off, it is not sent again: an answer may have begun, and is paid for.
+        let response = self.proxy.client.send(request).await?;
         judge(self.asked.protocol(), response, prepared.window()).await
     }
 
@@ -192,11 +187,4 @@ impl Relay {
         self.ending.fails();
         failure::answer(Some(self.asked.protocol()), failure::status(error), error)
     }
-}
-
-/// Whether a connection broke off before an answer, and so soon that nobody can have worked on one.
-fn is_stale(error: &Error, began: Instant) -> bool {
-    const SOON: Duration = Duration::from_millis(500);
-    let broke = error.kind() == ErrorKind::Upstream && error.may_be_billed();
-    broke && began.elapsed() < SOON
 }

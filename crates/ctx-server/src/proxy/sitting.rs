@@ -14,6 +14,7 @@ use super::asked::Asked;
 use super::cached::{Cached, Head};
 use super::config::SummariesBy;
 use super::conversation::{Conversation, Work};
+use super::ending::is_plausible;
 use super::keep::Saved;
 use super::learned::Learned;
 use super::parts::in_parts;
@@ -60,12 +61,13 @@ impl Sitting<'_> {
         if let Err(error) = self.open(conversation, &mut work).await {
             return self.unopened(error);
         }
-        let Work { session, summaries, .. } = &mut *work;
+        let Work { session, summaries, learned, .. } = &mut *work;
         let Some(session) = session else { return Err(lost()) };
         let in_hand = Arc::new(summaries.place(self.writer(session.ledger.window())));
         session.memory.accompany(&in_hand);
         if let Some((counted, estimated)) = conversation.take_report() {
             session.correct(counted, estimated);
+            learned.took(counted);
         }
         let ids = self.ids(session);
         let is_new = ids.is_some();
@@ -84,20 +86,22 @@ impl Sitting<'_> {
         if is_new && !session.in_force.as_ref().is_some_and(covers) {
             session.in_force = None;
         }
-        let room = self.fit(conversation, &mut work, smaller)?;
+        let mut room = self.fit(conversation, &mut work, smaller)?;
         let Some(session) = &mut work.session else { return Err(lost()) };
         let mut compaction = None;
         if let Some(smaller) = smaller {
             compaction = self.compact(conversation, session, smaller, room).await;
         }
-        let empty = room.withheld(&session.ledger);
-        let mut made = match guarded(session.assemble(empty, None)).await {
-            Ok(made) => made,
-            Err(error) => {
-                self.trouble(&error);
-                session.trim(empty, None)?
-            }
-        };
+        let mut made = self.make(session, room).await;
+        // Without what was learned, the provider has the last word.
+        if made.is_err() && smaller.is_none() && work.learned.window().is_some() {
+            work.learned = Learned::default();
+            room = self.budget(&mut work)?;
+            let Some(session) = &mut work.session else { return Err(lost()) };
+            made = self.make(session, room).await;
+        }
+        let Some(session) = &mut work.session else { return Err(lost()) };
+        let (mut made, empty) = (made?, room.withheld(&session.ledger));
         for warning in session.warnings() {
             self.proxy.warn(&warning);
         }
@@ -114,6 +118,15 @@ impl Sitting<'_> {
             .cached()
             .and_then(|before| before.broken(&sent, &session.history, session.in_force.as_ref()));
         Ok(Some(Fitted { made, record, estimated, sent }))
+    }
+
+    /// Makes the messages by the engine, or without it where it fails.
+    async fn make(&self, session: &mut Session, room: Room) -> Result<Made> {
+        let empty = room.withheld(&session.ledger);
+        match guarded(session.assemble(empty, None)).await {
+            Err(error) => session.trim(empty, None).inspect(|_| self.trouble(&error)),
+            made => made,
+        }
     }
 
     /// Without a session a request passes as it came, unless the window was given that is too small.
@@ -221,8 +234,9 @@ impl Sitting<'_> {
     ) -> Option<CompactionRecord> {
         // What the provider counted says how far the counter is off, unless the answer's share is in
         // it.
-        if let Some(counted) = smaller.overflow.prompt.filter(|_| session.sent.estimated > 0) {
-            session.correct(counted, session.sent.estimated);
+        let estimated = session.sent.estimated;
+        if let Some(counted) = smaller.overflow.prompt.filter(|n| is_plausible(*n, estimated)) {
+            session.correct(counted, estimated);
         }
         let wanted = Compacting {
             trigger: CompactionTrigger::Overflow,

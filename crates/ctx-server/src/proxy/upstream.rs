@@ -6,6 +6,7 @@ use axum::http::HeaderMap;
 use ctx_core::{Error, ErrorKind, Result};
 use ctx_dialect::wire::Protocol;
 use ctx_model::Url;
+use percent_encoding::percent_decode_str;
 
 use super::config::UpstreamsConfig;
 
@@ -223,11 +224,22 @@ fn joined(base: &str, path: &str, version: &str) -> String {
     }
 }
 
-/// Whether a path leads up somewhere, in any spelling that a URL understands.
+/// Whether a path leads up somewhere, in any spelling that a server may understand.
 pub(super) fn climbs(path_and_query: &str) -> bool {
-    let path = path_and_query.split(['?', '#']).next().unwrap_or_default();
-    let mut segments = path.split(['/', '\\']);
-    segments.any(|segment| segment.to_ascii_lowercase().replace("%2e", ".") == "..")
+    /// Who decodes more often than that is not met; a path that goes on changing is refused.
+    const DECODED: usize = 4;
+    let mut path = path_and_query.split(['?', '#']).next().unwrap_or_default().to_owned();
+    for _ in 0..DECODED {
+        if path.split(['/', '\\']).any(|segment| segment.split(';').next() == Some("..")) {
+            return true;
+        }
+        let decoded = percent_decode_str(&path).decode_utf8_lossy().into_owned();
+        if decoded == path {
+            return false;
+        }
+        path = decoded;
+    }
+    true
 }
 
 /// Whether a path begins as those of Google's API do.
@@ -320,10 +332,25 @@ mod tests {
 
     #[test]
     fn a_path_that_leads_up_is_seen_in_every_spelling() {
-        for path in ["/v1/../admin", "/v1/%2e%2E/admin", "/v1/.%2e", "/..", "/v1\\..\\x"] {
+        for path in [
+            "/v1/../admin",
+            "/v1/%2e%2E/admin",
+            "/v1/.%2e",
+            "/..",
+            "/v1\\..\\x",
+            "/v1/..%2f..%2fx",
+            "/v1/%2e%2e%2Fx",
+            "/v1/%252e%252e/x",
+            "/v1/..%252fx",
+            "/v1/..%255cx",
+            "/v1/%25252e%25252e/x",
+            "/v1/..;a=b/x",
+            "/v1/%252525252e%252525252e/x",
+        ] {
             assert!(climbs(path), "{path}");
         }
-        for path in ["/v1/models/a..b", "/v1/...", "/v1/models?q=../x", "/v1/.", "/"] {
+        let models = ["/v1/models/a..b", "/v1/models/meta%2Fllama-3%3A8b", "/v1/models/100%25"];
+        for path in models.into_iter().chain(["/v1/...", "/v1/models?q=../x", "/v1/.", "/"]) {
             assert!(!climbs(path), "{path}");
         }
     }

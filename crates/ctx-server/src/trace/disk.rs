@@ -1,6 +1,6 @@
 //! The records on disk: a file for each conversation, a line for each record.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -128,7 +128,7 @@ impl Disk {
             }
         };
         let read = || -> io::Result<Vec<u8>> {
-            let mut file = File::open(&path)?;
+            let mut file = ctx_disk::open(&path)?;
             file.seek(SeekFrom::Start(place.offset))?;
             let mut line = Vec::new();
             file.take(u64::from(place.length)).read_to_end(&mut line)?;
@@ -263,7 +263,7 @@ type Rows = Vec<(Record, Place)>;
 
 /// Reads a file without the entries of its records. Lines that cannot be read are passed over.
 fn read_all(path: &Path, id: &str) -> io::Result<(SessionInfo, Rows)> {
-    let mut file = BufReader::new(File::open(path)?);
+    let mut file = BufReader::new(ctx_disk::open(path)?);
     let mut info = SessionInfo { id: id.to_owned(), ..SessionInfo::default() };
     let (mut rows, mut offset, mut line): (Rows, _, _) = (Vec::new(), 0, Vec::new());
     loop {

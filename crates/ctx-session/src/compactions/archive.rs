@@ -1,7 +1,6 @@
 //! Where a session stays as it was when it is written anew, and what is left of rewrites that were
 //! killed.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -32,7 +31,7 @@ pub(super) fn archive(path: &Path, archived: &Path) -> Result<()> {
         Err(_) => {
             let copy = || {
                 let mut copy = disk::private().write(true).create_new(true).open(archived)?;
-                io::copy(&mut File::open(path)?, &mut copy)?;
+                io::copy(&mut disk::open(path)?, &mut copy)?;
                 copy.sync_all()
             };
             copy().map_err(failed)?;
@@ -88,7 +87,7 @@ pub(crate) fn clear_stale(path: &Path) {
 /// it does not.
 fn is_beginning(part: &Path, whole: &Path) -> bool {
     let compare = || -> io::Result<bool> {
-        let (part, whole) = (File::open(part)?, File::open(whole)?);
+        let (part, whole) = (disk::open(part)?, disk::open(whole)?);
         let len = part.metadata()?.len();
         if len > whole.metadata()?.len() {
             return Ok(false);

@@ -78,7 +78,7 @@ pub fn rewrite_compacted(path: &Path) -> Result<Rewritten> {
             .hint("try again; let no other program write to it meanwhile"));
     }
     archive(path, &archived)?;
-    if let Err(error) = disk::replace(path, &bytes) {
+    if let Err(error) = disk::replace(path, |out| out.write_all(&bytes)) {
         clear_stale(path);
         return Err(error);
     }

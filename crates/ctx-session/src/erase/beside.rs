@@ -1,7 +1,6 @@
 //! Overlays without what is erased, and what they say of it.
 
-use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use ctx_core::{IdSource, RawJson, Result, Timestamp};
@@ -131,7 +130,7 @@ fn rewrite(
     let accept = |first: &[u8]| check_header(first).map_err(|e| e.with("path", path.display()));
     let lock = if dry_run { None } else { Some(LogFile::open(path, accept)?) };
     let mut text = Vec::new();
-    File::open(path)
+    disk::open(path)
         .and_then(|mut file| file.read_to_end(&mut text))
         .map_err(|e| disk::io_error("cannot read the overlay", path, e))?;
     let cited = Cited::of(erasing.entries);
@@ -152,7 +151,7 @@ fn rewrite(
         return Ok(None);
     }
     if let Some(lock) = lock {
-        disk::replace(path, &bytes)?;
+        disk::replace(path, |out| out.write_all(&bytes))?;
         drop(lock);
     }
     Ok(Some(erased))

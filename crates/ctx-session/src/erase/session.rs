@@ -1,6 +1,7 @@
 //! Sessions of ours without what is erased.
 
 use std::collections::HashSet;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ctx_core::{EntryId, Error, ErrorKind, RawJson, Result};
@@ -62,7 +63,7 @@ pub fn erase_from_session(
         let Ok(transcript) = Transcript::open(&file) else { continue };
         let Some((bytes, found)) = rewritten(&transcript, erasing)? else { continue };
         if !dry_run {
-            disk::replace(&file, &bytes)?;
+            disk::replace(&file, |out| out.write_all(&bytes))?;
         }
         erased.push(Erased { path: file, ..found });
     }

@@ -37,7 +37,7 @@ use std::thread::Thread;
 use ctx_core::Result;
 
 use crate::disk;
-use crate::lock::FileLock;
+use crate::disk::FileLock;
 use crate::log::SharedFile;
 use crate::paths::Home;
 use journal::Journal;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::recover;
 use crate::disk;
-use crate::lock::FileLock;
+use crate::disk::FileLock;
 use crate::log::SharedFile;
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub(crate) fn settle(path: &Path, file: &SharedFile, lock: &FileLock) -> Result<
         // sync, the file may lack records, and the journal keeps them.
         let _dir_lock = FileLock::exclusive(&recover::guard(dir))?;
         let failed = |e| disk::io_error("cannot read the journal", &journal, e);
-        match File::open(&journal) {
+        match disk::open(&journal) {
             Ok(open) => match open.try_lock() {
                 Ok(()) | Err(TryLockError::WouldBlock) => {
                     recover::replay(path, file, &open, &journal, member)?;

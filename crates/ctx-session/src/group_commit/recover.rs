@@ -10,7 +10,7 @@ use ctx_core::{ErrorKind, Result};
 use super::pointer::{self, Pointer};
 use super::record;
 use crate::disk;
-use crate::lock::{FileLock, sidecar_of};
+use crate::disk::{FileLock, sidecar_of};
 use crate::log::{SharedFile, System};
 use crate::paths::Home;
 
@@ -57,7 +57,7 @@ pub(super) fn sweep(dir: &Path) -> Result<Recovered> {
 
 fn sweep_one(journal: &Path, recovered: &mut Recovered) -> Result<()> {
     let failed = |e| disk::io_error("cannot read the journal", journal, e);
-    let file = File::open(journal).map_err(failed)?;
+    let file = disk::open(journal).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(()),
@@ -105,7 +105,7 @@ fn complete(path: &Path, journal: &Path, bytes: &[u8]) -> Result<Option<bool>> {
         }
         Err(e) if e.kind() == ErrorKind::Locked => {
             // Whoever has it open takes the claim away when the session is complete.
-            let sidecar = File::open(&sidecar).map_err(failed)?;
+            let sidecar = disk::open(&sidecar).map_err(failed)?;
             Ok(claims(pointer::get(&sidecar).map_err(failed)?).map(|_| false))
         }
         Err(e) => Err(e),

@@ -94,7 +94,7 @@ impl Session {
     }
 
     fn claimed(&self) -> bool {
-        std::fs::metadata(crate::lock::sidecar_of(&self.path)).unwrap().len() > 0
+        std::fs::metadata(crate::disk::sidecar_of(&self.path)).unwrap().len() > 0
     }
 }
 

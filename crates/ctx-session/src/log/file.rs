@@ -4,24 +4,19 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use ctx_core::{Error, ErrorKind, Result};
 
 use super::scan::{Tail, first_line, tail};
 use super::shared::{Medium, SharedFile, System};
 use crate::disk;
+use crate::disk::FileLock;
 use crate::group_commit::{GroupCommit, Member, Outcome, pointer};
-use crate::lock::FileLock;
 use crate::opencode_db;
 
 /// Beyond this many bytes between two commits, writing them a second time to the group's journal
 /// costs more than a sync of one's own.
 const MOST_JOURNALED: usize = 256 << 10;
-
-/// How long an open waits for another writer. Storing a compaction takes milliseconds; who keeps a
-/// file open keeps it for longer than anybody would wait.
-const LOCK_WAIT: Duration = Duration::from_millis(500);
 
 /// How much is written again at a time after a failed sync.
 const STEP: u64 = 1 << 20;
@@ -59,7 +54,7 @@ impl LogFile {
 
     pub(super) fn create_on(path: &Path, header: &[u8], medium: Box<dyn Medium>) -> Result<Self> {
         disk::create_private_dir(disk::parent(path))?;
-        let lock = FileLock::exclusive_within(path, LOCK_WAIT)?;
+        let lock = FileLock::soon(path)?;
         let file = disk::private()
             .read(true)
             .write(true)
@@ -106,7 +101,7 @@ impl LogFile {
         // Before anything is created beside it, and without the right to write: the file may not be
         // ours.
         open(File::options().read(true))?;
-        let lock = FileLock::exclusive_within(path, LOCK_WAIT)?;
+        let lock = FileLock::soon(path)?;
         // Whoever had the lock until now may have put another file in its place.
         let file = SharedFile::new(open(File::options().read(true).write(true))?, medium);
         pointer::settle(path, &file, &lock)?;
@@ -266,37 +261,13 @@ impl LogFile {
                 }
             }
             Tail::Torn { at, after_whole } => {
-                self.keep_aside(at)?;
+                disk::keep_aside(&self.path, at)?;
                 self.take_back_to(at)?;
                 self.tail = if after_whole { Tail::NoNewline } else { Tail::Whole };
                 return self.heal();
             }
         }
         Ok(())
-    }
-
-    fn keep_aside(&self, start: u64) -> Result<()> {
-        let mut n = 1u32;
-        let (path, mut aside) = loop {
-            let path = disk::beside(&self.path, &format!(".torn-{n}"));
-            match disk::private().write(true).create_new(true).open(&path) {
-                Ok(file) => break (path, file),
-                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => n += 1,
-                Err(e) => return Err(disk::io_error("cannot keep the torn line", &path, e)),
-            }
-        };
-        let copy = || {
-            let mut file = self.file.get();
-            file.seek(SeekFrom::Start(start))?;
-            std::io::copy(&mut file, &mut aside)?;
-            aside.sync_all()
-        };
-        let copied = { copy }();
-        if let Err(e) = copied {
-            let _ = std::fs::remove_file(&path);
-            return Err(disk::io_error("cannot keep the torn line", &path, e));
-        }
-        disk::sync_dir(disk::parent(&self.path))
     }
 
     fn check(&mut self) -> Result<()> {

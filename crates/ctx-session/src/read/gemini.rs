@@ -14,7 +14,7 @@ use super::{PiLines, timestamp};
 
 /// The folder in which a chat was started: Gemini CLI notes it beside the folder of the chats.
 pub(crate) fn gemini_project(chat: &Path) -> Option<PathBuf> {
-    let noted = std::fs::read_to_string(chat.parent()?.parent()?.join(".project_root")).ok()?;
+    let noted = crate::disk::read_to_string(chat.parent()?.parent()?.join(".project_root")).ok()?;
     Some(PathBuf::from(noted.trim())).filter(|project| project.is_absolute())
 }
 

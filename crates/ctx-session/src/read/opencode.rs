@@ -44,7 +44,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// A file that is JSON, and not half of it.
 fn json(file: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(file).ok()?;
+    let text = crate::disk::read_to_string(file).ok()?;
     serde_json::from_str::<&RawValue>(&text).is_ok().then_some(text)
 }
 

@@ -3,6 +3,7 @@
 mod entry;
 mod sessions;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ pub use entry::{ChatType, SessionEntry};
 pub use sessions::Sessions;
 
 use crate::disk;
-use crate::lock::FileLock;
+use crate::disk::FileLock;
 use sessions::Pairs;
 
 /// How long an update waits for another one by default; it is a matter of milliseconds unless a
@@ -46,7 +47,7 @@ impl SessionStore {
 
     /// Reads all sessions. A file that does not exist yet holds none.
     pub fn load(&self) -> Result<Sessions> {
-        match std::fs::read(&self.path) {
+        match disk::read(&self.path) {
             Ok(bytes) => self.parse(&bytes),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Sessions::default()),
             Err(e) => Err(disk::io_error("cannot read the session store", &self.path, e)),
@@ -63,7 +64,7 @@ impl SessionStore {
     /// The file is as it was then.
     pub fn update<T>(&self, change: impl FnOnce(&mut Sessions) -> Result<T>) -> Result<T> {
         disk::create_private_dir(disk::parent(&self.path))?;
-        let _lock = FileLock::exclusive_within(&self.path, self.lock_wait)?;
+        let _lock = FileLock::within(&self.path, self.lock_wait)?;
         let before = self.load()?;
         let mut sessions = before.clone();
         let answer = change(&mut sessions)?;
@@ -74,7 +75,7 @@ impl SessionStore {
                     .source(e)
             })?;
             json.push(b'\n');
-            disk::replace(&self.path, &json)?;
+            disk::replace(&self.path, |out| out.write_all(&json))?;
         }
         Ok(answer)
     }

@@ -138,7 +138,7 @@ impl FileStore {
                 .hint("remove the folder if the engine can do without what it kept"));
         }
         disk::create_private_dir(&folder)?;
-        disk::replace(&path, &line)?;
+        disk::put(&path, &line)?;
         *used = next;
         Ok(())
     }
@@ -186,7 +186,7 @@ fn open(path: &Path) -> Result<Option<BufReader<File>>> {
         Err(e) if e.kind() == IoKind::NotFound => return Ok(None),
         Err(e) => return Err(failed(e)),
     }
-    match File::open(path) {
+    match disk::open(path) {
         Ok(file) => Ok(Some(BufReader::new(file))),
         Err(e) if e.kind() == IoKind::NotFound => Ok(None),
         Err(e) => Err(failed(e)),

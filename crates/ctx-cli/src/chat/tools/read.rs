@@ -1,6 +1,5 @@
 //! `read`: a range of a file's lines.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -58,7 +57,7 @@ fn lines(path: &Path, shown: &str, from: usize, most: usize) -> Result<String, S
     if !metadata.is_file() {
         return Err(format!("{shown}: this is no file of text, but a device or a pipe"));
     }
-    let file = File::open(path).map_err(&failed)?;
+    let file = ctx_disk::open(path).map_err(&failed)?;
     let mut reader = BufReader::with_capacity(HEAD, file);
     if reader.fill_buf().map_err(&failed)?.contains(&0) {
         return Err(format!("{shown}: this is no text"));

@@ -55,7 +55,7 @@ pub(super) fn preview(path: &Path, shown: &str, content: &str) -> (String, Vec<S
         let lines = content.lines().map(|line| format!("+{line}"));
         return (format!("write {shown} ({})", size(content)), cut(lines));
     };
-    let read = || std::fs::read_to_string(path).ok();
+    let read = || ctx_disk::read_to_string(path).ok();
     let Some(before) = (old.is_file() && old.len() <= MOST_COMPARED).then(read).flatten() else {
         let lines = content.lines().map(|line| format!("+{line}"));
         let was = bytes(old.len());

@@ -37,7 +37,7 @@ impl Engines {
     /// An empty folder for its owner alone, from which an engine can be moved into its place. The
     /// dot keeps it from being taken for an engine.
     pub(super) fn draft(&self) -> Result<TempDir, Error> {
-        create_private(&self.folder).map_err(|e| failed(&self.folder, e))?;
+        ctx_disk::create_private_dir(&self.folder)?;
         self.hidden(".new-")
     }
 
@@ -58,14 +58,16 @@ impl Engines {
         }
         // It is no draft any more: its folder is not to be removed.
         drop(draft.keep());
-        sync(&self.folder);
+        // Where a folder cannot be synced, the system does it in its own time.
+        let _ = ctx_disk::sync_dir(&self.folder);
         Ok(place)
     }
 
     /// Removes an engine's folder: first out of its place, whole, then from the disk.
     pub(super) fn remove(&self, name: &str) -> Result<(), Error> {
         let old = self.take_away(name)?;
-        sync(&self.folder);
+        // Where a folder cannot be synced, the system does it in its own time.
+        let _ = ctx_disk::sync_dir(&self.folder);
         let gone = old.path().to_owned();
         old.close().map_err(|e| failed(&gone, e))
     }
@@ -87,23 +89,6 @@ impl Engines {
         }
         builder.tempdir_in(&self.folder).map_err(|e| failed(&self.folder, e))
     }
-}
-
-fn create_private(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-/// Makes what was renamed in a folder last. Where a folder cannot be synced, the system does it in
-/// its own time.
-fn sync(folder: &Path) {
-    #[cfg(unix)]
-    drop(fs::File::open(folder).and_then(|folder| folder.sync_all()));
-    #[cfg(not(unix))]
-    let _ = folder;
 }
 
 fn failed(path: &Path, error: io::Error) -> Error {

@@ -1,6 +1,5 @@
 //! Why the system does not run a program.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -57,7 +56,7 @@ fn interpreter(script: &Path) -> io::Result<Option<PathBuf>> {
         return Ok(None);
     }
     let mut line = Vec::new();
-    BufReader::new(File::open(script)?.take(FIRST_LINE)).read_until(b'\n', &mut line)?;
+    BufReader::new(ctx_disk::open(script)?.take(FIRST_LINE)).read_until(b'\n', &mut line)?;
     let line = String::from_utf8_lossy(&line);
     let named = line.strip_prefix("#!").map(|line| line.trim_matches([' ', '\t', '\n']));
     Ok(named.and_then(|named| named.split([' ', '\t']).next()).map(PathBuf::from))

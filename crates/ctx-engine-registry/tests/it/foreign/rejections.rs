@@ -56,6 +56,12 @@ fn an_answer_that_would_break_the_session_is_rejected_by_name() {
         ("replacement-mismatch", json!({"replace": [{"id": "u1"}]})),
         ("replacement-mismatch", json!({"replace": [{"id": "u1", "text": ""}]})),
         ("replacement-mismatch", json!({"messages": [{"id": "sys", "message": text("user")}]})),
+        // What the user said last goes out as it came.
+        ("replacement-mismatch", json!({"replace": [{"id": "u2", "text": "x"}]})),
+        (
+            "replacement-mismatch",
+            json!({"messages": [{"id": "sys"}, {"id": "u2", "message": text("user")}]}),
+        ),
         ("taken-id", json!({"insert": [{"id": "u1", "text": "x"}]})),
         ("bad-insertion", json!({"insert": [{"id": "n", "text": ""}]})),
         ("bad-insertion", json!({"insert": [{"id": "", "text": "x"}]})),

@@ -176,6 +176,45 @@ async fn memory_is_flushed_once_before_a_compaction_and_nobody_sees_it() {
 }
 
 #[tokio::test]
+async fn what_a_flush_wrote_is_forgotten_and_nothing_that_others_wrote() {
+    use crate::forget::{Forget, Forgetting, Remembered};
+    let model = ScriptedChat::new("script/a", 32_000).always(|request| {
+        let is_flush = request.tools.iter().any(|tool| tool.name == "append_memory");
+        let written = request.messages.last().is_some_and(|m| m.role == Role::ToolResult);
+        match (is_flush, written) {
+            (true, false) => {
+                Step::call("append_memory", r#"{"text":"Vault: Gringolet.\nPort: 80."}"#)
+            }
+            (true, true) => Step::text("NO_REPLY"),
+            (false, _) => Step::text("yes"),
+        }
+    });
+    let house = with_workspace(model, |builder| builder);
+    until_compacted(&house).await;
+    let folder = house.dir().join("work/memory");
+    let note = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    let mine = "Mine: a port is a harbour.\n\n";
+    std::fs::write(&note, format!("{mine}{}", std::fs::read_to_string(&note).unwrap())).unwrap();
+    let (home, id) = (house.home(), house.entry().session_id);
+    drop(house.runtime);
+    let settings = ctx_memory::Settings::default();
+    let memory = ctx_memory::Memory::open(home.memory_dir(&FileId::main()), "main", settings);
+    let memories = [Remembered { agent: FileId::main(), memory, facts: None }];
+    let forget = |what: Forget| {
+        let planned = Forgetting::plan(&home, what, &memories).unwrap();
+        let before = std::fs::read_to_string(&note).unwrap();
+        assert!(planned.report().unwrap().files.iter().any(|file| file.path == note));
+        assert_eq!(std::fs::read_to_string(&note).unwrap(), before, "a report writes nothing");
+        planned.carry_out(Timestamp(0)).unwrap();
+        std::fs::read_to_string(&note).unwrap()
+    };
+    let matching = Forget { matching: Some("gringolet".into()), ..Forget::default() };
+    assert_eq!(forget(matching), format!("{mine}Port: 80.\n"));
+    let whole = Forget { session: Some(id), ..Forget::default() };
+    assert_eq!(forget(whole).trim_end(), mine.trim_end());
+}
+
+#[tokio::test]
 async fn where_the_workspace_may_not_be_written_memory_is_not_flushed() {
     for access in [WorkspaceAccess::ReadOnly, WorkspaceAccess::None] {
         let model = ScriptedChat::new("script/a", 32_000);

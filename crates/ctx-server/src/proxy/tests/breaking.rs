@@ -4,6 +4,9 @@ use ctx_testkit::provider::{
     Cut, Failure, FailureKind, FakeProvider, Moment, Reply, RetryAfter, Step,
 };
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
 use super::*;
 
 fn provider(steps: impl IntoIterator<Item = Step>) -> FakeProvider {
@@ -69,11 +72,98 @@ async fn what_did_not_change_is_no_redirect() {
     assert_eq!(got.status, 304);
 }
 
+/// A request that has said all but its body, once the server waits for that.
+async fn stalled(address: &str, head: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n{head}\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = [0; 25];
+    stream.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream
+}
+
 #[tokio::test]
-async fn a_request_without_a_body_waits_for_no_room() {
+async fn bodies_that_do_not_come_are_in_nobodys_way() {
     let rig = Rig::new(provider([]), Set::default()).await;
-    let taken = u32::try_from(IN_FLIGHT_KIB - 1).unwrap();
-    let _all_but_one = rig.proxy.room.clone().acquire_many_owned(taken).await.unwrap();
-    let got = rig.send(Method::GET, "/v1/models", &[], "").await;
-    assert_eq!(got.status, 200);
+    let address = rig.url.strip_prefix("http://").unwrap();
+    let mut open = Vec::new();
+    for n in 0..64 {
+        let heads = [
+            "transfer-encoding: chunked",
+            "content-encoding: gzip\r\ncontent-length: 10",
+            "content-length: 64000000",
+        ];
+        open.push(stalled(address, heads[n % 3]).await);
+    }
+    assert_eq!(rig.chat(&[user("hi")]).await.status, 200);
+    assert_eq!(rig.send(Method::GET, "/v1/models", &[], "").await.status, 200);
+    assert_eq!(rig.send(Method::GET, "/healthz", &[], "").await.body, "ok\n");
+}
+
+#[tokio::test]
+async fn what_is_small_waits_for_nothing_that_is_large_and_the_health_tells_of_waiting() {
+    let rig = Rig::new(provider([]), Set::default()).await;
+    let all = u32::try_from(body::Space::KIB).unwrap();
+    let _large = rig.proxy.space.rest.clone().acquire_many_owned(all).await.unwrap();
+    assert_eq!(rig.chat(&[user("x".repeat(900_000))]).await.status, 200);
+    assert_eq!(rig.send(Method::GET, "/healthz", &[], "").await.status, 200);
+    let small = rig.proxy.space.first.clone().acquire_many_owned(all).await.unwrap();
+    assert_eq!(rig.send(Method::GET, "/v1/models", &[], "").await.status, 200, "it has no body");
+    assert_eq!(rig.send(Method::GET, "/healthz", &[], "").await.status, 503);
+    drop(small);
+    assert_eq!(rig.send(Method::GET, "/healthz", &[], "").await.status, 200);
+}
+
+/// A server that answers each request with these bytes, and how often it was asked.
+async fn raw(answer: &'static str) -> (String, Arc<AtomicU64>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (url, count) = (format!("http://{}", listener.local_addr().unwrap()), Arc::default());
+    let asked: Arc<AtomicU64> = Arc::clone(&count);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = Vec::new();
+            while !request.ends_with(b"}") {
+                if stream.read_buf(&mut request).await.unwrap_or(0) == 0 {
+                    break;
+                }
+            }
+            asked.fetch_add(1, Ordering::SeqCst);
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    (url, count)
+}
+
+#[tokio::test]
+async fn what_an_answer_broke_off_of_is_not_asked_again() {
+    for answer in ["", "HTTP/1.1 200 OK\r\ncontent-ty", "HTTP/1.1 200 OK\r\n\x01: x\r\n\r\n"] {
+        let (url, count) = raw(answer).await;
+        let rig = Rig::before(url).await;
+        assert_eq!(rig.chat(&[user("hi")]).await.status, 502, "{answer:?}");
+        assert_eq!(count.load(Ordering::SeqCst), 1, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_passed_on_as_it_is_is_refused() {
+    for (answer, words) in [
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n10\r\n{\"a\": \"01234567\"}\r\n0\r\n\r\n",
+            "content-length and transfer-encoding",
+        ),
+        (
+            "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n",
+            "another protocol",
+        ),
+    ] {
+        let (url, count) = raw(answer).await;
+        let rig = Rig::before(url).await;
+        let got = rig.chat(&[user("hi")]).await;
+        assert_eq!(got.status, 502, "{got:?}");
+        assert!(got.body.contains(words), "{got:?}");
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+    }
 }

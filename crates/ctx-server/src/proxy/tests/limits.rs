@@ -37,8 +37,10 @@ async fn what_the_provider_can_judge_itself_passes() {
         rig.send(Method::POST, "/v1/responses", &[], body).await;
         assert_eq!((rig.provider.count(), &*rig.last().body), (n + 1, body.as_bytes()));
     }
-    let got = rig.send(Method::CONNECT, "/", &[], "").await;
-    assert_eq!(got.status, 405);
+    for method in [Method::CONNECT, Method::TRACE] {
+        assert_eq!(rig.send(method, "/", &[], "").await.status, 405);
+    }
+    assert_eq!(rig.provider.count(), bodies.len());
 }
 
 #[tokio::test]
@@ -172,4 +174,38 @@ async fn metrics_say_what_became_of_requests() {
     ] {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");
     }
+}
+
+/// An answer of so many calls, of which nobody gave a result.
+fn many_calls(count: usize) -> Vec<Value> {
+    let call = |n| {
+        json!({ "id": format!("call_{n}"), "type": "function",
+        "function": { "name": "read", "arguments": "{}" } })
+    };
+    let calls: Vec<Value> = (0..count).map(call).collect();
+    let answer = json!({ "role": "assistant", "content": null, "tool_calls": calls });
+    vec![user("hi"), answer, user("go on")]
+}
+
+#[tokio::test]
+async fn what_is_done_about_calls_grows_as_they_do() {
+    for count in [400, 800, 1_600] {
+        let rig = Rig::new(provider(), Set::default()).await;
+        assert_eq!(rig.chat(&many_calls(count)).await.status, 200);
+        let record = rig.records().await.remove(0);
+        let done: usize = record.actions.values().map(|n| *n as usize).sum();
+        assert!(done + record.entries.len() <= 2 * count + 10, "{count}: {done}");
+    }
+}
+
+#[tokio::test]
+async fn a_history_of_more_than_any_model_reads_passes_as_it_came() {
+    let rig = Rig::new(provider(), Set::default()).await;
+    let one = r#"{"role":"user","content":"x"}"#;
+    let body = format!("{{\"model\":\"m\",\"messages\":[{}]}}", vec![one; 200_001].join(","));
+    let path = "/v1/chat/completions";
+    assert_eq!(rig.send(Method::POST, path, &[], body.clone()).await.status, 200);
+    assert!(rig.last().body == body.as_bytes());
+    assert!(rig.proxy.trace().sessions().is_empty(), "nothing of it is kept");
+    assert_eq!(rig.warnings.lock().unwrap().len(), 1);
 }

@@ -62,12 +62,14 @@ struct Set {
     config: &'static str,
     /// What stands behind the provider's address.
     base: &'static str,
+    /// Another server than the provider.
+    upstream: Option<String>,
 }
 
 impl Default for Set {
     fn default() -> Self {
         let config = "{ server: { summaries: 'extractive' } }";
-        Self { window: Some(16_000), engine: None, config, base: "" }
+        Self { window: Some(16_000), engine: None, config, base: "", upstream: None }
     }
 }
 
@@ -86,6 +88,13 @@ impl Rig {
         Self::in_home(home.path().to_owned(), home, provider, set).await
     }
 
+    /// One before another server.
+    async fn before(url: String) -> Self {
+        let provider = FakeProvider::builder().start().unwrap();
+        let set = Set { upstream: Some(url), ..Set::default() };
+        Self::new(provider, set).await
+    }
+
     async fn in_home(
         path: std::path::PathBuf,
         home: TempDir,
@@ -95,7 +104,7 @@ impl Rig {
         let config = Config::parse(set.config).unwrap();
         let warnings = Arc::new(Mutex::new(Vec::new()));
         let told = warnings.clone();
-        let upstream = format!("{}{}", provider.url(), set.base);
+        let upstream = set.upstream.unwrap_or_else(|| format!("{}{}", provider.url(), set.base));
         let settings = Settings {
             config: config.section().unwrap(),
             host: Host { config, home: Home::at(&path) },

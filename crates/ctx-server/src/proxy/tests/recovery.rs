@@ -321,3 +321,31 @@ async fn an_engine_that_fails_leaves_no_more_than_the_provider_takes() {
     assert!(tokens < 8_000, "{tokens} tokens");
     assert_eq!(rig.provider.count(), 2);
 }
+
+#[tokio::test]
+async fn one_limit_that_cannot_be_neither_poisons_a_conversation_nor_its_recovery() {
+    for absurd in [
+        "This model's maximum context length is 1 tokens. However, your messages resulted in 3000 tokens.",
+        "This model's maximum context length is 1000000000 tokens. However, your messages resulted in 3000 \
+         tokens.",
+        "This model's maximum context length is 99999999999999999999999 tokens. However, your messages \
+         resulted in 18446744073709551615 tokens.",
+    ] {
+        let provider = FakeProvider::builder()
+            .window(Tokens(9_000))
+            .script([refused(400, absurd)])
+            .respond(|_| Step::text("done"));
+        let set = Set { window: Some(64_000), ..Set::default() };
+        let rig = Rig::new(provider.start().unwrap(), set).await;
+        let mut all = vec![user("Read the files.")];
+        rig.chat(&all).await;
+        let asked = rig.provider.count();
+        assert_eq!(rig.chat(&all).await.status, 200, "{absurd}");
+        assert_eq!(rig.provider.count(), asked + 1, "it went as it came: {absurd}");
+        all.extend((0..20).flat_map(|n| work(n, 1_500)));
+        assert_eq!(rig.chat(&all).await.status, 200, "{absurd}");
+        assert!(rig.last().prompt.tokens() > 2_000, "as much as fits: {absurd}");
+        let warnings = rig.warnings.lock().unwrap().clone();
+        assert!(!warnings.iter().any(|text| text.contains("engine failed")), "{warnings:?}");
+    }
+}

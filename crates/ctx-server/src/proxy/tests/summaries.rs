@@ -10,6 +10,7 @@ const UPSTREAM: Set = Set {
     engine: None,
     config: "{ server: { summaries: 'upstream' } }",
     base: "",
+    upstream: None,
 };
 
 /// Answers requests with tools; one without is for a summary.

@@ -2,14 +2,23 @@
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ctx_core::{Error, ErrorKind, Result};
 
-use crate::disk;
-
 /// The longest pause between two tries for a lock that another has.
 const PAUSE: Duration = Duration::from_millis(10);
+
+/// How long a session is waited for that another writer has open, in milliseconds.
+static PATIENCE: AtomicU64 = AtomicU64::new(500);
+
+/// Sets how long this process waits for a session that another writer has open. Default: 0.5 s. To
+/// store a compaction takes milliseconds; who keeps a session open keeps it for longer.
+pub fn set_patience(patience: Duration) {
+    let millis = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+    PATIENCE.store(millis, Ordering::Relaxed);
+}
 
 /// How often the time that somebody waits begins anew where others write meanwhile.
 const MOST_LIMITS: u32 = 20;
@@ -20,15 +29,28 @@ const MOST_LIMITS: u32 = 20;
 /// a sidecar because the guarded file may be replaced, and a lock on the old file would then guard
 /// nothing. The sidecar is never removed: a second process might be waiting on it.
 #[derive(Debug)]
-pub(crate) struct FileLock {
+pub struct FileLock {
     sidecar: File,
     path: PathBuf,
 }
 
 impl FileLock {
     /// Takes the lock, or fails with [`ErrorKind::Locked`] if another writer has it.
-    pub(crate) fn try_exclusive(guarded: &Path) -> Result<Self> {
-        Self::exclusive_within(guarded, Duration::ZERO)
+    ///
+    /// # Errors
+    ///
+    /// Those of [`within`](Self::within).
+    pub fn try_exclusive(guarded: &Path) -> Result<Self> {
+        Self::within(guarded, Duration::ZERO)
+    }
+
+    /// Takes the lock, waiting as long as [`set_patience`] says.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`within`](Self::within).
+    pub fn soon(guarded: &Path) -> Result<Self> {
+        Self::within(guarded, Duration::from_millis(PATIENCE.load(Ordering::Relaxed)))
     }
 
     /// Takes the lock, waiting for at most `limit` while another writer has it, and then fails with
@@ -37,7 +59,7 @@ impl FileLock {
     ///
     /// The system's locks know no limit, so this tries again after short pauses. It is meant for
     /// locks that are held for milliseconds.
-    pub(crate) fn exclusive_within(guarded: &Path, limit: Duration) -> Result<Self> {
+    pub fn within(guarded: &Path, limit: Duration) -> Result<Self> {
         let lock = Self::open(guarded)?;
         let stamp =
             || std::fs::metadata(guarded).ok().map(|found| (found.len(), found.modified().ok()));
@@ -47,7 +69,7 @@ impl FileLock {
             match lock.sidecar.try_lock() {
                 Ok(()) => return Ok(lock),
                 Err(TryLockError::Error(e)) => {
-                    return Err(disk::io_error("cannot lock the file", guarded, e));
+                    return Err(crate::io_error("cannot lock the file", guarded, e));
                 }
                 Err(TryLockError::WouldBlock) => {}
             }
@@ -75,46 +97,47 @@ impl FileLock {
             error.with("waited", format!("{:.1} s", waited.as_secs_f64()))
         };
         error.hint(format!(
-            "wait until it is done, or end the process that holds the lock on {}",
+            "wait until it is done (session.lockWaitMs says how long ctx waits), or end the process \
+             that holds the lock on {}",
             self.path.display()
         ))
     }
 
     /// Takes the lock, waiting for as long as another process has it.
-    pub(crate) fn exclusive(guarded: &Path) -> Result<Self> {
+    pub fn exclusive(guarded: &Path) -> Result<Self> {
         let lock = Self::open(guarded)?;
         match lock.sidecar.lock() {
             Ok(()) => Ok(lock),
-            Err(e) => Err(disk::io_error("cannot lock the file", guarded, e)),
+            Err(e) => Err(crate::io_error("cannot lock the file", guarded, e)),
         }
     }
 
     /// The sidecar itself; what it holds is its lock's business.
-    pub(crate) fn sidecar(&self) -> &File {
+    pub fn sidecar(&self) -> &File {
         &self.sidecar
     }
 
     /// Where the sidecar is.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     fn open(guarded: &Path) -> Result<Self> {
         let path = sidecar_of(guarded);
-        let sidecar = disk::private()
+        let sidecar = crate::private()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
             .open(&path)
-            .map_err(|e| disk::io_error("cannot open the lock file", &path, e))?;
+            .map_err(|e| crate::io_error("cannot open the lock file", &path, e))?;
         Ok(Self { sidecar, path })
     }
 }
 
 /// The sidecar of a guarded file.
-pub(crate) fn sidecar_of(guarded: &Path) -> PathBuf {
-    disk::beside(guarded, ".lock")
+pub fn sidecar_of(guarded: &Path) -> PathBuf {
+    crate::beside(guarded, ".lock")
 }
 
 #[cfg(test)]
@@ -141,13 +164,12 @@ mod tests {
         let held = FileLock::try_exclusive(&file).unwrap();
         let limit = Duration::from_millis(30);
         let begin = Instant::now();
-        let error = FileLock::exclusive_within(&file, limit).unwrap_err();
+        let error = FileLock::within(&file, limit).unwrap_err();
         assert!(begin.elapsed() >= limit);
         assert_eq!(error.kind(), ErrorKind::Locked);
         assert!(error.to_string().contains("waited"), "{error}");
         std::thread::scope(|scope| {
-            let waiting =
-                scope.spawn(|| FileLock::exclusive_within(&file, Duration::from_secs(60)));
+            let waiting = scope.spawn(|| FileLock::within(&file, Duration::from_secs(60)));
             drop(held);
             assert!(waiting.join().unwrap().is_ok());
         });

@@ -1,0 +1,343 @@
+//! Files the way ctx wants them: private, whole, one writer at a time, and with errors that name them.
+
+#![forbid(unsafe_code)]
+
+mod lock;
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use ctx_core::{Error, ErrorKind, Result};
+
+pub use lock::{FileLock, set_patience, sidecar_of};
+
+/// An I/O error on `path`, with what was attempted. The system's words are its source.
+pub fn io_error(doing: &'static str, path: &Path, error: io::Error) -> Error {
+    let kind = match error.kind() {
+        io::ErrorKind::NotFound => ErrorKind::NotFound,
+        io::ErrorKind::AlreadyExists => ErrorKind::Conflict,
+        _ => ErrorKind::Io,
+    };
+    let hint = hint(error.kind());
+    let wrapped = Error::new(kind, doing).with("path", path.display()).source(error);
+    match hint {
+        Some(hint) => wrapped.hint(hint),
+        None => wrapped,
+    }
+}
+
+/// What to do about an error of that kind.
+pub fn hint(kind: io::ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        io::ErrorKind::NotFound => "check the spelling of the path, and whether it is still there",
+        io::ErrorKind::AlreadyExists => {
+            "something of that name is there already: move it away, or choose another name"
+        }
+        io::ErrorKind::NotADirectory => "a part of the path is a file, where a folder should be",
+        io::ErrorKind::IsADirectory => "the path is that of a folder; name a file",
+        io::ErrorKind::PermissionDenied => {
+            "check the owner and the permissions of the file and its folder"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "the file system cannot be written to: mount it writable, or choose another folder"
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free some disk space; nothing that was stored before is lost"
+        }
+        io::ErrorKind::InvalidInput => "name a regular file",
+        io::ErrorKind::FileTooLarge => {
+            "the limit of file sizes is reached: raise it (`ulimit -f`), or choose another file \
+             system; nothing that was stored before is lost"
+        }
+        _ => return None,
+    })
+}
+
+/// Opens a file to read it. A named pipe is refused: to open one is to wait for whoever writes to it,
+/// maybe for ever. One that the caller's shell handed over, as `/dev/fd/63`, has somebody who writes.
+///
+/// # Errors
+///
+/// Those of [`File::open`], and [`io::ErrorKind::InvalidInput`] for a named pipe.
+pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
+    let path = path.as_ref();
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    if !["/dev/fd/", "/dev/stdin", "/proc/"].iter().any(|handed| path.starts_with(handed)) {
+        use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+        // It changes nothing for regular files.
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
+        let file = options.open(path)?;
+        if file.metadata()?.file_type().is_fifo() {
+            let what = "it is a named pipe, which is not waited for";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        return Ok(file);
+    }
+    options.open(path)
+}
+
+/// All bytes of a file.
+///
+/// # Errors
+///
+/// Those of [`open`].
+pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// All of a file of text.
+///
+/// # Errors
+///
+/// Those of [`open`], and [`io::ErrorKind::InvalidData`] for what is not UTF-8.
+pub fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
+    String::from_utf8(read(path)?).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+}
+
+/// Options that create files readable and writable by their owner alone.
+pub fn private() -> OpenOptions {
+    let mut options = File::options();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Creates a folder and its missing parents, each for their owner alone, and durably: a file
+/// synced later is not lost because the name of a folder above it was.
+pub fn create_private_dir(path: &Path) -> Result<()> {
+    create_dirs(path, sync_dir)
+}
+
+fn create_dirs(path: &Path, sync: impl Fn(&Path) -> Result<()>) -> Result<()> {
+    let missing: Vec<_> =
+        path.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.is_dir()).collect();
+    for dir in missing.into_iter().rev() {
+        let mut builder = std::fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        match builder.create(dir) {
+            // Another process was faster. Whether it has synced the name already is not known.
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => {}
+            created => created.map_err(|e| io_error("cannot create the folder", dir, e))?,
+        }
+        sync(parent(dir))?;
+    }
+    Ok(())
+}
+
+/// The folder a file is in.
+pub fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// `path` with `suffix` added to its file name.
+pub fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Makes the names in a folder durable. Only Unix has and needs this.
+pub fn sync_dir(path: &Path) -> Result<()> {
+    if cfg!(unix) {
+        let sync = File::open(path).and_then(|dir| dir.sync_all());
+        sync.map_err(|e| io_error("cannot sync the folder", path, e))?;
+    }
+    Ok(())
+}
+
+/// Where [`replace`] writes.
+pub fn temporary(path: &Path) -> PathBuf {
+    beside(path, ".tmp")
+}
+
+/// Whether a file whose name is another's and `suffix` is one that [`replace`] or [`put`] was writing.
+pub fn is_temporary(suffix: &str) -> bool {
+    let id = suffix.strip_suffix(".tmp").map(|id| id.trim_start_matches('.'));
+    id.is_some_and(|id| [0, 32].contains(&id.len()) && id.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// Puts what `write` writes in the place of `path`: readers see the old file or the new one, also
+/// after a crash. The caller holds the lock that guards the file, so one temporary name is enough,
+/// and what a killed writer left there is overwritten.
+///
+/// # Errors
+///
+/// Where it cannot be written. The old file is as it was then, and nothing is left beside it.
+pub fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>,
+) -> Result<()> {
+    let temporary = temporary(path);
+    // A file of that name may be readable by others.
+    remove(&temporary, "cannot replace the file")?;
+    write_through(path, &temporary, write)
+}
+
+/// As [`replace`], where no lock guards the file.
+///
+/// # Errors
+///
+/// Those of [`replace`].
+pub fn put(path: &Path, bytes: &[u8]) -> Result<()> {
+    let temporary = beside(path, &format!(".{}.tmp", uuid::Uuid::new_v4().simple()));
+    write_through(path, &temporary, |out| out.write_all(bytes))
+}
+
+fn write_through(
+    path: &Path,
+    temporary: &Path,
+    write: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>,
+) -> Result<()> {
+    let put = || {
+        let file = private().write(true).create_new(true).open(temporary)?;
+        let mut out = io::BufWriter::with_capacity(256 << 10, file);
+        write(&mut out)?;
+        out.flush()?;
+        out.get_ref().sync_all()?;
+        std::fs::rename(temporary, path)
+    };
+    if let Err(e) = put() {
+        // Best effort: the error that matters is the one being reported.
+        let _ = std::fs::remove_file(temporary);
+        return Err(io_error("cannot replace the file", path, e));
+    }
+    sync_dir(parent(path))
+}
+
+/// Removes a file, and says whether it was there.
+///
+/// # Errors
+///
+/// Where it is there and stays.
+pub fn remove(path: &Path, doing: &'static str) -> Result<bool> {
+    match std::fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(io_error(doing, path, e)),
+    }
+}
+
+/// Copies what stands behind `start`, a torn line, to a file beside it: `<file>.torn-<n>`, durably.
+///
+/// # Errors
+///
+/// Where that cannot be written. Nothing is left of it then.
+pub fn keep_aside(path: &Path, start: u64) -> Result<PathBuf> {
+    let mut n = 1u32;
+    let (aside, mut copy) = loop {
+        let aside = beside(path, &format!(".torn-{n}"));
+        match private().write(true).create_new(true).open(&aside) {
+            Ok(file) => break (aside, file),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && n < u32::MAX => n += 1,
+            Err(e) => return Err(io_error("cannot keep the torn line", &aside, e)),
+        }
+    };
+    let mut copy_all = || {
+        let mut file = open(path)?;
+        file.seek(SeekFrom::Start(start))?;
+        io::copy(&mut file, &mut copy)?;
+        copy.sync_all()
+    };
+    if let Err(e) = copy_all() {
+        let _ = std::fs::remove_file(&aside);
+        return Err(io_error("cannot keep the torn line", &aside, e));
+    }
+    sync_dir(parent(path))?;
+    Ok(aside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replaced_files_are_whole_and_private() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = dir.path().join("a/b");
+        create_private_dir(&deep).unwrap();
+        let file = deep.join("f");
+        std::fs::write(temporary(&file), "of a writer that was killed").unwrap();
+        replace(&file, |out| out.write_all(b"one")).unwrap();
+        put(&file, b"two").unwrap();
+        assert_eq!(read(&file).unwrap(), b"two");
+        assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 1);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |p: &Path| std::fs::metadata(p).unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode(&deep), mode(&file)), (0o700, 0o600));
+        }
+    }
+
+    #[test]
+    fn every_new_name_of_a_folder_is_synced() {
+        let dir = tempfile::tempdir().unwrap();
+        let synced = std::cell::RefCell::new(Vec::new());
+        let create = |path: &str| {
+            let sync = |synced_dir: &Path| {
+                synced.borrow_mut().push(synced_dir.to_owned());
+                sync_dir(synced_dir)
+            };
+            create_dirs(&dir.path().join(path), sync).unwrap();
+            synced.take()
+        };
+        let at = |path: &str| dir.path().join(path);
+        assert_eq!(create("agents/a/sessions"), [at(""), at("agents"), at("agents/a")]);
+        assert_eq!(create("agents/b"), [at("agents")]);
+        assert!(create("agents/b").is_empty());
+    }
+
+    #[test]
+    fn errors_say_what_to_do_and_their_cause_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("f");
+        std::fs::write(&file, "").unwrap();
+        let below = create_private_dir(&file.join("g")).unwrap_err();
+        let taken = create_private_dir(&file).unwrap_err();
+        assert_eq!((below.kind(), taken.kind()), (ErrorKind::Conflict, ErrorKind::Conflict));
+        assert_eq!(below.context(), taken.context(), "the file that is in the way is named");
+        let gone = sync_dir(&dir.path().join("gone")).unwrap_err();
+        assert_eq!(gone.kind(), ErrorKind::NotFound);
+        for error in [below, taken, gone] {
+            let cause = std::error::Error::source(&error).unwrap().to_string();
+            assert!(error.hint_text().is_some() && !error.to_string().contains(&cause), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_failed_replacement_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let taken = dir.path().join("folder");
+        std::fs::create_dir(&taken).unwrap();
+        let error = put(&taken, b"x").unwrap_err();
+        assert!(error.to_string().contains("folder"), "{error}");
+        std::fs::write(taken.join("f"), "old").unwrap();
+        let full = |_: &mut io::BufWriter<File>| Err(io::ErrorKind::StorageFull.into());
+        let error = replace(&taken.join("f"), full).unwrap_err();
+        assert!(error.hint_text().is_some(), "{error}");
+        assert_eq!(read(&taken.join("f")).unwrap(), b"old");
+        assert_eq!(std::fs::read_dir(&taken).unwrap().count(), 1);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_named_pipe_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
+        let error = io_error("cannot read", &pipe, read_to_string(&pipe).unwrap_err());
+        assert!(error.hint_text().is_some(), "{error}");
+        assert!(open(dir.path()).is_ok(), "a folder is opened as ever");
+    }
+}
