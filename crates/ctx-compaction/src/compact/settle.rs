@@ -41,15 +41,16 @@ impl Work {
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         let text = harmless(&parts.collect::<Vec<_>>().join("\n\n"));
         let how = Repair {
-            budget: self.plan.summary_budget,
+            budget: self.plan.summary_budget - self.counter().text(&draft.notes),
             counter: self.counter(),
             ungrounded: self.config.ungrounded,
         };
         let repaired = repair(&text, &self.facts, &self.grounds, &how);
-        let (summary, audit) = self.exact(repaired);
+        let (mut summary, audit) = self.exact(repaired);
         if !says_something(&summary) {
             return None;
         }
+        summary.push_str(&draft.notes);
         self.weigh(Settled {
             summary,
             audit,

@@ -94,6 +94,12 @@ fn each_fault_leads_on_as_it_should() {
         let (a, b) = (Arc::new(model("a").replies(replies)), Arc::new(model("b")));
         let (draft, log, _) = climb(&job(Config::default()), &[&a, &b]);
         assert_eq!(calls(&log), expected, "{what}");
+        let prompts: Vec<_> = a.asked().iter().map(|asked| asked.prompt.clone()).collect();
+        let again =
+            prompts.iter().zip(&log.calls).skip(1).filter(|(_, call)| call.task == "summary");
+        for (prompt, _) in again {
+            assert!(prompt.contains("Your last answer could not be used: "), "{what}: {prompt}");
+        }
         let draft = draft.unwrap();
         let last = expected.last().unwrap().split(':').next().unwrap();
         assert_eq!((draft.model.as_str(), draft.rung), (last, Rung::Model), "{what}");
