@@ -8,6 +8,7 @@ use ctx_core::{
     Counter, Embedder, Entry, MemoryStore, RecallRequest, Recollection, Result, SummaryModels,
     Timestamp,
 };
+use ctx_engine_registry::{MemoryContext, Registry};
 use ctx_memory::archive::SegmentMaker;
 use ctx_memory::facts::{FactStore, Learned, Rules, Said, Scope};
 use ctx_memory::vectors::Embedding;
@@ -224,6 +225,9 @@ impl Resolved {
         if !config.enabled {
             return Ok(None);
         }
+        if let Some(memory) = self.linked_memory(at, agent, session, models)? {
+            return Ok(Some(memory));
+        }
         let mut memory = match at {
             MemoryAt::Nowhere => AgentMemory::open(&config, None, agent, None),
             MemoryAt::Folder(folder) => {
@@ -239,7 +243,36 @@ impl Resolved {
         Ok(Some(match at {
             MemoryAt::Nowhere => Arc::new(Settled(of_session)),
             MemoryAt::Folder(_) => Arc::new(of_session),
-            MemoryAt::ReadOnly(_) => Arc::new(ReadOnly(of_session)),
+            MemoryAt::ReadOnly(_) => Arc::new(ReadOnly(Arc::new(of_session))),
+        }))
+    }
+
+    /// The memory of a session by the crate that `plugins.slots.memory` names, where one is linked.
+    pub(crate) fn linked_memory(
+        &self,
+        at: &MemoryAt,
+        agent: &str,
+        session: &str,
+        models: Option<&SummaryModels>,
+    ) -> Result<Option<Arc<dyn MemoryStore>>> {
+        let folder = match at {
+            MemoryAt::Nowhere => None,
+            MemoryAt::Folder(folder) | MemoryAt::ReadOnly(folder) => Some(&**folder),
+        };
+        let (config, counter) = (&self.config, self.counter);
+        let embedder = None;
+        let memory = Registry::collect()?.memory(&MemoryContext {
+            config,
+            agent,
+            session,
+            folder,
+            counter,
+            models,
+            embedder,
+        })?;
+        Ok(memory.map(|memory| match at {
+            MemoryAt::ReadOnly(_) => Arc::new(ReadOnly(memory)) as Arc<dyn MemoryStore>,
+            _ => memory,
         }))
     }
 }
@@ -284,7 +317,7 @@ impl MemoryStore for Settled {
 }
 
 /// A memory that archives nothing.
-struct ReadOnly(SessionMemory);
+struct ReadOnly(Arc<dyn MemoryStore>);
 
 #[async_trait]
 impl MemoryStore for ReadOnly {

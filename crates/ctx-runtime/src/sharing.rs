@@ -55,6 +55,9 @@ impl Memories {
         if !config.enabled {
             return Ok(None);
         }
+        if let Some(memory) = resolved.linked_memory(at, agent, session, models)? {
+            return Ok(Some(memory));
+        }
         let opened = self.opened(resolved, &config, folder, agent)?;
         opened.memory.warnings.iter().cloned().for_each(warn);
         let memory = opened.memory.clone().with_models(models.cloned());

@@ -5,6 +5,7 @@ use ctx_core::{
     Result, Timestamp,
 };
 use ctx_layers::compaction::{Compaction, Details};
+use serde_json::json;
 use tracing::Instrument;
 
 use super::Turn;
@@ -194,18 +195,17 @@ impl Turn<'_> {
     /// Stores a compaction. What it takes out is archived.
     pub(super) async fn store(
         &mut self,
-        compacted: Compacted,
+        mut compacted: Compacted,
         leaving: &Leaving,
         now: Timestamp,
     ) -> Result<()> {
         self.session.check_file()?;
-        let trouble = self.session.store(compacted, leaving, now).await?;
+        let engine = &self.session.setting()?.engine;
+        compacted.details.get_or_insert_with(|| json!({"engine": engine.info().id}));
+        self.session.store(compacted, leaving, now).await?;
         self.outcome.compactions += 1;
         self.untold.compacted = true;
         self.inner().counts.did(layer::COMPACTION, "compact");
-        for words in trouble {
-            self.say(NoticeKind::Compaction, words);
-        }
         // The turn may be dropped before its end; whoever opens the session next must know.
         self.note_counters().await;
         Ok(())

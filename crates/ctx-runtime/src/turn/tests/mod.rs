@@ -7,6 +7,7 @@ mod begins;
 mod commands;
 mod dropped;
 mod engines;
+mod memory;
 mod recovery;
 mod tools;
 
