@@ -1,5 +1,7 @@
 //! From a draft to the text to be stored, and its receipt.
 
+use std::borrow::Cow;
+
 use ctx_core::{Compacted, Counter, Message, Projected, Projection, ProjectionKey, Role, Tokens};
 
 use crate::answer::harmless;
@@ -45,7 +47,11 @@ impl Work {
             counter: self.counter(),
             ungrounded: self.config.ungrounded,
         };
-        let repaired = repair(&text, &self.facts, &self.grounds, &how);
+        let mut grounds = Cow::Borrowed(&self.grounds);
+        if !draft.notes.is_empty() {
+            grounds = Cow::Owned(grounds.into_owned().with_text(&draft.notes));
+        }
+        let repaired = repair(&text, &self.facts, &grounds, &how);
         let (mut summary, audit) = self.exact(repaired);
         if !says_something(&summary) {
             return None;
