@@ -17,6 +17,7 @@ use ctx_memory::{
     Vectors,
 };
 
+use crate::runtime::MakeMemory;
 use crate::{Resolved, vector_model};
 
 /// The facts of an agent, in the folder of its memory.
@@ -225,7 +226,9 @@ impl Resolved {
         if !config.enabled {
             return Ok(None);
         }
-        if let Some(memory) = self.linked_memory(at, agent, session, models)? {
+        let registry = Registry::collect()?;
+        let names = (agent, session);
+        if let Some(memory) = self.linked_memory(&registry, at, names, models, (None, None))? {
             return Ok(Some(memory));
         }
         let mut memory = match at {
@@ -247,29 +250,23 @@ impl Resolved {
         }))
     }
 
-    /// The memory of a session by the crate that `plugins.slots.memory` names, where one is linked.
+    /// The memory of a session by the host, or by the crate that `plugins.slots.memory` names, where
+    /// either brings one.
     pub(crate) fn linked_memory(
         &self,
+        registry: &Registry,
         at: &MemoryAt,
-        agent: &str,
-        session: &str,
+        (agent, session): (&str, &str),
         models: Option<&SummaryModels>,
+        (make, embedder): (Option<&MakeMemory>, Option<&Arc<dyn Embedder>>),
     ) -> Result<Option<Arc<dyn MemoryStore>>> {
         let folder = match at {
             MemoryAt::Nowhere => None,
             MemoryAt::Folder(folder) | MemoryAt::ReadOnly(folder) => Some(&**folder),
         };
         let (config, counter) = (&self.config, self.counter);
-        let embedder = None;
-        let memory = Registry::collect()?.memory(&MemoryContext {
-            config,
-            agent,
-            session,
-            folder,
-            counter,
-            models,
-            embedder,
-        })?;
+        let of = MemoryContext { config, agent, session, folder, counter, models, embedder };
+        let memory = make.map_or_else(|| registry.memory(&of), |make| make(&of).map(Some))?;
         Ok(memory.map(|memory| match at {
             MemoryAt::ReadOnly(_) => Arc::new(ReadOnly(memory)) as Arc<dyn MemoryStore>,
             _ => memory,

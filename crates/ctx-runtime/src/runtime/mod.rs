@@ -27,7 +27,7 @@ pub use lifecycle::{Lifecycle, Lived, OneSession};
 pub use listener::{Deaf, Event, Listener, Notice, NoticeKind};
 pub use outcome::{Fill, Input, TurnOutcome};
 
-pub(crate) use builder::Settings;
+pub(crate) use builder::{MakeMemory, Settings};
 pub(crate) use counts::{Counts, layer};
 
 use idle::Idle;

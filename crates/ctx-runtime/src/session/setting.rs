@@ -6,7 +6,6 @@ use ctx_core::{
     BootstrapRequest, ContextEngine, Error, ErrorKind, Installed, MemoryStore, ModelCard, Result,
     Services, SummaryModels, TokenLedger, ToolHooks, ToolSpec, WorkspaceSearch,
 };
-use ctx_engine_registry::MemoryContext;
 use ctx_layers::memory::Config as MemoryConfig;
 use ctx_layers::memory::workspace::Folder;
 use ctx_layers::tool_guard::{Config as GuardConfig, ToolGuard};
@@ -14,9 +13,7 @@ use ctx_session::key::FileId;
 
 use super::Session;
 use crate::runtime::{Inner, WorkspaceAccess};
-use crate::{
-    AgentMemory, Asked, EngineWatch, Remembering, Resolved, Stores, Wanted, Writers, summary_models,
-};
+use crate::{Asked, EngineWatch, Remembering, Resolved, Stores, Wanted, Writers, summary_models};
 
 /// What a session is run with.
 pub(crate) struct Setting {
@@ -187,15 +184,18 @@ impl Session {
         let folder: Folder = resolved.config.section()?;
         let access: WorkspaceAccess = resolved.config.section()?;
         let access = access.min(inner.settings.access);
+        let stores = Stores::of(&inner.home, &self.agent);
+        let (names, settings) = ((self.agent.as_str(), &*self.id), &inner.settings);
+        let of_host = (settings.memory.as_ref(), settings.embedder.as_ref());
+        let own = || Arc::new(shared.memory.of_session(&self.id, resolved.counter)) as _;
         let memory = match config.enabled {
-            true => Some(self.memory(inner, &resolved, &shared.memory, models)?),
+            true => resolved
+                .linked_memory(&inner.registry, &stores.memory, names, models, of_host)?
+                .or_else(|| Some(own())),
             false => None,
         };
-        let mut services = Stores::of(&inner.home, &self.agent).services(
-            memory.clone(),
-            shared.workspace.clone(),
-            summary_models.clone(),
-        );
+        let mut services =
+            stores.services(memory.clone(), shared.workspace.clone(), summary_models.clone());
         services.embedder.clone_from(&inner.settings.embedder);
         let engine = resolved.engine_of(&inner.registry, &services)?;
         let file = Some(self.path.display().to_string());
@@ -227,33 +227,6 @@ impl Session {
         }
         self.archive(&[]).await;
         Ok(())
-    }
-}
-
-impl Session {
-    /// Its memory: that of the host, of the crate that the configuration names, or ctx's own.
-    fn memory(
-        &self,
-        inner: &Inner,
-        resolved: &Resolved,
-        own: &AgentMemory,
-        models: Option<&SummaryModels>,
-    ) -> Result<Arc<dyn MemoryStore>> {
-        let folder = inner.home.memory_dir(&self.agent);
-        let context = MemoryContext {
-            config: &resolved.config,
-            agent: self.agent.as_str(),
-            session: &self.id,
-            folder: Some(&folder),
-            counter: resolved.counter,
-            models,
-            embedder: inner.settings.embedder.as_ref(),
-        };
-        let memory = match &inner.settings.memory {
-            Some(make) => Some(make(&context)?),
-            None => inner.registry.memory(&context)?,
-        };
-        Ok(memory.unwrap_or_else(|| Arc::new(own.of_session(&self.id, resolved.counter))))
     }
 }
 
