@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ctx_core::{
-    BootstrapRequest, ContextEngine, Error, ErrorKind, Installed, MemoryStore, ModelCard, Result,
-    Services, SummaryModels, TokenLedger, ToolHooks, ToolSpec, WorkspaceSearch,
+    BootstrapRequest, ContextEngine, Error, ErrorKind, Installed, ModelCard, Result, Services,
+    SummaryModels, TokenLedger, ToolHooks, ToolSpec, WorkspaceSearch,
 };
 use ctx_layers::memory::Config as MemoryConfig;
 use ctx_layers::memory::workspace::Folder;
