@@ -1,12 +1,19 @@
 //! docs/engines.md against the suite, and the engine that it shows against itself.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use ctx_engine_registry::{Config, EngineConfig, SelectFor, selected_engine};
+use ctx_core::NoTools;
+use ctx_engine_registry::find::Package;
+use ctx_engine_registry::{Config, EngineConfig, SelectFor, Trust, selected_engine};
+use ctx_runtime::{Deaf, Runtime};
+use ctx_session::key::SessionKey;
+use ctx_session::paths::Home;
+use ctx_testkit::chat::{ScriptedChat, shared};
 use ctx_testkit::conformance::{Level, Options, Plugin, cases, check};
-
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::memory;
 use crate::plugins::{has, root};
@@ -101,7 +108,70 @@ fn the_engine_of_the_docs_is_built_as_it_stands_there_and_passes() {
     let files = [("Cargo.toml", &*manifest), ("src/lib.rs", library), ("src/main.rs", program)];
     let built = build("newest", &files.map(|(path, text)| (path.into(), text.to_owned())));
     let plugin = Plugin::read(&built.program, None).expect("an engine");
+    passes(plugin);
+    serves_a_host(&built.library, "newest");
+}
+
+fn passes(plugin: Plugin) {
     let _guard = memory::measured();
     let report = check(move |start| plugin.start(start), &Options::new(Level::Full));
+    assert!(report.is_passed(), "{report}");
+}
+
+/// A host that has nothing but the configuration's one key: the library runs inside of it.
+fn serves_a_host(library: &Path, name: &str) {
+    let dir = TempDir::new().expect("a folder");
+    let home = Home::at(dir.path());
+    let package = Package::read(library, None).expect("an engine");
+    let folder = dir.path().join("engines").join(name);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    package.write_into(&folder).expect("it is installed");
+    let config = format!("{{ plugins: {{ slots: {{ contextEngine: '{name}' }} }} }}");
+    let config = Config::parse(&config).expect("a configuration");
+    let (model, shared) = shared(ScriptedChat::new("script/a", 32_000));
+    let runtime = Runtime::builder(home, config).model(shared).build().expect("a runtime");
+    let key: SessionKey = "agent:main:main".parse().expect("a key");
+    let turns = async {
+        let said = runtime.turn(&key, "hello", &NoTools, &mut Deaf).await.expect("an answer");
+        let engine = said.manifest.and_then(|manifest| manifest.engine).expect("an engine made it");
+        assert_eq!((&*engine.id, engine.reason), (name, None), "{:?}", said.notices);
+        assert_eq!(said.notices, []);
+        runtime.close(&key).await.expect("it is closed");
+    };
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+        .block_on(turns);
+    assert_eq!(model.asked(), 1);
+}
+
+#[test]
+fn the_engine_of_the_docs_that_compacts_is_built_as_it_stands_there_and_passes() {
+    let sdk = root().join("crates/ctx-engine-sdk");
+    let manifest = blocks("toml")[0]
+        .replace("../ctx/crates/ctx-engine-sdk", &sdk.display().to_string())
+        .replace("newest", "keeper");
+    let files = [("Cargo.toml", &*manifest), ("src/lib.rs", blocks("rust")[2])];
+    let built = build("keeper", &files.map(|(path, text)| (path.into(), text.to_owned())));
+    let plugin = Plugin::read(&built.library, None).expect("an engine");
+    passes(plugin.with_trust(Trust::InProcess));
+    serves_a_host(&built.library, "keeper");
+}
+
+#[test]
+fn the_manifest_of_the_docs_for_a_program_is_that_of_python_echo() {
+    if !has("python3") {
+        return;
+    }
+    let folder = TempDir::new().expect("a folder");
+    let engine = root().join("plugins/python-echo/engine.py");
+    std::fs::copy(engine, folder.path().join("engine.py")).expect("it is copied");
+    let manifest = folder.path().join("python-echo.toml");
+    std::fs::write(manifest, blocks("toml")[2]).expect("it is written");
+    let plugin = Plugin::read(folder.path(), None).expect("an engine");
+    assert_eq!(plugin.id(), "python-echo");
+    let _guard = memory::measured();
+    let report = check(move |start| plugin.start(start), &Options::new(Level::Core));
     assert!(report.is_passed(), "{report}");
 }

@@ -38,13 +38,16 @@ impl Keeping {
         }
     }
 
-    /// What an engine kept of this session is there; what it does now stays where `lasts`. Without
-    /// an id nobody could tell the session from others, and nothing stays of it.
+    /// What an engine kept of this session is there; what it does now stays where `lasts`. Without an
+    /// id an engine could not tell the session from others: of what it keeps nothing stays. Memory knows
+    /// such a session by its file.
     pub(crate) fn values(fit: &Fit, session: &Path, transcript: &Transcript, lasts: bool) -> Self {
-        let home = Home::from_env();
-        let (Ok(home), Some(_)) = (home, &transcript.header().id) else { return Self::nothing() };
+        let Ok(home) = Home::from_env() else { return Self::nothing() };
         let agent = agent_of(fit, session);
-        let store: Arc<dyn Store> = Arc::new(FileStore::at(home.store_dir(&agent)));
+        let store: Arc<dyn Store> = match transcript.header().id {
+            Some(_) => Arc::new(FileStore::at(home.store_dir(&agent))),
+            None => Arc::<PassingStore>::default(),
+        };
         let memory = home.memory_dir(&agent);
         match lasts {
             true => Self { store, memory: MemoryAt::Folder(memory), ..Self::nothing() },

@@ -35,6 +35,7 @@ use out::Out;
 fn main() -> ExitCode {
     failure::survive_size_limits();
     ending::clean_up();
+    ctx_engine_registry::carrier::hosts_libraries();
     let mut command = args::command();
     let parsed = command.try_get_matches_from_mut(std::env::args_os());
     let parsed = parsed.and_then(|found| Cli::from_arg_matches(&found));

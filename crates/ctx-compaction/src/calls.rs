@@ -1,6 +1,7 @@
 //! The one way to a model: each call is bounded in time and money, tried again where that may help,
 //! and recorded whatever becomes of it.
 
+use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -124,7 +125,8 @@ impl<'a> Calls<'a> {
         if prompt + request.max_tokens + model.answer_overhead() > model.window() {
             return Err(Failure::TooSmall);
         }
-        let mut useless = 0;
+        let mut request = request.clone();
+        let mut is_told = false;
         let mut attempt = 1;
         loop {
             let left = self.deadline.saturating_sub(self.timer.elapsed());
@@ -132,16 +134,22 @@ impl<'a> Calls<'a> {
                 return Err(Failure::Deadline);
             }
             let time = if patience == Patience::Half { left / 2 } else { left };
-            let failure = match self.once(model, time, task, request, prompt).await {
+            let failure = match self.once(model, time, task, &request, prompt).await {
                 Ok(text) => return Ok(text),
                 Err(failure) => failure,
             };
             let asked = match &failure {
                 Failure::Refused(error) if may_pass(error) => error.wait(),
-                // The same question may be answered better; a third time it hardly is. An answer
-                // that was cut off will be cut off again: the caller asks for less.
-                Failure::Unusable(flaw) if *flaw != Flaw::CutOff && useless == 0 => {
-                    useless += 1;
+                // Told what was wrong it may do better; a third time it hardly does. An answer that
+                // was cut off will be cut off again: the caller asks for less.
+                Failure::Unusable(flaw) if *flaw != Flaw::CutOff && !is_told => {
+                    is_told = true;
+                    let _ = write!(
+                        request.prompt,
+                        "\n\nYour last answer could not be used: {}. \
+                        Write the summary itself, of the conversation above.",
+                        flaw.reason()
+                    );
                     None
                 }
                 _ => return Err(failure),

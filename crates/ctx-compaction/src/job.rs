@@ -38,6 +38,8 @@ pub struct Job {
 pub struct Draft {
     /// The text.
     pub text: String,
+    /// What ctx itself says behind it: which messages the model was not shown. No audit looks at it.
+    pub notes: String,
     /// Whether it stands for all messages or for all but the oversized ones.
     pub rung: Rung,
     /// The model that wrote it.

@@ -64,7 +64,8 @@ pub async fn branch_ladder(job: &Job, models: &SummaryModels, log: &mut Log) -> 
     let preamble = job.counter.text(BRANCH_PREAMBLE);
     let job = Job { summary_budget: job.summary_budget - preamble, ..job.clone() };
     let draft = climb(&job, Subject::Branch, models, log).await?;
-    Some(Draft { text: format!("{BRANCH_PREAMBLE}{}", draft.text), ..draft })
+    let text = format!("{BRANCH_PREAMBLE}{}{}", draft.text, draft.notes);
+    Some(Draft { text, notes: String::new(), ..draft })
 }
 
 /// A summary of the messages that are left behind, for the host that moves a session from one branch to
@@ -145,7 +146,7 @@ async fn attempt(
                 0 => Rung::Model,
                 _ => Rung::WithoutOversized,
             };
-            Ok(Draft { text: written.text, rung, model })
+            Ok(Draft { text: written.text, notes: written.notes, rung, model })
         }
         Err(failure) => {
             calls.note(format!("{model}: {}", failure.reason()));

@@ -21,7 +21,7 @@ use crate::{Config, Details, History, Order, Rung, compact};
 ///
 /// # Default
 ///
-/// On, at window minus reserve.
+/// On, at window minus reserve. Switched off it compacts by hand alone.
 ///
 /// # Example
 ///
@@ -54,7 +54,7 @@ impl Layer for Compaction {
     }
 
     fn prepare(&self, view: &ContextView, turn: &TurnContext) -> Option<Pending> {
-        if view.used() <= self.config.threshold(view.ledger()) {
+        if !self.config.enabled || view.used() <= self.config.threshold(view.ledger()) {
             return None;
         }
         let history = History::of(view);
@@ -85,6 +85,10 @@ impl Layer for Compaction {
     }
 
     fn compact(&self, request: &CompactRequest) -> Option<PendingCompaction> {
+        if !self.config.enabled && request.trigger != CompactionTrigger::Manual {
+            let off = "compaction is switched off: agents.defaults.compaction.enabled";
+            return Some(Box::pin(async move { Ok(CompactResult::nothing(off)) }));
+        }
         let history = History::of(&request.view);
         let mut order = Order::of(request);
         order.models = order.models.or_else(|| self.models.clone());

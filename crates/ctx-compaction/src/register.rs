@@ -57,7 +57,7 @@ fn resolve(context: &BuildContext<'_>) -> Result<Config> {
 fn build_compaction(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {
     let config = resolve(context)?;
     let models = context.services.summary_models.clone();
-    Ok(config.enabled.then(|| Box::new(Compaction::new(config, models)) as Box<dyn Layer>))
+    Ok(Some(Box::new(Compaction::new(config, models))))
 }
 
 fn build_hard_prune(context: &BuildContext<'_>) -> Result<Option<Box<dyn Layer>>> {

@@ -89,6 +89,18 @@ impl TokenLedger {
         self
     }
 
+    /// Has a whole request measure at most `limit`, where it may measure more: what is kept free is a
+    /// quarter of the window at most then too.
+    #[must_use]
+    pub fn with_limit(mut self, limit: Tokens) -> Self {
+        if limit < self.limit() {
+            self.reserve =
+                self.reserve.min(limit.scale(RESERVE_MAX_SHARE / (1.0 - RESERVE_MAX_SHARE)));
+            self.window = limit + self.reserve;
+        }
+        self
+    }
+
     /// Sets the correction of all counts.
     #[must_use]
     pub fn with_calibration(mut self, calibration: Calibration) -> Self {

@@ -4,7 +4,7 @@ use ctx_core::{ErrorKind, Result};
 
 use crate::find::{Found, Listed, Search};
 use crate::registry::EngineState;
-use crate::{Config, EngineEntry, Plugins, Registry, Slot};
+use crate::{Config, EngineEntry, Plugins, Registry, Slot, Trust};
 
 impl Registry {
     /// Looks for engines that are not linked in these places instead.
@@ -46,11 +46,15 @@ impl Registry {
         let plugins: Plugins = config.section()?;
         let listed = self.search.list().engines.into_iter();
         let unlinked = listed.filter(|engine| self.linked(engine.name.as_str()).is_none());
-        Ok(unlinked.map(|engine| entry(engine, &plugins, selected)).collect())
+        let listed = unlinked.map(|engine| {
+            let trust = self.trust(&plugins.engine(engine.name.as_str()));
+            entry(engine, trust, selected)
+        });
+        Ok(listed.collect())
     }
 }
 
-fn entry(listed: Listed, plugins: &Plugins, selected: &str) -> EngineEntry {
+fn entry(listed: Listed, trust: Trust, selected: &str) -> EngineEntry {
     let id = listed.name.to_string();
     let mut entry = EngineEntry {
         selected: id == selected,
@@ -67,7 +71,6 @@ fn entry(listed: Listed, plugins: &Plugins, selected: &str) -> EngineEntry {
     };
     match listed.found {
         Ok(found) => {
-            let trust = plugins.engine(&entry.id).trust;
             entry.slot = found.manifest.slot;
             entry.selected &= entry.slot == Slot::ContextEngine;
             entry.carrier = found.carried_by(trust).name().to_owned();

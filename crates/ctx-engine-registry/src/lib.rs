@@ -1,7 +1,7 @@
 //! Slots, registration, configuration, and the engine that is made of layers.
 //!
-//! A crate that wants to be found submits a [`LayerRegistration`], an [`EngineRegistration`] or a
-//! [`ConfigSection`] with `inventory`. [`Registry::collect`] gathers what is linked, refuses
+//! A crate that wants to be found submits a [`LayerRegistration`], an [`EngineRegistration`], a
+//! [`MemoryRegistration`] or a [`ConfigSection`] with `inventory`. [`Registry::collect`] gathers what is linked, refuses
 //! duplicates, and builds the engine that the config key `plugins.slots.contextEngine` names. The
 //! default, `legacy`, is nothing but the linked layers in their order: a [`LayeredEngine`].
 
@@ -30,7 +30,8 @@ pub use config::{
 pub use layered::LayeredEngine;
 pub use name::EngineName;
 pub use registration::{
-    BuildContext, BuildLayer, EngineRegistration, LayerRegistration, ModelWindow, Slot,
+    BuildContext, BuildLayer, EngineRegistration, LayerRegistration, MemoryContext,
+    MemoryRegistration, ModelWindow, Slot,
 };
 pub use registry::{DEFAULT_ENGINE, EngineEntry, EngineState, NO_MEMORY, Registry};
 

@@ -1,9 +1,12 @@
 //! What a crate submits to be found.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
-use ctx_core::{ContextEngine, Layer, Result, Services, Tokens};
+use ctx_core::{
+    ContextEngine, Counter, Embedder, Layer, MemoryStore, Result, Services, SummaryModels, Tokens,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{Config, Registry};
@@ -19,10 +22,6 @@ pub enum Slot {
     ContextEngine,
     /// Long-term memory: `plugins.slots.memory`.
     Memory,
-    /// The model that writes summaries: `plugins.slots.summarizer`.
-    Summarizer,
-    /// The model that makes vectors: `plugins.slots.embedder`.
-    Embedder,
 }
 
 impl Slot {
@@ -32,8 +31,6 @@ impl Slot {
         match self {
             Self::ContextEngine => "contextEngine",
             Self::Memory => "memory",
-            Self::Summarizer => "summarizer",
-            Self::Embedder => "embedder",
         }
     }
 }
@@ -109,5 +106,45 @@ pub struct EngineRegistration {
     pub build: fn(&BuildContext<'_>) -> Result<Arc<dyn ContextEngine>>,
 }
 
+/// What the memory of a session is made from.
+#[derive(Clone, Copy)]
+pub struct MemoryContext<'a> {
+    /// The configuration, profile included.
+    pub config: &'a Config,
+    /// The agent whose memory it is.
+    pub agent: &'a str,
+    /// The session that archives into it and recalls from it.
+    pub session: &'a str,
+    /// The folder of the agent's memory; `None` where nothing may stay, as in a replay.
+    pub folder: Option<&'a Path>,
+    /// How tokens are counted.
+    pub counter: Counter,
+    /// The models that look for facts, where there are any.
+    pub models: Option<&'a SummaryModels>,
+    /// The model that makes vectors, where the host brings one.
+    pub embedder: Option<&'a Arc<dyn Embedder>>,
+}
+
+/// A memory that is linked, for the slot `memory`.
+///
+/// # Notes
+///
+/// With `legacy` the linked layers recall from it and archive into it. Beside an engine that is
+/// installed, those in `layers` of all that are linked do: layers that build nothing without a memory.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryRegistration {
+    /// The id the config selects it by.
+    pub id: &'static str,
+    /// The crate that brings it.
+    pub source: &'static str,
+    /// One line for people.
+    pub about: &'static str,
+    /// Makes the memory of a session; `None` where the host does.
+    pub build: Option<fn(&MemoryContext<'_>) -> Result<Arc<dyn MemoryStore>>>,
+    /// What recalls and archives beside an engine that is installed.
+    pub layers: &'static [BuildLayer],
+}
+
 inventory::collect!(LayerRegistration);
+inventory::collect!(MemoryRegistration);
 inventory::collect!(EngineRegistration);

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ctx_core::{ContextEngine, Error, ErrorKind, Layer, Result};
+use ctx_core::{ContextEngine, Error, ErrorKind, Layer, MemoryStore, Result};
 
 use crate::layered::LayeredEngine;
-use crate::{BuildContext, EngineRegistration, LayerRegistration, Plugins, SelectFor, Slot};
+use crate::{
+    BuildContext, EngineRegistration, LayerRegistration, MemoryContext, MemoryRegistration,
+    Plugins, SelectFor, Slot,
+};
 
 /// The engine that runs when the config names none.
 pub const DEFAULT_ENGINE: &str = "legacy";
@@ -76,6 +79,7 @@ pub enum EngineState {
 pub struct Registry {
     layers: Vec<LayerRegistration>,
     engines: BTreeMap<(Slot, &'static str), EngineRegistration>,
+    memories: BTreeMap<&'static str, MemoryRegistration>,
     #[cfg(feature = "plugins")]
     pub(crate) search: crate::find::Search,
     #[cfg(feature = "plugins")]
@@ -91,10 +95,13 @@ impl Registry {
     ///
     /// [`ErrorKind::Conflict`] when two crates claim one id; it names both.
     pub fn collect() -> Result<Self> {
-        let registry = Self::from_parts(
+        let mut registry = Self::from_parts(
             inventory::iter::<LayerRegistration>.into_iter().copied(),
             inventory::iter::<EngineRegistration>.into_iter().copied(),
         )?;
+        for memory in inventory::iter::<MemoryRegistration> {
+            registry = registry.with_memory(*memory)?;
+        }
         #[cfg(feature = "plugins")]
         let registry = registry.with_search(crate::find::Search::from_env());
         Ok(registry)
@@ -125,6 +132,18 @@ impl Registry {
         Ok(registry)
     }
 
+    /// The same with another memory for the slot.
+    ///
+    /// # Errors
+    ///
+    /// As [`Registry::collect`].
+    pub fn with_memory(mut self, memory: MemoryRegistration) -> Result<Self> {
+        match self.memories.insert(memory.id, memory) {
+            Some(other) => Err(conflict("memory", memory.id, other.source, memory.source)),
+            None => Ok(self),
+        }
+    }
+
     /// The linked layers, in their order.
     #[must_use]
     pub fn layers(&self) -> &[LayerRegistration] {
@@ -143,18 +162,20 @@ impl Registry {
     /// [`ErrorKind::Config`].
     pub fn engine_list(&self, config: &crate::Config) -> Result<Vec<EngineEntry>> {
         let selected = selected_engine(config)?;
-        let list = self.engines().map(|engine| EngineEntry {
-            id: engine.id.to_owned(),
-            slot: engine.slot,
-            source: engine.source.to_owned(),
+        let engines = self.engines().map(|e| (e.slot, e.id, e.source, e.about));
+        let memories = self.memories.values().map(|m| (Slot::Memory, m.id, m.source, m.about));
+        let list = engines.chain(memories).map(|(slot, id, source, about)| EngineEntry {
+            id: id.to_owned(),
+            slot,
+            source: source.to_owned(),
             carrier: "builtin".to_owned(),
             version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             sha256: None,
             state: EngineState::Ok,
             reason: None,
             hint: None,
-            about: engine.about.to_owned(),
-            selected: engine.slot == Slot::ContextEngine && engine.id == selected,
+            about: about.to_owned(),
+            selected: slot == Slot::ContextEngine && id == selected,
         });
         #[cfg(feature = "plugins")]
         let list = list.chain(self.installed(config, &selected)?);
@@ -169,31 +190,45 @@ impl Registry {
     /// [`ErrorKind::NotFound`] for an engine nobody has; it lists the known ones. For one that is
     /// installed and refused, the reason.
     pub fn check(&self, config: &crate::Config) -> Result<()> {
-        let slots = config.section::<Plugins>()?.slots;
-        for (slot, id) in [
-            (Slot::Memory, &slots.memory),
-            (Slot::Summarizer, &slots.summarizer),
-            (Slot::Embedder, &slots.embedder),
-        ] {
-            if let Some(id) = id {
-                self.check_slot(slot, id)?;
-            }
-        }
+        self.memory_named(config)?;
         let named = crate::engines_named(config)?;
         named.iter().try_for_each(|(key, id)| self.check_engine(id).map_err(|e| e.with("key", key)))
     }
 
-    /// The slots beside `contextEngine` take what is linked.
-    fn check_slot(&self, slot: Slot, id: &str) -> Result<()> {
-        let of_slot = self.engines().filter(|engine| engine.slot == slot);
-        let none = (slot == Slot::Memory).then_some(NO_MEMORY);
-        let known: Vec<_> = of_slot.map(|engine| engine.id).chain(none).collect();
-        if known.contains(&id) {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::NotFound, format!("nothing called '{id}' fills the slot {slot}"))
-            .with("known", if known.is_empty() { "none".to_owned() } else { known.join(", ") })
-            .hint(format!("leave plugins.slots.{slot} out, or set it to one of the known ids")))
+    /// What `plugins.slots.memory` names, where it names a memory.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] for a name that nobody has.
+    pub fn memory_named(&self, config: &crate::Config) -> Result<Option<&MemoryRegistration>> {
+        let slot = config.section::<Plugins>()?.slots.memory;
+        let Some(id) = slot.filter(|id| id != NO_MEMORY) else { return Ok(None) };
+        self.memories.get(&*id).map(Some).ok_or_else(|| {
+            let known = self.memories.keys().copied().chain([NO_MEMORY]);
+            let known: Vec<_> = known.map(|id| format!("'{id}'")).collect();
+            let shown: String = id.chars().take(80).collect();
+            Error::new(ErrorKind::Config, format!("no memory '{shown}'"))
+                .with("key", "plugins.slots.memory")
+                .hint(format!("set it to {}, or leave it out", known.join(" or ")))
+        })
+    }
+
+    /// The memory of a session by the crate that `plugins.slots.memory` names; `None` where the host
+    /// makes it, or there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Config`] for a name that nobody has; what making it may give.
+    pub fn memory(&self, context: &MemoryContext<'_>) -> Result<Option<Arc<dyn MemoryStore>>> {
+        let build = self.memory_named(context.config)?.and_then(|memory| memory.build);
+        build.map(|build| build(context)).transpose()
+    }
+
+    /// The layers that recall and archive beside an engine that is installed.
+    #[cfg(feature = "plugins")]
+    pub(crate) fn memory_layers(&self, context: &BuildContext<'_>) -> Result<Vec<Box<dyn Layer>>> {
+        let builders = self.memories.values().flat_map(|memory| memory.layers);
+        builders.filter_map(|build| build(context).transpose()).collect()
     }
 
     /// Refuses an engine id that is neither linked nor installed, or that may not be used.
@@ -269,9 +304,16 @@ impl Registry {
         #[cfg(feature = "plugins")]
         let known = known.chain(self.search.list().engines.into_iter().map(|e| e.name.into()));
         let known: Vec<String> = known.collect();
+        let more = match cfg!(feature = "plugins") {
+            true => "`ctx engines` lists what there is",
+            false => {
+                "this program is built without the feature `plugins` of ctx-runtime: engines that are \
+                 installed are not for it"
+            }
+        };
         let hint = match crate::config::nearest(id, known.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean '{near}'? `ctx engines` lists what there is"),
-            None => "name one of the known ids; `ctx engines` lists what there is".to_owned(),
+            Some(near) => format!("did you mean '{near}'? {more}"),
+            None => format!("name one of the known ids; {more}"),
         };
         Error::new(ErrorKind::NotFound, format!("no context engine '{id}'"))
             .with("known", known.join(", "))
@@ -295,13 +337,21 @@ mod tests {
     use super::*;
     use crate::Config;
 
+    #[cfg(not(feature = "plugins"))]
+    #[test]
+    fn a_build_without_plugins_says_that_it_is_one() {
+        let error = Registry::collect().unwrap().check_engine("keeper").unwrap_err();
+        let hint = error.hint_text().unwrap();
+        assert!(hint.contains("without the feature `plugins` of ctx-runtime"), "{hint}");
+    }
+
     #[test]
     fn an_engine_that_is_not_linked_is_refused_with_the_known_ones() {
         let registry = Registry::collect().unwrap();
         let check = |text: &str| registry.check(&Config::parse(text).unwrap());
         assert!(check("{}").is_ok());
-        let error = check("{ plugins: { slots: { embedder: 'x' } } }").unwrap_err();
-        assert!(error.to_string().contains("slot embedder") && error.hint_text().is_some());
+        let error = check("{ plugins: { slots: { memory: 'x' } } }").unwrap_err();
+        assert!(error.to_string().contains("plugins.slots.memory") && error.hint_text().is_some());
         let error = check("{ plugins: { slots: { contextEngine: 'legcy' } } }").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert!(error.to_string().contains("legcy") && error.to_string().contains("legacy"));

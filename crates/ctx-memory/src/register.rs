@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use ctx_core::{ContextEngine, Error, ErrorKind, Layer, MemoryStore, Profile, Result};
+use ctx_core::{ContextEngine, Layer, MemoryStore, Profile, Result};
 use ctx_engine_registry::{
-    BuildContext, ConfigSection, EngineRegistration, LayerRegistration, LayeredEngine, NO_MEMORY,
-    Plugins, Section, Slot,
+    BuildContext, ConfigSection, EngineRegistration, LayerRegistration, LayeredEngine,
+    MemoryRegistration, NO_MEMORY, Plugins, Section, Slot,
 };
 use serde_json::json;
 
@@ -87,17 +87,12 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// As [`ctx_engine_registry::Config::section`]; a slot that names no memory.
+    /// As [`ctx_engine_registry::Config::section`].
     pub fn in_force(config: &ctx_engine_registry::Config) -> Result<Self> {
         let mut section: Self = config.section()?;
         match config.section::<Plugins>()?.slots.memory.as_deref() {
             Some(NO_MEMORY) => section.enabled = false,
-            Some(ENGINE) => section.enabled |= !config.is_explicit(ENABLED),
-            Some(other) => {
-                return Err(Error::new(ErrorKind::Config, "nothing of that name is a memory")
-                    .with("plugins.slots.memory", other.chars().take(80).collect::<String>())
-                    .hint(format!("set it to '{ENGINE}' or '{NO_MEMORY}', or leave it out")));
-            }
+            Some(_) => section.enabled |= !config.is_explicit(ENABLED),
             None => {}
         }
         Ok(section)
@@ -169,12 +164,11 @@ ctx_engine_registry::inventory::submit! {
     }
 }
 ctx_engine_registry::inventory::submit! {
-    EngineRegistration {
-        slot: Slot::Memory,
+    MemoryRegistration {
         id: ENGINE,
         source: env!("CARGO_PKG_NAME"),
         about: "long-term memory for whatever engine is selected",
-        // The slot is no engine's: what fills it is built by the host, for any of them.
-        build: build_engine,
+        build: None,
+        layers: &[build_recall, build_archive],
     }
 }

@@ -19,6 +19,7 @@ pub mod lanes;
 pub mod lifecycle;
 pub mod lookup;
 mod memory;
+mod remembering;
 mod runtime;
 mod session;
 mod setup;
@@ -35,6 +36,7 @@ pub use archiver::{ArchiveProgress, Archiver};
 pub use chain::Chain;
 pub use embedder::{http_embedder, vector_model};
 pub use memory::{AgentMemory, MemoryAt, memory_session};
+pub use remembering::Remembering;
 pub use runtime::{
     Builder, Clock, Deaf, Event, Fill, Input, LONGEST_WAIT, LayerAction, Lifecycle, Listener,
     Lived, Notice, NoticeKind, OneSession, Runtime, SILENCE, TurnOutcome, WorkspaceAccess,

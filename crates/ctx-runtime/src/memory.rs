@@ -8,6 +8,7 @@ use ctx_core::{
     Counter, Embedder, Entry, MemoryStore, RecallRequest, Recollection, Result, SummaryModels,
     Timestamp,
 };
+use ctx_engine_registry::{MemoryContext, Registry};
 use ctx_memory::archive::SegmentMaker;
 use ctx_memory::facts::{FactStore, Learned, Rules, Said, Scope};
 use ctx_memory::vectors::Embedding;
@@ -16,6 +17,7 @@ use ctx_memory::{
     Vectors,
 };
 
+use crate::runtime::MakeMemory;
 use crate::{Resolved, vector_model};
 
 /// The facts of an agent, in the folder of its memory.
@@ -224,6 +226,11 @@ impl Resolved {
         if !config.enabled {
             return Ok(None);
         }
+        let registry = Registry::collect()?;
+        let names = (agent, session);
+        if let Some(memory) = self.linked_memory(&registry, at, names, models, (None, None))? {
+            return Ok(Some(memory));
+        }
         let mut memory = match at {
             MemoryAt::Nowhere => AgentMemory::open(&config, None, agent, None),
             MemoryAt::Folder(folder) => {
@@ -239,7 +246,30 @@ impl Resolved {
         Ok(Some(match at {
             MemoryAt::Nowhere => Arc::new(Settled(of_session)),
             MemoryAt::Folder(_) => Arc::new(of_session),
-            MemoryAt::ReadOnly(_) => Arc::new(ReadOnly(of_session)),
+            MemoryAt::ReadOnly(_) => Arc::new(ReadOnly(Arc::new(of_session))),
+        }))
+    }
+
+    /// The memory of a session by the host, or by the crate that `plugins.slots.memory` names, where
+    /// either brings one.
+    pub(crate) fn linked_memory(
+        &self,
+        registry: &Registry,
+        at: &MemoryAt,
+        (agent, session): (&str, &str),
+        models: Option<&SummaryModels>,
+        (make, embedder): (Option<&MakeMemory>, Option<&Arc<dyn Embedder>>),
+    ) -> Result<Option<Arc<dyn MemoryStore>>> {
+        let folder = match at {
+            MemoryAt::Nowhere => None,
+            MemoryAt::Folder(folder) | MemoryAt::ReadOnly(folder) => Some(&**folder),
+        };
+        let (config, counter) = (&self.config, self.counter);
+        let of = MemoryContext { config, agent, session, folder, counter, models, embedder };
+        let memory = make.map_or_else(|| registry.memory(&of), |make| make(&of).map(Some))?;
+        Ok(memory.map(|memory| match at {
+            MemoryAt::ReadOnly(_) => Arc::new(ReadOnly(memory)) as Arc<dyn MemoryStore>,
+            _ => memory,
         }))
     }
 }
@@ -284,7 +314,7 @@ impl MemoryStore for Settled {
 }
 
 /// A memory that archives nothing.
-struct ReadOnly(SessionMemory);
+struct ReadOnly(Arc<dyn MemoryStore>);
 
 #[async_trait]
 impl MemoryStore for ReadOnly {

@@ -170,6 +170,7 @@ impl Wanted {
     ///
     /// A configuration that makes no sense, or a model asked for by name that nobody knows.
     pub fn resolve(self, config: Config) -> Result<Resolved> {
+        let config = config.for_agent(self.agent.as_deref());
         let config = match self.profile {
             Some(profile) => config.with_profile(profile),
             None => config,
@@ -329,7 +330,15 @@ impl Resolved {
     ///
     /// [`ErrorKind::NotFound`] for an engine nobody brings, and what building it may give.
     pub fn engine(&self, services: &Services) -> Result<Arc<dyn ContextEngine>> {
-        let registry = Registry::collect()?;
+        self.engine_of(&Registry::collect()?, services)
+    }
+
+    /// Builds the engine, of those in a registry.
+    pub(crate) fn engine_of(
+        &self,
+        registry: &Registry,
+        services: &Services,
+    ) -> Result<Arc<dyn ContextEngine>> {
         let context = BuildContext {
             config: &self.config,
             services,
@@ -338,7 +347,7 @@ impl Resolved {
                 native: self.native,
                 source: self.window.source.name(),
             },
-            registry: &registry,
+            registry,
         };
         registry.check_engine(&self.engine.id).map_err(|error| self.named(error))?;
         registry.build_engine(Some(&self.engine.id), &context)

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use async_trait::async_trait;
 use ctx_core::{Entry, MemoryStore, RecallRequest, Recollection, Result, SummaryModels};
-use ctx_engine_registry::Models;
+use ctx_engine_registry::{Models, Registry};
 use ctx_memory::{Config, SessionMemory};
 
 use crate::{AgentMemory, MemoryAt, Resolved};
@@ -54,6 +54,10 @@ impl Memories {
         let config = Config::for_engine(&resolved.config, &resolved.engine.id)?;
         if !config.enabled {
             return Ok(None);
+        }
+        let (registry, names) = (Registry::collect()?, (agent, session));
+        if let Some(memory) = resolved.linked_memory(&registry, at, names, models, (None, None))? {
+            return Ok(Some(memory));
         }
         let opened = self.opened(resolved, &config, folder, agent)?;
         opened.memory.warnings.iter().cloned().for_each(warn);

@@ -59,7 +59,8 @@ pub(crate) fn run(global: &Global, args: &Chat, out: &Out) -> anyhow::Result<Exi
         }
         false => {
             let config = profiled(setup::config(global)?);
-            let models = chat::connect(args, &config, out)?;
+            let agent = key.agent().map(|agent| agent.as_str());
+            let models = chat::connect(args, &config.for_agent(agent), out)?;
             (config, models)
         }
     };

@@ -8,6 +8,7 @@ use ctx_core::EntryId;
 use ctx_session::Transcript;
 use ctx_session::compactions::{CompactedBy, StoredCompaction};
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::args::Compactions;
 use crate::named::ShortIds;
@@ -85,7 +86,7 @@ fn rows(list: &[StoredCompaction], ids: &ShortIds<'_>) -> String {
             (Some(receipt), _) => receipt::writer(receipt),
             (None, CompactedBy::Agent) => "the agent".to_owned(),
             (None, CompactedBy::Extension) => "an extension".to_owned(),
-            (None, CompactedBy::Ctx) => "ctx".to_owned(),
+            (None, CompactedBy::Ctx) => engine_of(compaction).unwrap_or_else(|| "ctx".to_owned()),
         };
         let when = compaction.timestamp.and_then(|at| Timestamp::from_millisecond(at.0).ok());
         let mut row: Vec<Cell> = vec![
@@ -106,6 +107,12 @@ fn rows(list: &[StoredCompaction], ids: &ShortIds<'_>) -> String {
     let header = ["id", "messages", "tokens", "after", "kept", "by", "state", "when"];
     let spared = &["when", "messages", "by", "kept"];
     Table::new(&header, rows.collect(), 5).without(spared).fitted()
+}
+
+/// The engine that made a compaction in the place of ctx's own summarisers.
+fn engine_of(compaction: &StoredCompaction) -> Option<String> {
+    let details: Value = serde_json::from_str(compaction.details.as_ref()?.as_str()).ok()?;
+    details.get("engine")?.as_str().map(|engine| harmless(engine))
 }
 
 /// The receipt of a compaction that ctx made.

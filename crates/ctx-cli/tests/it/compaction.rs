@@ -48,6 +48,20 @@ fn the_answer_has_the_shape_that_was_promised() {
 }
 
 #[test]
+fn where_compaction_is_switched_off_a_person_gets_a_summary_all_the_same() {
+    let room = Room::new();
+    let off = json!({"agents": {"defaults": {"compaction": {"enabled": false}}}});
+    room.write("ctx.json5", off.to_string());
+    let path = room.write("s.jsonl", join(&pi_lines(TURNS)));
+    let replayed = room.json(&["replay", text(&path), "--window", "16000"]);
+    assert_eq!(replayed["totals"]["compactions"], 0, "nothing is compacted by itself");
+    let done = room.json(&compact(text(&path), &[]));
+    assert_eq!(done["compacted"], true, "{done}");
+    let summary = done["result"]["summary"].as_str().expect("a summary");
+    assert!(summary.contains("## "), "{summary}");
+}
+
+#[test]
 fn nothing_to_do_is_no_error() {
     let room = Room::new();
     let path = room.write("s.jsonl", join(&pi_lines(1)));

@@ -76,6 +76,19 @@ fn lossless_makes_the_same_requests_over_each_carrier() {
 }
 
 #[test]
+fn a_list_of_compactions_names_the_engine_that_made_one() {
+    let room = Room::new();
+    let session = room.write("s.jsonl", std::fs::read(SAMPLE).expect("it is there"));
+    let args = ["compact", text(&session), "--engine", "lossless", "--window", "32000", "--json"];
+    let mut command = room.command(&args);
+    let ran = Ran::of(command.env("CTX_ENGINE_PATH", folder()));
+    let done: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(done["result"]["details"]["engine"], "lossless", "{done}");
+    let listed = room.ctx(&["compactions", text(&session)]).stdout;
+    assert!(listed.contains(" lossless "), "{listed}");
+}
+
+#[test]
 fn an_engine_in_c_makes_the_requests() {
     if has("cc") {
         serves(&[("c-minimal", in_process()), ("c-minimal", json!({}))]);

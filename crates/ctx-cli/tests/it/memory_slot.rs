@@ -2,8 +2,22 @@
 
 use serde_json::{Value, json};
 
-use crate::memory::{FACT, long_talk};
+use crate::memory::{FACT, asks_again, keeps_old, long_talk};
 use crate::support::{Room, text};
+
+/// An engine of the shell that keeps the last twenty messages.
+const KEEP: &str = r#"#!/bin/sh
+while read -r line; do
+  rest=${line#*\"id\":}
+  id=${rest%%[!0-9]*}
+  case $line in
+    *'"verb":"hello"'*) ok='{"protocol":"1.0","id":"keep","name":"Keep","version":"0.1.0"}' ;;
+    *'"verb":"assemble"'*) ok='{"keepLast":20}' ;;
+    *) ok='{}' ;;
+  esac
+  echo "{\"id\":$id,\"ok\":$ok}"
+done
+"#;
 
 /// A room with such slots and such a memory, whose session was compacted.
 fn compacted(slots: &Value, memory: &Value) -> (Room, String) {
@@ -52,5 +66,56 @@ fn a_slot_that_names_no_memory_is_refused_with_those_there_are() {
     for known in ["none", "memory-context"] {
         room.write("ctx.json5", json!({"plugins": {"slots": {"memory": known}}}).to_string());
         assert_eq!(room.ctx(&["config", "check"]).code, Some(0), "{known}");
+    }
+}
+
+#[test]
+fn memory_recalls_beside_an_engine_that_is_installed() {
+    for is_on in [true, false] {
+        let room = Room::new();
+        let script = room.write("build/keep.sh", KEEP);
+        let added = room.ctx(&["engines", "add", text(&script), "--yes"]);
+        assert_eq!(added.code, Some(0), "{}", added.stderr);
+        let mut config = keeps_old(json!({}));
+        let memory = if is_on { "memory-context" } else { "none" };
+        config["plugins"] = json!({"slots": {"contextEngine": "keep", "memory": memory}});
+        room.write("ctx.json5", config.to_string());
+        let past = room.write("talk/past.jsonl", long_talk(40));
+        room.json(&["memory", "ingest", text(&past)]);
+        let asking = room.write("talk/asking.jsonl", asks_again());
+        let sent = room.ctx(&["assemble", text(&asking), "--window", "16000"]);
+        assert_eq!(sent.code, Some(0), "{}", sent.stderr);
+        assert!(sent.stdout.contains("keep: planned by the engine"), "{}", sent.stdout);
+        assert_eq!(sent.stdout.contains("memory: recalled: "), is_on, "{}", sent.stdout);
+    }
+}
+
+#[test]
+fn a_transcript_without_an_id_is_archived_under_the_name_of_its_file() {
+    let message = |n: usize| {
+        let (role, words) = match (n, n % 2) {
+            (4, _) => ("user", format!("{FACT}. Noted?")),
+            (_, 0) => ("user", format!("please look at module {n}")),
+            _ => ("assistant", format!("module {n} reads its input and writes it. ").repeat(45)),
+        };
+        json!({"role": role, "content": words})
+    };
+    let talk = Value::from((0..80).map(message).collect::<Vec<_>>());
+    for args in [&["compact", "FILE", "--force"][..], &["assemble", "FILE", "--record"]] {
+        let room = Room::new();
+        room.write(
+            "ctx.json5",
+            json!({"plugins": {"slots": {"memory": "memory-context"}}}).to_string(),
+        );
+        let file = room.write("talk.json", talk.to_string());
+        let args: Vec<_> =
+            args.iter().map(|arg| if *arg == "FILE" { text(&file) } else { arg }).collect();
+        let ran = room.ctx(&[&args[..], &["--window", "16000"]].concat());
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        let stats = room.json(&["memory", "stats"]);
+        assert!(stats["sessions"]["talk"].as_u64() > Some(20), "{args:?}: {stats}");
+        let question = "what is the parrot of the lighthouse keeper called?";
+        let found = room.json(&["recall", question, "--session", text(&file)]);
+        assert!(found["block"].as_str().is_some_and(|block| block.contains(FACT)), "{found}");
     }
 }

@@ -1,5 +1,7 @@
 //! From a draft to the text to be stored, and its receipt.
 
+use std::borrow::Cow;
+
 use ctx_core::{Compacted, Counter, Message, Projected, Projection, ProjectionKey, Role, Tokens};
 
 use crate::answer::harmless;
@@ -41,15 +43,20 @@ impl Work {
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         let text = harmless(&parts.collect::<Vec<_>>().join("\n\n"));
         let how = Repair {
-            budget: self.plan.summary_budget,
+            budget: self.plan.summary_budget - self.counter().text(&draft.notes),
             counter: self.counter(),
             ungrounded: self.config.ungrounded,
         };
-        let repaired = repair(&text, &self.facts, &self.grounds, &how);
-        let (summary, audit) = self.exact(repaired);
+        let mut grounds = Cow::Borrowed(&self.grounds);
+        if !draft.notes.is_empty() {
+            grounds = Cow::Owned(grounds.into_owned().with_text(&draft.notes));
+        }
+        let repaired = repair(&text, &self.facts, &grounds, &how);
+        let (mut summary, audit) = self.exact(repaired);
         if !says_something(&summary) {
             return None;
         }
+        summary.push_str(&draft.notes);
         self.weigh(Settled {
             summary,
             audit,

@@ -149,7 +149,8 @@ impl Work {
                 budget,
                 counter: self.counter(),
             });
-            let draft = Draft { text, rung: Rung::Extractive, model: String::new() };
+            let draft =
+                Draft { text, notes: String::new(), rung: Rung::Extractive, model: String::new() };
             if let Some(settled) = self.settle(draft) {
                 let is_better = |best: &Settled| settled.audit.missing < best.audit.missing;
                 if best.as_ref().is_none_or(is_better) {

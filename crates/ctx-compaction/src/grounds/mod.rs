@@ -74,6 +74,12 @@ impl Grounds {
         self
     }
 
+    /// With what ctx itself says, which a model may repeat.
+    pub(crate) fn with_text(mut self, text: &str) -> Self {
+        self.push(text);
+        self
+    }
+
     /// What facts say, and nothing else.
     pub(crate) fn quoting(facts: &[Fact]) -> Self {
         let mut grounds = Self::default();

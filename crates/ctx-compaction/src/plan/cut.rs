@@ -127,15 +127,15 @@ impl Cuts {
         (0..items.len()).rev().find(|&at| self.kept(at) >= keep).unwrap_or(0)
     }
 
-    /// Where to cut when all could stay: before the newest turn if that is worth something, or else
-    /// so that about half goes.
+    /// Where to cut when all could stay: so that about half goes, at the beginning of a turn if one
+    /// begins there about.
     fn half(&self, history: &History) -> usize {
-        let most = self.kept(0).scale(0.75);
-        let turn = history.items.iter().rposition(|item| item.is_user);
-        turn.filter(|&at| at > 0 && self.kept(at) <= most).unwrap_or_else(|| {
-            let half = self.kept(0).scale(0.5);
-            (1..history.items.len()).find(|&at| self.kept(at) <= half).unwrap_or(1)
-        })
+        let [least, half, most] = [0.25, 0.5, 0.75].map(|share| self.kept(0).scale(share));
+        let is_about = |at: &usize| (least..=most).contains(&self.kept(*at));
+        let turns = (1..history.items.len()).filter(|&at| history.items[at].is_user);
+        let turn = turns.filter(is_about).min_by_key(|&at| self.kept(at).0.abs_diff(half.0));
+        let first = || (1..history.items.len()).find(|&at| self.kept(at) <= half);
+        turn.or_else(first).unwrap_or(1)
     }
 
     /// The first place from `from` on that keeps what fits, else the one that keeps least.

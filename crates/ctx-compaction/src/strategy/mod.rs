@@ -42,6 +42,8 @@ pub(crate) enum Input {
 /// What a model wrote, and how many messages it was not shown.
 pub(crate) struct Written {
     pub(crate) text: String,
+    /// Those messages, for who reads the summary.
+    pub(crate) notes: String,
     pub(crate) omitted: usize,
 }
 
@@ -106,12 +108,11 @@ impl<'a, 'l> Desk<'a, 'l> {
         let notes = self.notes();
         let budget = self.job.summary_budget - self.count(&notes);
         let len = self.job.said.len();
-        let mut text = match self.job.turn_start.filter(|&at| at < len) {
+        let text = match self.job.turn_start.filter(|&at| at < len) {
             None => self.history(0..len, budget).await?,
             Some(at) => self.split_turn(at, budget).await?,
         };
-        text.push_str(&notes);
-        Ok(Written { text, omitted: self.material.omitted.len() })
+        Ok(Written { text, notes, omitted: self.material.omitted.len() })
     }
 
     /// History and the beginning of a turn, each with its own prompt, at the same time. The previous

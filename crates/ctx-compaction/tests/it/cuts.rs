@@ -220,6 +220,8 @@ fn force_compacts_what_could_stay() {
     for (session, expected) in [
         ("u100 a400 u100 a400", "cut 2, kept 500"),
         ("u2 a2 u100 c r400 c r400", "cut 5, kept 402, split from 2"),
+        // What was just asked is not all that stays.
+        ("u100 a400 u100 a400 u100 a400 u100 a400 u10", "cut 4, kept 1010"),
         // The newest message of the user stays in any case.
         ("u100 a400", "only 0 tokens could be summarised: a summary would not be shorter"),
         ("u10 a10 u10 a10", "only 20 tokens could be summarised: a summary would not be shorter"),

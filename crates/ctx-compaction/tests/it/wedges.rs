@@ -10,7 +10,7 @@ use ctx_core::{
     Message, Profile, RawJson, Role, SequentialIds, SummaryModels, Timer, Timestamp, TokenLedger,
     Tokens, ToolCall, TurnContext, check_pairs,
 };
-use ctx_testkit::{FaultySummarizer, RandomTranscript, VirtualTimer};
+use ctx_testkit::{FaultySummarizer, RandomTranscript, ScriptedSummarizer, VirtualTimer};
 
 fn runs() -> u64 {
     ctx_testkit::cases(10_000).into()
@@ -230,7 +230,7 @@ fn where_nothing_was_said_a_notice_stands_for_it() {
         let work = compact(silent(block), Arc::new(Config::default()), order);
         let compacted = VirtualTimer::default().run(work).unwrap().result.unwrap();
         let receipt = Details::from_json(compacted.details.as_ref().unwrap()).unwrap().receipt;
-        assert_eq!(receipt.rung, Rung::HardPrune);
+        assert_eq!((receipt.rung, receipt.audit.ungrounded.len()), (Rung::HardPrune, 0));
         let dropped = receipt.dropped.unwrap();
         let notice = format!(
             "Context contained {} messages (0 oversized). Summary unavailable.",
@@ -239,6 +239,41 @@ fn where_nothing_was_said_a_notice_stands_for_it() {
         assert_eq!(compacted.summary, notice);
         assert_eq!(dropped.dropped_messages, receipt.messages);
         assert!(compacted.tokens_after.unwrap() < compacted.tokens_before);
+    }
+}
+
+#[test]
+fn what_ctx_says_of_large_messages_stands_in_the_summary_and_is_nobodys_invention() {
+    for profile in [Profile::Openclaw, Profile::Ponybunny, Profile::Copaw] {
+        let ledger = TokenLedger::new(Counter::default(), Tokens(100_000), Tokens(20_000));
+        let mut view = ContextView::new(ledger);
+        for n in 0..40 {
+            let (role, words) = match n % 2 {
+                0 => (Role::User, "fix the retry loop in src/http.rs"),
+                _ => (Role::Assistant, "fixed the loop, the tests pass"),
+            };
+            let text = if n == 3 {
+                "monster ".repeat(15_000)
+            } else {
+                format!("{words}, {n}. ").repeat(60)
+            };
+            let message = Message::text(role, text);
+            view.append(Arc::new(Entry::held(format!("{n:08x}"), message))).unwrap();
+        }
+        let small = ScriptedSummarizer::new("small").with_window(Tokens(32_000));
+        let timer = VirtualTimer::default();
+        let chain = vec![Arc::new(small) as Arc<dyn ctx_core::Summarizer>];
+        let models = Some(SummaryModels { chain, timer: Arc::new(timer.clone()) });
+        let order = Order::new(CompactionTrigger::Manual, Timestamp(0));
+        let order = Order { force: true, models, ..order };
+        let config = Arc::new(Config::for_profile(profile));
+        let work = compact(History::of(&view).unwrap(), config, order);
+        let compacted = timer.run(work).unwrap().result.unwrap();
+        let receipt = Details::from_json(compacted.details.as_ref().unwrap()).unwrap().receipt;
+        assert_eq!(receipt.rung, Rung::WithoutOversized, "{profile}: {:?}", receipt.notes);
+        let note = "[Large assistant (~30K tokens) omitted]";
+        assert!(compacted.summary.ends_with(note), "{profile}: {}", compacted.summary);
+        assert_eq!(receipt.audit.ungrounded, [""; 0], "{profile}");
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -16,6 +16,20 @@ use super::{Canceller, Carrier, Dylib, Fault, Request, envelope};
 
 /// How long the call at work may take when stdin has ended: nobody reads its answer.
 const ENDING: Duration = Duration::from_millis(250);
+
+/// Whether this program runs libraries when it is started as an engine host.
+static HOSTS: AtomicBool = AtomicBool::new(false);
+
+/// Says that this program calls [`host_library`] when it is given `engine-host PATH`: libraries then run
+/// in processes of it. To be called from `main`.
+pub fn hosts_libraries() {
+    HOSTS.store(true, Ordering::Relaxed);
+}
+
+/// This program, if it runs libraries.
+pub(crate) fn own_engine_host() -> Option<PathBuf> {
+    HOSTS.load(Ordering::Relaxed).then(|| std::env::current_exe().ok()).flatten()
+}
 
 /// Loads a library and serves its engine on stdin and stdout until stdin ends: a line in for a line
 /// out, with host calls and their replies in between. To be called from `main`, which should return

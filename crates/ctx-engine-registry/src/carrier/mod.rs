@@ -26,7 +26,8 @@ pub use answered::Answered;
 pub use caller::Caller;
 pub use dylib::Dylib;
 pub use fault::Fault;
-pub use host::host_library;
+pub(crate) use host::own_engine_host;
+pub use host::{host_library, hosts_libraries};
 pub use process::{Process, Program, end_processes};
 pub use services::Offer;
 

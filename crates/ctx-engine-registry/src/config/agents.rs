@@ -1,24 +1,120 @@
 //! `agents.list`: what is said of single agents.
 
-use ctx_core::{Profile, Result};
+use ctx_core::{Error, Profile, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
-use super::{ConfigSection, Section, wrong_value};
+use super::{Config, ConfigSection, Section, lookup, merge, sections_sorted, strict, wrong_value};
+
+/// What a row of `agents.list` may have of `agents.defaults`.
+const OF_DEFAULTS: [&str; 3] = ["contextTokens", "model", "contextPruning"];
 
 /// `agents.list`: agents that differ from `agents.defaults`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct AgentList(pub Vec<AgentConfig>);
 
-/// One agent.
+/// One agent: `profile`, and `contextTokens`, `model` and `contextPruning` as in `agents.defaults`,
+/// where its sessions are to have others; in `subagents` the same, for those that it starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct AgentConfig {
     /// Its id: the name of its folder under `agents/`.
     pub id: String,
     /// The engine that decides what its models see. Default: `plugins.slots.contextEngine`.
     pub context_engine: Option<String>,
+    /// What it has of `agents.defaults`, and its profile.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub differs: Map<String, Value>,
+}
+
+/// Gives the schema of the whole configuration the keys of a row that stand elsewhere as well.
+pub(super) fn extend(schema: &mut Value) {
+    let defaults = "/properties/agents/properties/defaults/properties";
+    let mut keys: Map<String, Value> = OF_DEFAULTS
+        .iter()
+        .filter_map(|key| {
+            Some(((*key).to_owned(), schema.pointer(&format!("{defaults}/{key}"))?.clone()))
+        })
+        .collect();
+    keys.extend(
+        schema.pointer("/properties/profile").map(|name| ("profile".to_owned(), name.clone())),
+    );
+    let row = schema.pointer_mut("/properties/agents/properties/list/items");
+    let Some(row) = row.and_then(Value::as_object_mut) else { return };
+    row.insert("additionalProperties".to_owned(), false.into());
+    if let Some(known) = row.get_mut("properties").and_then(Value::as_object_mut) {
+        let mut subagents = strict::object();
+        subagents["description"] =
+            "What the subagents have that it starts. Default: as itself.".into();
+        subagents["properties"] = Value::Object(keys.clone());
+        known.extend(keys);
+        known.insert("subagents".to_owned(), subagents);
+    }
+}
+
+impl Config {
+    /// The configuration of an agent: with what its row in `agents.list` has in the place of
+    /// `agents.defaults`.
+    #[must_use]
+    pub fn for_agent(&self, agent: Option<&str>) -> Self {
+        let mut config = self.clone();
+        if let Some(row) = agent.and_then(|agent| self.row(agent)) {
+            config.take_over(row);
+        }
+        config
+    }
+
+    /// The same where subagents of the agent run under its name: its row is theirs.
+    #[must_use]
+    pub fn for_subagents(&self, agent: &str) -> Self {
+        let mut config = self.clone();
+        let rows = config.explicit.pointer_mut("/agents/list").and_then(Value::as_array_mut);
+        let mut rows = rows.into_iter().flatten();
+        if let Some(row) = rows.find(|row| row["id"] == agent)
+            && let Some(theirs) = row.get("subagents").cloned()
+        {
+            merge(row, &theirs);
+        }
+        config
+    }
+
+    fn row(&self, agent: &str) -> Option<&Value> {
+        let rows = lookup(&self.explicit, "agents.list")?.as_array()?;
+        rows.iter().find(|row| row["id"] == agent)
+    }
+
+    fn take_over(&mut self, row: &Value) {
+        let profile = row.get("profile").and_then(|name| Profile::deserialize(name).ok());
+        self.profile = profile.filter(|_| !self.is_profile_given).unwrap_or(self.profile);
+        for key in OF_DEFAULTS {
+            if let Some(value) = row.get(key) {
+                merge(&mut self.explicit, &json!({"agents": {"defaults": {(key): value}}}));
+            }
+        }
+    }
+
+    /// What is wrong with the rows of `agents.list` that the schema does not tell.
+    pub(super) fn faults_of_agents(&self) -> Vec<(String, Error)> {
+        let mut faults = Vec::new();
+        let rows = lookup(&self.explicit, "agents.list").and_then(Value::as_array);
+        for (at, row) in rows.into_iter().flatten().enumerate() {
+            for (key, row) in [("", Some(row)), (".subagents", row.get("subagents"))] {
+                let mut config = self.clone();
+                row.into_iter().for_each(|row| config.take_over(row));
+                let key = format!("agents.list[{at}]{key}");
+                let sections = sections_sorted().into_iter().filter(|section| {
+                    let name = section.path.strip_prefix("agents.defaults.");
+                    name.is_some_and(|name| OF_DEFAULTS.contains(&name))
+                });
+                let wrong = sections.filter_map(|section| (section.check)(&config).err());
+                faults.extend(wrong.map(|error| (key.clone(), error.with("of", &key))));
+            }
+        }
+        faults
+    }
 }
 
 impl AgentList {

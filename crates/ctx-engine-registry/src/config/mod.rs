@@ -137,6 +137,8 @@ fn in_force<T: Section>(config: &Config) -> Result<Value> {
 pub struct Config {
     explicit: Value,
     profile: Profile,
+    /// Whether the profile is whoever's who runs this: no agent has another.
+    is_profile_given: bool,
     path: Option<PathBuf>,
 }
 
@@ -144,7 +146,7 @@ impl Config {
     /// The defaults of a profile, with nothing explicit.
     #[must_use]
     pub fn for_profile(profile: Profile) -> Self {
-        Self { explicit: Value::Object(Map::new()), profile, path: None }
+        Self { explicit: Value::Object(Map::new()), profile, ..Self::default() }
     }
 
     /// Reads a file. A missing file is an error; a host that may have none asks first.
@@ -215,7 +217,7 @@ impl Config {
             }
             _ => Profile::default(),
         };
-        let config = Self { explicit, profile, path: None };
+        let config = Self { explicit, profile, ..Self::default() };
         for section in sections_sorted() {
             // What does not fit the schema cannot be read as a section.
             if faults.iter().all(|(path, _)| !path.starts_with(section.path))
@@ -224,17 +226,19 @@ impl Config {
                 faults.push((section.path.to_owned(), error));
             }
         }
+        if faults.is_empty() {
+            faults = config.faults_of_agents();
+        }
         match faults.is_empty() {
             true => Ok(config),
             false => Err(faults.into_iter().map(|(_, error)| error).collect()),
         }
     }
 
-    /// The same explicit keys over the defaults of another profile.
+    /// The same explicit keys over the defaults of another profile, for all agents.
     #[must_use]
-    pub fn with_profile(mut self, profile: Profile) -> Self {
-        self.profile = profile;
-        self
+    pub fn with_profile(self, profile: Profile) -> Self {
+        Self { profile, is_profile_given: true, ..self }
     }
 
     /// The same with the keys of another configuration over it.
@@ -254,8 +258,8 @@ impl Config {
             explicit => explicit,
         };
         merge(&mut explicit, &over.explicit);
-        let both = Self::from_value(explicit)?.with_profile(profile);
-        Ok(Self { path: self.path, ..both })
+        let (path, is_profile_given) = (self.path, self.is_profile_given);
+        Ok(Self { profile, path, is_profile_given, ..Self::from_value(explicit)? })
     }
 
     /// The profile.
@@ -328,6 +332,7 @@ impl Config {
         for section in sections_sorted() {
             strict::place(&mut root, section.path, (section.schema)());
         }
+        agents::extend(&mut root);
         root
     }
 

@@ -30,24 +30,15 @@ pub struct Slots {
     /// The engine that decides what the model sees. An agent or a model may have another: see
     /// `contextEngine` in `agents.list` and in the rows of `models.providers`. Default: `legacy`.
     pub context_engine: String,
-    /// Long-term memory, for whatever engine is in the other slot: `memory-context` switches it on,
-    /// unless `agents.defaults.memoryContext.enabled` is false; `none` switches it off. Default: as
-    /// `agents.defaults.memoryContext.enabled` says.
+    /// Long-term memory, for whatever engine is in the other slot: `memory-context`, or that of a
+    /// crate that is linked, switches it on, unless `agents.defaults.memoryContext.enabled` is false;
+    /// `none` switches it off. Default: as `agents.defaults.memoryContext.enabled` says.
     pub memory: Option<String>,
-    /// The model that writes summaries. Default: what is built in.
-    pub summarizer: Option<String>,
-    /// The model that makes vectors. Default: what is built in.
-    pub embedder: Option<String>,
 }
 
 impl Default for Slots {
     fn default() -> Self {
-        Self {
-            context_engine: crate::DEFAULT_ENGINE.to_owned(),
-            memory: None,
-            summarizer: None,
-            embedder: None,
-        }
+        Self { context_engine: crate::DEFAULT_ENGINE.to_owned(), memory: None }
     }
 }
 
@@ -55,10 +46,11 @@ impl Default for Slots {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct EngineConfig {
-    /// Where a library runs: `process` (default): apart, where it can hurt nobody; `in-process`:
-    /// inside of the host, which is faster, and dies with it. An engine that is a program runs
-    /// apart either way. Only this file grants trust: nothing that a plugin brings along can.
-    pub trust: Trust,
+    /// Where a library runs: `process`: apart, where it can hurt nobody; `in-process`: inside of the
+    /// host, which is faster, and dies with it. An engine that is a program runs apart either way.
+    /// Only this file grants trust: nothing that a plugin brings along can. Default: `process`, but
+    /// in programs other than `ctx` that have nothing to run a library in.
+    pub trust: Option<Trust>,
     /// What becomes of a turn in which it fails. Default: `plugins.onFailure`.
     pub on_failure: Option<OnFailure>,
     /// Who compacts, if it asks for that: `engine` (default) grants it the lease on compaction,
@@ -80,7 +72,7 @@ pub struct EngineConfig {
 impl Default for EngineConfig {
     fn default() -> Self {
         Self {
-            trust: Trust::default(),
+            trust: None,
             on_failure: None,
             compaction: CompactionBy::default(),
             base: None,

@@ -153,7 +153,7 @@ fn how_an_engine_is_treated_has_defaults_and_limits() {
     );
     let plugins: Plugins = config.unwrap().section().unwrap();
     let (a, other) = (plugins.engine("a"), plugins.engine("not-named"));
-    assert_eq!((a.trust, a.compaction), (Trust::InProcess, CompactionBy::Host));
+    assert_eq!((a.trust, a.compaction), (Some(Trust::InProcess), CompactionBy::Host));
     assert_eq!(a.config.expose()["any"][1], serde_json::json!({ "thing": null }));
     assert_eq!(a.deadlines_ms.of("assemble").as_millis(), 50);
     assert_eq!(a.deadlines_ms.of("compact").as_millis(), 300_000);
@@ -162,7 +162,7 @@ fn how_an_engine_is_treated_has_defaults_and_limits() {
         (plugins.on_failure("a"), plugins.on_failure("b")),
         (OnFailure::Fallback, OnFailure::Strict)
     );
-    assert_eq!((other.trust, other.memory_limit_mb), (Trust::Process, 1024));
+    assert_eq!((other.trust, other.memory_limit_mb), (None, 1024));
     assert_eq!(other, EngineConfig::default());
     for (text, words) in [
         ("engines: { a: { trust: 'yes' } }", "expected process or in-process"),
@@ -184,7 +184,12 @@ fn the_list_of_agents_names_each_once() {
     for (list, words) in [
         ("[{ id: 'a' }, { id: 'a' }]", "agents.list[1].id"),
         ("[{ contextEngine: 'x' }]", "agents.list[0].id"),
-        ("[{ id: 'a', model: 'x' }]", "unknown key 'agents.list[0].model'"),
+        ("[{ id: 'a', modle: 'x' }]", "unknown key 'agents.list[0].modle'"),
+        ("[{ id: 'a', model: 'x' }]", "agents.list[0].model': expected an object"),
+        ("[{ id: 'a', contextTokens: 0 }]", "agents.list[0].contextTokens"),
+        ("[{ id: 'a', profile: 'x' }]", "agents.list[0].profile"),
+        ("[{ id: 'a', subagents: { id: 'b' } }]", "unknown key 'agents.list[0].subagents.id'"),
+        ("[{ id: 'a', subagents: { model: { primary: ' ' } } }]", "agents.list[0].subagents"),
         ("{ a: {} }", "expected a list"),
     ] {
         let error = refused(&format!("{{ agents: {{ list: {list} }} }}"));
@@ -194,4 +199,37 @@ fn the_list_of_agents_names_each_once() {
     let list: AgentList = config.section().unwrap();
     assert_eq!(list.find("a").unwrap().context_engine.as_deref(), Some("x"));
     assert_eq!(config.effective().unwrap()["agents"]["list"][0]["id"], "a");
+}
+
+#[test]
+fn an_agent_and_its_subagents_differ_in_window_profile_and_model() {
+    let config = Config::parse(
+        "{ profile: 'openclaw', agents: {
+            defaults: { contextTokens: 60000, model: { primary: 'p/all', fallbacks: ['p/more'] } },
+            list: [{ id: 'ops', contextTokens: 32000, profile: 'copaw', model: { primary: 'p/ops' },
+                     subagents: { contextTokens: 16000, profile: 'pi' } }],
+        } }",
+    )
+    .unwrap();
+    let of = |config: &Config| {
+        let tokens = config.section::<ContextTokens>().unwrap().0.unwrap();
+        (
+            tokens,
+            config.profile(),
+            config.section::<ConversationModels>().unwrap().chain().join(" "),
+        )
+    };
+    let models = "p/ops p/more".to_owned();
+    assert_eq!(of(&config.for_agent(Some("ops"))), (32_000, Profile::Copaw, models.clone()));
+    let theirs = config.for_subagents("ops").for_agent(Some("ops"));
+    assert_eq!(of(&theirs), (16_000, Profile::Pi, models));
+    let all = (60_000, Profile::Openclaw, "p/all p/more".to_owned());
+    for other in [config.for_agent(Some("other")), config.for_agent(None)] {
+        assert_eq!(of(&other), all);
+    }
+    assert_eq!(of(&config.for_subagents("other").for_agent(Some("other"))), all);
+    // Who runs it has the last word.
+    let given = config.clone().with_profile(Profile::Ponybunny).for_agent(Some("ops"));
+    assert_eq!(given.profile(), Profile::Ponybunny);
+    assert_eq!(config.effective().unwrap()["agents"]["list"][0]["contextTokens"], 32_000);
 }

@@ -10,17 +10,32 @@ use ctx_core::{ContextEngine, Counter, Error, ErrorKind, Result};
 use super::{Channel, Open, Supervised, Terms};
 use crate::carrier::{Answered, Caller, Carrier, Dylib, Fault, Offer, Process, Program};
 use crate::find::{CarriedBy, EngineFile, Found};
-use crate::{BuildContext, DEFAULT_ENGINE, Plugins, Registry};
+use crate::{BuildContext, DEFAULT_ENGINE, EngineConfig, Plugins, Registry, Trust};
 
 const MIB: u64 = 1 << 20;
 
 impl Registry {
-    /// Has libraries that are not trusted served by this `ctx` program. Default: the program that is
-    /// running, if that is `ctx`; else the one in `PATH`.
+    /// Has libraries run in processes of this program, which is `ctx`, or another that calls
+    /// [`host_library`](crate::carrier::host_library) when it is given `engine-host PATH`. Default: the
+    /// program that is running, if it said that [it does so](crate::carrier::hosts_libraries); else
+    /// there is none, and libraries run inside of the program that is running.
     #[must_use]
     pub fn with_engine_host(mut self, program: impl Into<PathBuf>) -> Self {
         self.engine_host = Some(program.into());
         self
+    }
+
+    fn engine_host(&self) -> Option<PathBuf> {
+        self.engine_host.clone().or_else(crate::carrier::own_engine_host)
+    }
+
+    /// Where a library runs that is treated so.
+    #[must_use]
+    pub fn trust(&self, settings: &EngineConfig) -> Trust {
+        settings.trust.unwrap_or_else(|| match self.engine_host() {
+            Some(_) => Trust::Process,
+            None => Trust::InProcess,
+        })
     }
 
     /// Builds an installed engine, under supervision. None of its code runs before it is first
@@ -63,15 +78,29 @@ impl Registry {
         if let Some(store) = &context.services.store {
             offer = offer.with_store(store.clone());
         }
+        let (carried_by, host) = (found.carried_by(self.trust(&config)), self.engine_host());
+        if host.is_none()
+            && carried_by == CarriedBy::Process
+            && let EngineFile::Library(library) = &found.file
+        {
+            return Err(Error::new(ErrorKind::Config, "no program runs the library in a process")
+                .with("engine", id)
+                .with("library", library.display())
+                .hint(
+                    "name one by Registry::with_engine_host, or leave plugins.engines.<id>.trust out to \
+                     have it run inside of this program",
+                ));
+        }
         let installed = Installed {
             id: id.to_owned(),
-            carried_by: found.carried_by(config.trust),
+            carried_by,
             found: Arc::new(found),
             offer,
             memory: u64::from(config.memory_limit_mb).saturating_mul(MIB),
-            host: self.engine_host.clone(),
+            host,
         };
-        let supervised = Supervised::new(terms, Box::new(installed), fallback);
+        let supervised = Supervised::new(terms, Box::new(installed), fallback)
+            .with_layers(self.memory_layers(context)?);
         Ok(match base {
             Some(base) => supervised.with_base(base),
             None => supervised,
@@ -100,8 +129,9 @@ impl Installed {
         let program = match &self.found.file {
             EngineFile::Command { program, args } => Program::new(program).with_args(args),
             EngineFile::Library(path) => {
-                let host = self.host.clone().unwrap_or_else(ctx_program);
-                Program::new(host).with_args(["engine-host".as_ref(), path.as_os_str()])
+                // One is there: else the engine was refused.
+                Program::new(self.host.clone().unwrap_or_default())
+                    .with_args(["engine-host".as_ref(), path.as_os_str()])
             }
         };
         let program = program.with_memory_limit(Some(self.memory));
@@ -175,11 +205,4 @@ impl Channel for Called {
             *offer = (Some(counter), Arc::new(counting));
         }
     }
-}
-
-/// This program, if it is `ctx`; else `ctx` as the system finds it.
-fn ctx_program() -> PathBuf {
-    let this = std::env::current_exe().ok();
-    let is_ctx = |path: &PathBuf| path.file_stem().is_some_and(|stem| stem == "ctx");
-    this.filter(is_ctx).unwrap_or_else(|| PathBuf::from("ctx"))
 }

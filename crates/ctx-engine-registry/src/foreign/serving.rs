@@ -10,6 +10,7 @@ use ctx_engine_sdk::protocol::verb;
 
 use super::live::Work;
 use super::{Outcome, Supervised};
+use crate::layered::run;
 
 #[async_trait]
 impl ContextEngine for Supervised {
@@ -45,6 +46,9 @@ impl ContextEngine for Supervised {
         };
         let why = match edited {
             Ok(own) => {
+                if !is_based {
+                    run(&self.layers, &mut view, &turn).await?;
+                }
                 view.set_engine(Some(self.record().note(None)));
                 let both: Vec<String> = addition.into_iter().chain(own).collect();
                 let addition = (!both.is_empty()).then(|| both.join("\n\n"));
@@ -154,7 +158,8 @@ impl ContextEngine for Supervised {
     }
 
     fn take_warnings(&self) -> Vec<String> {
-        self.record().take_warnings()
+        let of_layers = self.layers.iter().flat_map(|layer| layer.take_warnings());
+        self.record().take_warnings().into_iter().chain(of_layers).collect()
     }
 
     async fn dispose(&self) -> Result<()> {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use ctx_core::{ContextEngine, ContextView, EngineInfo, Error, Result, TurnContext};
+use ctx_core::{ContextEngine, ContextView, EngineInfo, Error, Layer, Result, TurnContext};
 use ctx_engine_sdk::protocol::verb;
 
 use super::live::{Live, Work};
@@ -56,6 +56,7 @@ pub struct Supervised {
     open: Box<dyn Open>,
     pub(super) fallback: Arc<dyn ContextEngine>,
     pub(super) base: Option<Arc<dyn ContextEngine>>,
+    pub(super) layers: Vec<Box<dyn Layer>>,
     clock: Clock,
     pub(super) claimed: EngineInfo,
     pub(super) info: OnceLock<EngineInfo>,
@@ -90,6 +91,7 @@ impl Supervised {
             open,
             fallback,
             base: None,
+            layers: Vec::new(),
             clock: Arc::new(move || started.elapsed()),
             claimed,
             info: OnceLock::new(),
@@ -101,6 +103,13 @@ impl Supervised {
     #[must_use]
     pub fn with_base(mut self, base: Arc<dyn ContextEngine>) -> Self {
         self.base = Some(base);
+        self
+    }
+
+    /// Has layers look at each request that the engine made alone: without a base, which has its own.
+    #[must_use]
+    pub fn with_layers(mut self, layers: Vec<Box<dyn Layer>>) -> Self {
+        self.layers = layers;
         self
     }
 

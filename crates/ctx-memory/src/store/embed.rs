@@ -57,7 +57,11 @@ impl Memory {
     ///
     /// Where the model fails, or the archive cannot be read.
     pub async fn embed(&self) -> Result<usize> {
-        let Some(model) = self.model().filter(|model| !self.rests(model)) else { return Ok(0) };
+        let Some(model) = self.model() else { return Ok(0) };
+        let _alone = self.inner.embedding.lock().await;
+        if self.rests(model) {
+            return Ok(0);
+        }
         let mut pace = Pace { next: 0, texts: BATCH, longest: self.inner.unembedded().longest };
         let (mut made, mut refused) = (0, Vec::new());
         loop {

@@ -86,6 +86,8 @@ struct Inner {
     is_indexing: AtomicBool,
     /// Until when a model that failed is left alone, by its clock.
     rests_until: Mutex<Option<Duration>>,
+    /// Held by whoever makes vectors: others wait, and find them made.
+    embedding: futures_util::lock::Mutex<()>,
     /// What a model makes no vectors of.
     unembedded: Mutex<Unembedded>,
     /// Whether words of older messages were nowhere when they were read, and nobody asked since.
@@ -122,6 +124,7 @@ impl Memory {
             is_open: AtomicBool::new(false),
             is_indexing: AtomicBool::new(false),
             rests_until: Mutex::default(),
+            embedding: futures_util::lock::Mutex::default(),
             unembedded: Mutex::default(),
             was_wordless: AtomicBool::new(false),
             was_searched: AtomicBool::new(false),

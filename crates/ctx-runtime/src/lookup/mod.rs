@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use ctx_core::{Counter, Error, ErrorKind, Profile, Result};
-use ctx_engine_registry::{SelectFor, selected_engine};
+use ctx_engine_registry::{Registry, SelectFor, selected_engine};
 use ctx_memory::archive::{ArchivedSessions, SegmentMaker};
 use ctx_memory::facts::FactStore;
 use ctx_memory::{Config, Memory};
@@ -56,6 +56,7 @@ impl Lookup {
     ///
     /// A configuration that makes no sense.
     pub fn open(config: &ctx_engine_registry::Config, home: Home, agent: FileId) -> Result<Self> {
+        Registry::collect()?.memory_named(config)?;
         let profile = config.profile();
         let engine = selected_engine(config, SelectFor::default())?.id;
         let section = Config::for_engine(config, &engine)?;

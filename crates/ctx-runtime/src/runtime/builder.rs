@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ctx_core::{
-    ChatModel, Error, ErrorKind, IdSource, Result, SummaryModels, Timer, Timestamp, Tokens,
+    ChatModel, Embedder, Error, ErrorKind, IdSource, MemoryStore, Result, SummaryModels, Timer,
+    Timestamp, Tokens,
 };
-use ctx_engine_registry::Config;
+use ctx_engine_registry::{Config, MemoryContext, Registry};
 use ctx_layers::memory::workspace::Access as WorkspaceAccess;
 use ctx_model::TokioTimer;
 use ctx_session::clock;
 use ctx_session::group_commit::GroupCommit;
 use ctx_session::log::RandomIds;
 use ctx_session::paths::Home;
+use serde_json::json;
 
 use super::idle::{most_at_once, most_open};
 use super::{Inner, Lifecycle, Runtime};
@@ -22,11 +24,30 @@ use crate::lifecycle::Resets;
 /// Where the time comes from.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
+/// Makes the memory of a session.
+pub(crate) type MakeMemory =
+    Arc<dyn Fn(&MemoryContext<'_>) -> Result<Arc<dyn MemoryStore>> + Send + Sync>;
+
+/// What switches memory on.
+const MEMORY: [&str; 2] = ["plugins.slots.memory", "agents.defaults.memoryContext.enabled"];
+
 /// How long a model may say nothing before it is given up, by default.
 pub const SILENCE: Duration = Duration::from_secs(300);
 
 /// How long a provider is waited for that says when to come again, by default.
 pub const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// What is linked, and what is installed in the home.
+fn all_of(home: &Home) -> Result<Registry> {
+    let registry = Registry::collect()?;
+    #[cfg(feature = "plugins")]
+    let search = registry.search().clone().with_user(home.root());
+    #[cfg(feature = "plugins")]
+    let registry = registry.with_search(search);
+    #[cfg(not(feature = "plugins"))]
+    let _ = home;
+    Ok(registry)
+}
 
 /// Makes a [`Runtime`].
 #[must_use]
@@ -37,6 +58,7 @@ pub struct Builder {
     pub(super) settings: Settings,
     pub(super) lifecycle: Option<Arc<dyn Lifecycle>>,
     pub(super) limit: Option<usize>,
+    pub(super) registry: Option<Registry>,
 }
 
 /// What every turn of a runtime is run with.
@@ -54,6 +76,8 @@ pub(crate) struct Settings {
     pub(crate) longest_wait: Duration,
     pub(crate) open_sessions: usize,
     pub(crate) summary_models: Option<SummaryModels>,
+    pub(crate) memory: Option<MakeMemory>,
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
 }
 
 impl Builder {
@@ -71,8 +95,11 @@ impl Builder {
             longest_wait: LONGEST_WAIT,
             open_sessions: most_open(),
             summary_models: None,
+            memory: None,
+            embedder: None,
         };
-        Self { home, config, models: Vec::new(), settings, lifecycle: None, limit: None }
+        let models = Vec::new();
+        Self { home, config, models, settings, lifecycle: None, limit: None, registry: None }
     }
 
     /// The model that answers.
@@ -108,6 +135,29 @@ impl Builder {
     /// The models that write summaries, whatever the configuration says.
     pub fn summary_models(mut self, models: SummaryModels) -> Self {
         self.settings.summary_models = Some(models);
+        self
+    }
+
+    /// Which engines, layers and memories there are. Default: [`Registry::collect`], all that are
+    /// linked, and with the feature `plugins` those that are installed.
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = Some(registry);
+        self
+    }
+
+    /// The long-term memory of each session, in the place of the one that the configuration names. It
+    /// is switched on, unless the configuration says otherwise.
+    pub fn memory(
+        mut self,
+        make: impl Fn(&MemoryContext<'_>) -> Result<Arc<dyn MemoryStore>> + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.memory = Some(Arc::new(make));
+        self
+    }
+
+    /// The model that makes the vectors of long-term memory, whatever the configuration says.
+    pub fn embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
+        self.settings.embedder = Some(embedder);
         self
     }
 
@@ -184,17 +234,26 @@ impl Builder {
     ///
     /// [`ErrorKind::InvalidInput`] without a model; [`ErrorKind::Io`] and [`ErrorKind::Locked`] of
     /// the home; a configuration or an engine that makes no sense.
-    pub fn build(self) -> Result<Runtime> {
+    pub fn build(mut self) -> Result<Runtime> {
         if self.models.is_empty() {
             return Err(Error::new(ErrorKind::InvalidInput, "the runtime has no model")
                 .hint("give one with Builder::model"));
         }
+        if self.settings.memory.is_some() && MEMORY.iter().all(|key| !self.config.is_explicit(key))
+        {
+            let on = json!({"agents": {"defaults": {"memoryContext": {"enabled": true}}}});
+            self.config = self.config.overlaid(on)?;
+        }
+        let registry = match self.registry.take() {
+            Some(registry) => registry,
+            None => all_of(&self.home)?,
+        };
         let group = GroupCommit::open(&self.home)?;
         let lanes = Lanes::new(self.limit.unwrap_or_else(|| GLOBAL_LIMIT.min(most_at_once())));
         let lifecycle = match &self.lifecycle {
             Some(lifecycle) => lifecycle.clone(),
             None => Arc::new(Resets::of(&self.config)?),
         };
-        Ok(Runtime { inner: Arc::new(Inner::new(self, lifecycle, group, lanes)) })
+        Ok(Runtime { inner: Arc::new(Inner::new(self, registry, lifecycle, group, lanes)) })
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 #[cfg(doc)]
 use ctx_core::ErrorKind;
 use ctx_core::{ChatModel, CompactResult, Error, Result, Timestamp, Toolbox};
-use ctx_engine_registry::Config;
+use ctx_engine_registry::{Config, Registry};
 use ctx_session::group_commit::GroupCommit;
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::paths::Home;
@@ -27,11 +27,12 @@ pub use lifecycle::{Lifecycle, Lived, OneSession};
 pub use listener::{Deaf, Event, Listener, Notice, NoticeKind};
 pub use outcome::{Fill, Input, TurnOutcome};
 
-pub(crate) use builder::Settings;
+pub(crate) use builder::{MakeMemory, Settings};
 pub(crate) use counts::{Counts, layer};
 
 use idle::Idle;
 
+use crate::Remembering;
 use crate::lanes::Lanes;
 use crate::lifecycle::{Due, Job, MaintenanceMode, MaintenanceReport, Run, SessionConfig, Upkeep};
 use crate::session::{self, Agents, Book, Hands, Opened, Session, blocking, locked};
@@ -77,6 +78,7 @@ pub(crate) struct Inner {
     pub(crate) config: Config,
     pub(crate) models: Vec<Arc<dyn ChatModel>>,
     pub(crate) settings: Settings,
+    pub(crate) registry: Registry,
     pub(crate) lifecycle: Arc<dyn Lifecycle>,
     pub(crate) lanes: Lanes,
     pub(crate) group: Arc<GroupCommit>,
@@ -96,6 +98,7 @@ pub(crate) struct Inner {
 impl Inner {
     pub(crate) fn new(
         builder: Builder,
+        registry: Registry,
         lifecycle: Arc<dyn Lifecycle>,
         group: Arc<GroupCommit>,
         lanes: Lanes,
@@ -106,6 +109,7 @@ impl Inner {
             config: builder.config,
             models: builder.models,
             settings: builder.settings,
+            registry,
             lifecycle,
             lanes,
             group,
@@ -127,6 +131,7 @@ impl Inner {
             config: self.config.clone(),
             models,
             settings,
+            registry: self.registry.clone(),
             lifecycle: self.lifecycle.clone(),
             lanes: self.lanes.clone(),
             group: self.group.clone(),
@@ -210,12 +215,23 @@ impl Runtime {
         self.inner.lanes.run(key.clone(), Box::pin(work.instrument(span))).await
     }
 
-    /// Closes a session, after what is going on in it, so that other processes may have it.
+    /// Closes a session, after what is going on in it, so that other processes may have it. What is
+    /// made for its memory beside the turns, vectors and facts by a model, is waited for, ten seconds
+    /// at most.
     ///
     /// # Errors
     ///
     /// What making its last entries durable may give.
     pub async fn close(&self, key: &SessionKey) -> Result<()> {
+        let mut memory = self.let_go(key).await?;
+        for words in memory.close().await {
+            tracing::warn!(%key, "{words}");
+        }
+        Ok(())
+    }
+
+    /// Closes a session, and hands its memory out: what is done for it goes on by itself.
+    pub(crate) async fn let_go(&self, key: &SessionKey) -> Result<Remembering> {
         let work = async { self.closed(key, self.inner.idle.take(key)).await };
         self.inner.lanes.run(key.clone(), work).await
     }
@@ -226,11 +242,13 @@ impl Runtime {
         self.inner.counts.list()
     }
 
-    async fn closed(&self, key: &SessionKey, session: Option<Session>) -> Result<()> {
+    async fn closed(&self, key: &SessionKey, mut session: Option<Session>) -> Result<Remembering> {
         locked(&self.inner.background).remove(key);
         if let Some(session) = &session {
             session.let_go_of_engine().await;
         }
+        let setting = session.as_mut().and_then(|session| session.setting.as_mut());
+        let memory = setting.map(|setting| std::mem::take(&mut setting.memory));
         let inner = self.inner.clone();
         blocking(move || {
             let committed = session.as_ref().map_or(Ok(()), |session| session.log().commit());
@@ -238,7 +256,8 @@ impl Runtime {
             inner.book.write()?;
             committed
         })
-        .await
+        .await?;
+        Ok(memory.unwrap_or_default())
     }
 
     /// Maintains the sessions of an agent as `session.maintenance` says, whatever its mode; with
@@ -343,8 +362,11 @@ impl Runtime {
 
     /// After an error the session is closed: what is in memory may be half of what is on disk, and
     /// calls may be left open. Whoever opens it next mends that.
-    pub(crate) async fn put_back(&self, session: Session, error: Option<&Error>) {
+    pub(crate) async fn put_back(&self, mut session: Session, error: Option<&Error>) {
         let inner = &self.inner;
+        if let Some(setting) = &mut session.setting {
+            setting.memory.tend();
+        }
         if error.is_some() {
             session.let_go_of_engine().await;
             // The error that there was says more than one of closing.

@@ -9,6 +9,7 @@ use super::Notice;
 pub struct Input {
     message: Message,
     is_literal: bool,
+    is_heartbeat: bool,
 }
 
 impl Input {
@@ -22,6 +23,17 @@ impl Input {
     #[must_use]
     pub fn literal(text: impl Into<String>) -> Self {
         Self { is_literal: true, ..Self::from(text.into()) }
+    }
+
+    /// A text by which a host has the agent look whether there is anything to do, with nobody speaking.
+    /// Engines are told so of each message of the turn.
+    #[must_use]
+    pub fn heartbeat(text: impl Into<String>) -> Self {
+        Self { is_literal: true, is_heartbeat: true, ..Self::from(text.into()) }
+    }
+
+    pub(crate) fn is_heartbeat(&self) -> bool {
+        self.is_heartbeat
     }
 
     /// Whether it is for the model, whatever it reads like.
@@ -55,7 +67,7 @@ impl From<Vec<Block>> for Input {
 
 impl From<Message> for Input {
     fn from(message: Message) -> Self {
-        Self { message, is_literal: false }
+        Self { message, is_literal: false, is_heartbeat: false }
     }
 }
 

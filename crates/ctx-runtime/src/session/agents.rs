@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use ctx_core::{Counter, Result, SummaryModels, WorkspaceSearch};
+use ctx_core::{Counter, Embedder, Result, SummaryModels, WorkspaceSearch};
 use ctx_engine_registry::Config;
 use ctx_layers::memory::Config as MemoryConfig;
+use ctx_memory::{EmbeddingModel, VectorModel};
+use ctx_model::TokioTimer;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
 use tokio::sync::OnceCell;
@@ -46,6 +48,7 @@ impl Agents {
                 engine: resolved.engine.id.clone(),
                 counter: resolved.counter,
                 models: models.cloned(),
+                embedder: inner.settings.embedder.clone(),
             };
             let (shared, warnings) = blocking(move || opening.open()).await?;
             said = warnings;
@@ -70,18 +73,24 @@ struct Opening {
     engine: String,
     counter: Counter,
     models: Option<SummaryModels>,
+    embedder: Option<Arc<dyn Embedder>>,
 }
 
 impl Opening {
     /// Opens it. It reads files.
     fn open(self) -> Result<(Shared, Vec<String>)> {
-        let Self { home, agent, config, engine, counter, models } = self;
+        let Self { home, agent, config, engine, counter, models, embedder } = self;
         let section = MemoryConfig::for_engine(&config, &engine)?;
         let folder = home.memory_dir(&agent);
-        let mut memory = match section.enabled {
-            true => AgentMemory::configured(&config, &section, &folder, agent.as_str()),
+        let mut memory = match (section.enabled, embedder) {
+            (true, Some(embedder)) => {
+                let section = MemoryConfig { embedding_model: EmbeddingModel::Http, ..section };
+                let model = VectorModel::new(embedder, Arc::new(TokioTimer::default()));
+                AgentMemory::open(&section, Some(&folder), agent.as_str(), Some(model))
+            }
+            (true, None) => AgentMemory::configured(&config, &section, &folder, agent.as_str()),
             // Nothing but what is asked for by hand: no model is worth connecting to.
-            false => AgentMemory::open(&section, Some(&folder), agent.as_str(), None),
+            (false, _) => AgentMemory::open(&section, Some(&folder), agent.as_str(), None),
         };
         let mut warnings = std::mem::take(&mut memory.warnings);
         let indexes = home.workspaces_dir(&agent);

@@ -17,11 +17,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ctx_core::{
     ContextView, Entry, EntryId, Error, ErrorKind, IdSource, IngestRequest, Message, Projection,
-    RawJson, Result, Timestamp, TurnContext,
+    RawJson, Result, Timestamp, TokenLedger, Tokens, TurnContext,
 };
 use ctx_session::key::{FileId, SessionKey};
 use ctx_session::log::{NewEntry, SessionLog};
 
+use crate::Resolved;
 use crate::turn::Sent;
 use hands::Hand;
 use own::OwnSettings;
@@ -49,10 +50,14 @@ pub(crate) struct Session {
     pub(crate) view: Option<ContextView>,
     /// How many edits of the view were counted.
     pub(crate) counted: usize,
+    /// What a request to a model of the chain may measure, learned from what its provider refused.
+    pub(crate) limit: Option<(usize, Tokens)>,
     /// What the last request of this process held.
     pub(crate) sent: Option<Sent>,
     /// When anything was last sent.
     pub(crate) last_request: Option<Timestamp>,
+    /// Whether the turn at work is a heartbeat.
+    pub(crate) is_heartbeat: bool,
     /// When it began.
     pub(crate) began: Timestamp,
     /// The newest time that was written. The clock may jump; the transcript's times do not.
@@ -114,6 +119,15 @@ impl Session {
         self.newest
     }
 
+    /// The budget of a model of the chain.
+    fn ledger(&self, resolved: &Resolved, model: usize) -> TokenLedger {
+        let ledger = resolved.ledger();
+        match self.limit {
+            Some((of, limit)) if of == model => ledger.with_limit(limit),
+            _ => ledger,
+        }
+    }
+
     /// The turn that a call of the engine belongs to.
     pub(crate) fn turn(&self, ids: &Arc<dyn IdSource>, setting: &Setting) -> TurnContext {
         TurnContext {
@@ -158,7 +172,7 @@ impl Session {
                 session_id: self.id.clone(),
                 entry: entry.id().clone(),
                 message: entry.message()?,
-                is_heartbeat: false,
+                is_heartbeat: self.is_heartbeat,
             });
         }
         setting.engine.ingest_batch(requests).await.map(drop)

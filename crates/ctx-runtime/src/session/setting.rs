@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ctx_core::{
-    BootstrapRequest, ContextEngine, Error, ErrorKind, Installed, MemoryStore, ModelCard, Result,
-    Services, SummaryModels, TokenLedger, ToolHooks, ToolSpec, WorkspaceSearch,
+    BootstrapRequest, ContextEngine, Error, ErrorKind, Installed, ModelCard, Result, Services,
+    SummaryModels, TokenLedger, ToolHooks, ToolSpec, WorkspaceSearch,
 };
 use ctx_layers::memory::Config as MemoryConfig;
 use ctx_layers::memory::workspace::Folder;
@@ -13,7 +13,7 @@ use ctx_session::key::FileId;
 
 use super::Session;
 use crate::runtime::{Inner, WorkspaceAccess};
-use crate::{Asked, EngineWatch, Resolved, Stores, Wanted, Writers, summary_models};
+use crate::{Asked, EngineWatch, Remembering, Resolved, Stores, Wanted, Writers, summary_models};
 
 /// What a session is run with.
 pub(crate) struct Setting {
@@ -27,7 +27,7 @@ pub(crate) struct Setting {
     pub(crate) watch: EngineWatch,
     pub(crate) hooks: ToolHooks,
     _guard: Installed,
-    pub(crate) memory: Option<Arc<dyn MemoryStore>>,
+    pub(crate) memory: Remembering,
     pub(crate) workspace: Option<Arc<dyn WorkspaceSearch>>,
     /// The folder that the agent works in, and what it may do there.
     pub(crate) folder: Folder,
@@ -47,8 +47,13 @@ impl Setting {
     }
 
     /// The same with other tools: what they measure is all that differs, so the engine stays.
-    fn take_tools(&mut self, specs: &[ToolSpec], resolved: Resolved) -> Result<()> {
-        self.ledger = resolved.ledger();
+    fn take_tools(
+        &mut self,
+        specs: &[ToolSpec],
+        resolved: Resolved,
+        ledger: TokenLedger,
+    ) -> Result<()> {
+        self.ledger = ledger;
         self.hooks = ToolHooks::new();
         self._guard = guard(&resolved, &self.services, &self.hooks, &self.ledger)?;
         self.resolved = resolved;
@@ -158,9 +163,10 @@ impl Session {
         let Some(chosen) = self.own.models.get(model).cloned() else { return Err(unsettled()) };
         let resolved = resolve(inner, &self.agent, chosen.card(), specs)?;
         resolved.check_window(None)?;
+        let ledger = self.ledger(&resolved, model);
         if let Some(known) = self.setting.as_mut().filter(is_known) {
             self.view = None;
-            return known.take_tools(specs, resolved);
+            return known.take_tools(specs, resolved, ledger);
         }
         let mut warnings: Vec<String> = resolved.warning().into_iter().collect();
         let summary_models = match &inner.settings.summary_models {
@@ -178,19 +184,24 @@ impl Session {
         let folder: Folder = resolved.config.section()?;
         let access: WorkspaceAccess = resolved.config.section()?;
         let access = access.min(inner.settings.access);
-        let memory = shared.memory.of_session(&self.id, resolved.counter);
-        let memory = config.enabled.then(|| Arc::new(memory) as Arc<dyn MemoryStore>);
-        let services = Stores::of(&inner.home, &self.agent).services(
-            memory.clone(),
-            shared.workspace.clone(),
-            summary_models.clone(),
-        );
-        let engine = resolved.engine(&services)?;
+        let stores = Stores::of(&inner.home, &self.agent);
+        let (names, settings) = ((self.agent.as_str(), &*self.id), &inner.settings);
+        let of_host = (settings.memory.as_ref(), settings.embedder.as_ref());
+        let own = || Arc::new(shared.memory.of_session(&self.id, resolved.counter)) as _;
+        let memory = match config.enabled {
+            true => resolved
+                .linked_memory(&inner.registry, &stores.memory, names, models, of_host)?
+                .or_else(|| Some(own())),
+            false => None,
+        };
+        let mut services =
+            stores.services(memory.clone(), shared.workspace.clone(), summary_models.clone());
+        services.embedder.clone_from(&inner.settings.embedder);
+        let engine = resolved.engine_of(&inner.registry, &services)?;
         let file = Some(self.path.display().to_string());
         let bootstrap = BootstrapRequest { session_id: self.id.clone(), session_file: file };
         engine.bootstrap(bootstrap).await?;
         inner.engines.note(&self.key, &engine);
-        let ledger = resolved.ledger();
         let hooks = ToolHooks::new();
         let guard = guard(&resolved, &services, &hooks, &ledger)?;
         self.view = None;
@@ -206,7 +217,7 @@ impl Session {
             ledger,
             engine,
             hooks,
-            memory,
+            memory: Remembering::new(memory),
             summary_models,
             services,
             warnings,
@@ -214,7 +225,7 @@ impl Session {
         if let Some(before) = before {
             before.let_go(&self.id).await;
         }
-        self.archive_late().await;
+        self.archive(&[]).await;
         Ok(())
     }
 }

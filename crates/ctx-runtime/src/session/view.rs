@@ -99,42 +99,33 @@ impl Session {
     }
 
     /// Stores a compaction: in the file, durably, and what it takes out in the archive. The view is
-    /// made anew for the next request. What did not work but costs nothing is returned.
+    /// made anew for the next request.
     pub(crate) async fn store(
         &mut self,
         mut compacted: Compacted,
         leaving: &Leaving,
         now: Timestamp,
-    ) -> Result<Vec<String>> {
+    ) -> Result<()> {
+        if compacted.summary.trim().is_empty() {
+            return Err(Error::new(ErrorKind::Contract, "a compaction without a summary")
+                .hint("the engine must say what stands for the messages that it takes out"));
+        }
         let taken = leaving.taken(&mut compacted)?;
         self.view = None;
         self.log().append_compaction(&compacted, now)?;
         self.compactions += 1;
         self.commit().await?;
-        Ok(self.archive(&taken).await.into_iter().collect())
+        self.archive(&taken).await;
+        Ok(())
     }
 
-    /// Puts messages into the archive. What went wrong.
-    async fn archive(&self, taken: &[Arc<Entry>]) -> Option<String> {
-        let memory = self.setting.as_ref()?.memory.clone()?;
-        let archived = match memory.archive(taken) {
-            Ok(()) => memory.flush().await,
-            failed => failed,
-        };
-        let error = archived.err()?;
-        Some(format!("what left the context was not archived: {error}"))
-    }
-
-    /// Archives what whoever had the session before may have been kept from archiving. What is in the
-    /// archive already stays as it is.
-    pub(super) async fn archive_late(&mut self) {
-        let taken = std::mem::take(&mut self.to_archive);
-        if taken.is_empty() {
-            return;
-        }
-        let trouble = self.archive(&taken).await;
-        if let Some(setting) = &mut self.setting {
-            setting.warnings.extend(trouble);
+    /// Puts messages into the archive, and what whoever had the session before may have been kept from
+    /// archiving. What is in the archive already stays as it is.
+    pub(super) async fn archive(&mut self, taken: &[Arc<Entry>]) {
+        let late = std::mem::take(&mut self.to_archive);
+        let Some(setting) = &mut self.setting else { return };
+        for taken in [&*late, taken].into_iter().filter(|taken| !taken.is_empty()) {
+            setting.memory.archive_compacted(taken).await;
         }
     }
 }

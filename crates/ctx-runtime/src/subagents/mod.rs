@@ -19,9 +19,11 @@ mod tests;
 use std::sync::Arc;
 
 use ctx_core::{ContextEngine, Error, ErrorKind, Result, SubagentEnd, SubagentSpawn, Toolbox};
+use ctx_engine_registry::ConversationModels;
 use ctx_session::key::SessionKey;
 use tracing::Instrument;
 
+use crate::Chain;
 use crate::runtime::{Event, Listener, Notice, NoticeKind, Opening, Runtime};
 use announced::Announced;
 use start::Birth;
@@ -92,8 +94,8 @@ impl Runtime {
             ttl_ms: longest.map(|longest| u64::try_from(longest.as_millis()).unwrap_or(u64::MAX)),
         };
         let engine = Box::pin(self.engine_of(parent)).await?;
+        let runtime = self.for_subagent(&request, &child)?;
         let mut announced = Announced::prepare(engine, spawn).await?;
-        let runtime = self.for_subagent(&request);
         let mode = request.mode;
         let birth = Birth { parent: parent.clone(), child: child.clone(), mode, depth };
         if let Err(error) = Box::pin(runtime.begin_subagent(birth, tools)).await {
@@ -132,7 +134,7 @@ impl Runtime {
                 (Err(error), SubagentEnd::Swept)
             }
         };
-        let closed = runtime.close(&child).await;
+        let closed = runtime.let_go(&child).await;
         if let Err(failed) = announced.ended(reason).await {
             say(listener, format!("the engine failed after a subagent: {failed}"));
         }
@@ -158,14 +160,28 @@ impl Runtime {
 
     /// This runtime, with the subagent's models, window and system prompt. Its sessions are its own;
     /// lanes, memories and counters are shared.
-    fn for_subagent(&self, request: &SpawnRequest) -> Self {
+    fn for_subagent(&self, request: &SpawnRequest, child: &SessionKey) -> Result<Self> {
         let mut settings = self.inner.settings.clone();
         settings.window = request.window.or(settings.window);
         settings.system = request.system.clone().or(settings.system);
         // Nobody comes back to swap it in.
         settings.background = false;
-        let models = request.model.iter().chain(&self.inner.models).cloned().collect();
-        Self { inner: Arc::new(self.inner.derived(models, settings)) }
+        let agent = child.agent().map_or("main", |agent| agent.as_str());
+        let config = self.inner.config.for_subagents(agent);
+        let (own, parents) =
+            (config.for_agent(Some(agent)), self.inner.config.for_agent(Some(agent)));
+        let is_own = own.section::<ConversationModels>()? != parents.section()?;
+        let named = match &request.model {
+            Some(model) => vec![model.clone()],
+            None if is_own => {
+                Chain::connect(&own, &[])?.map_or_else(Vec::new, |chain| chain.models)
+            }
+            None => Vec::new(),
+        };
+        let models = named.iter().chain(&self.inner.models).cloned().collect();
+        let mut inner = self.inner.derived(models, settings);
+        inner.config = config;
+        Ok(Self { inner: Arc::new(inner) })
     }
 }
 

@@ -42,7 +42,13 @@ impl Turn<'_> {
                 view = assembled?.into_view();
             }
             view.finish()?;
-            inner.counts.edits(view.edits().get(self.session.counted..).unwrap_or_default());
+            let edits = view.edits().get(self.session.counted..).unwrap_or_default();
+            inner.counts.edits(edits);
+            if !edits.is_empty()
+                && let Some(setting) = &mut self.session.setting
+            {
+                setting.memory.note();
+            }
             self.session.counted = view.edits().len();
             self.say_warnings();
             self.session.keep_forms(&view.take_projections())?;

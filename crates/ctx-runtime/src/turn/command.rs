@@ -1,8 +1,11 @@
 //! Commands: messages that are for the runtime, not for the model.
 
+use std::sync::Arc;
+
 use ctx_core::{
     CompactResult, Manifest, MemoryStore, NodeState, RecallRequest, Result, SnippetSource,
 };
+use ctx_layers::compaction::Details;
 use ctx_session::log::NewEntry;
 
 use super::Turn;
@@ -107,7 +110,7 @@ impl Turn<'_> {
             Command::New(None) => "A new session has begun.".to_owned(),
             Command::Compact(focus) => {
                 let done = self.compact_as_asked(focus.as_deref()).await?;
-                self.compacted(&done)
+                Self::compacted(&done)
             }
             Command::Context(None) => self.list_context().await?,
             Command::Context(Some(query)) => self.search(&query).await?,
@@ -122,13 +125,16 @@ impl Turn<'_> {
         }))
     }
 
-    fn compacted(&self, done: &CompactResult) -> String {
+    fn compacted(done: &CompactResult) -> String {
         match done.result.as_ref().filter(|_| done.compacted) {
+            // CoPaw's block.
             Some(compacted) => {
-                let after = compacted.tokens_after.unwrap_or(compacted.tokens_before);
-                let (before, count) = (compacted.tokens_before, self.session.compactions);
-                let [before, after] = [before, after].map(|tokens| thousands(tokens.get()));
-                format!("Compacted: {before} tokens became {after}. Compactions so far: {count}.")
+                let details = compacted.details.as_ref().and_then(Details::from_json);
+                let messages = details.map_or_else(String::new, |details| {
+                    format!("- Messages compacted: {}\n", details.receipt.messages)
+                });
+                let summary = &compacted.summary;
+                format!("**Compact Complete!**\n\n{messages}**Compressed Summary:**\n{summary}")
             }
             None => {
                 format!("Nothing was compacted: {}.", done.reason.as_deref().unwrap_or("no reason"))
@@ -192,7 +198,7 @@ impl Turn<'_> {
         let Some(facts) = memory.and_then(|memory| memory.facts) else {
             return Ok("There is no place for facts: they could not be read.".to_owned());
         };
-        let is_recalled = self.session.setting()?.memory.is_some();
+        let is_recalled = self.session.setting()?.memory.store().is_some();
         let (session, now) = (self.session.id.clone(), self.now());
         let (_, learned) = blocking(move || remember(&facts, &session, &text, now)).await?;
         let said = match learned.is_nothing() {
@@ -211,10 +217,13 @@ impl Turn<'_> {
     async fn recall(&mut self, query: String) -> Result<String> {
         // What is asked for by hand is looked for also where nothing is recalled by itself.
         let counter = self.session.setting()?.resolved.counter;
-        let Some(memory) = self.inner().agents.memory(&self.session.agent) else {
+        let own = || {
+            let memory = self.inner().agents.memory(&self.session.agent)?;
+            Some(Arc::new(memory.of_session(&self.session.id, counter)) as Arc<dyn MemoryStore>)
+        };
+        let Some(memory) = self.session.setting()?.memory.store().cloned().or_else(own) else {
             return Ok("There is no memory: it could not be opened.".to_owned());
         };
-        let memory = memory.of_session(&self.session.id, counter);
         let request = RecallRequest {
             query,
             now: self.now(),

@@ -7,6 +7,7 @@ use ctx_core::{
     Result, Timestamp, Tokens,
 };
 use ctx_layers::compaction::{Compaction, Details};
+use serde_json::json;
 use tracing::Instrument;
 
 use super::Turn;
@@ -207,13 +208,15 @@ impl Turn<'_> {
     /// Stores a compaction. What it takes out is archived.
     pub(super) async fn store(
         &mut self,
-        compacted: Compacted,
+        mut compacted: Compacted,
         leaving: &Leaving,
         now: Timestamp,
     ) -> Result<()> {
         self.session.check_file()?;
         let details = compacted.details.as_ref().and_then(Details::from_json);
-        let trouble = self.session.store(compacted, leaving, now).await?;
+        let engine = &self.session.setting()?.engine;
+        compacted.details.get_or_insert_with(|| json!({"engine": engine.info().id}));
+        self.session.store(compacted, leaving, now).await?;
         if let Some(at) = details.and_then(|details| details.memory_flush_at) {
             // An emergency is noted as a flush, and is none: the next one is still due.
             self.untold.flushed = Some((at, self.session.flushed_at.unwrap_or_default()));
@@ -221,9 +224,6 @@ impl Turn<'_> {
         self.outcome.compactions += 1;
         self.untold.compacted = true;
         self.inner().counts.did(layer::COMPACTION, "compact");
-        for words in trouble {
-            self.say(NoticeKind::Compaction, words);
-        }
         // The turn may be dropped before its end; whoever opens the session next must know.
         self.note_counters().await;
         Ok(())

@@ -111,6 +111,7 @@ impl<'a> Turn<'a> {
 
     /// Runs the turn. What it cost and did is counted, whatever came of it.
     pub(crate) async fn run(&mut self, input: Input) -> Result<TurnOutcome> {
+        self.session.is_heartbeat = input.is_heartbeat();
         let done = self.answered(input).await;
         if done.is_ok() {
             self.fill().await;

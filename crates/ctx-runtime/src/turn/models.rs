@@ -59,6 +59,7 @@ impl Turn<'_> {
         let small = setting.resolved.warning();
         let mut warnings = std::mem::take(&mut setting.warnings);
         warnings.extend(setting.engine.take_warnings());
+        warnings.extend(setting.memory.warnings());
         for words in warnings {
             let kind = match Some(&words) == small.as_ref() {
                 true => NoticeKind::Window,

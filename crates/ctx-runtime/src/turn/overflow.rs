@@ -1,6 +1,8 @@
 //! What is done when a provider refuses a request as too long.
 
-use ctx_core::{CompactionTrigger, ContextView, Error, ErrorKind, Result, Tokens, shortened};
+use ctx_core::{
+    CompactionTrigger, ContextView, Error, ErrorKind, RESERVE_MAX_SHARE, Result, Tokens, shortened,
+};
 
 use super::compact::Room;
 use super::{Turn, is_of_the_disk};
@@ -16,6 +18,11 @@ const LAYER: &str = "overflow";
 const NEWEST_SHARE: f64 = 0.25;
 const OTHER_SHARE: f64 = 0.02;
 const LEAST: Tokens = Tokens(128);
+
+/// What a request may measure after one was refused, as a share of that; and at least, of the smallest
+/// window that the guard lets pass.
+const BELOW_REFUSED: f64 = 0.9;
+const LEAST_SHARE: f64 = 0.76;
 
 /// How far recovery has come in a turn.
 #[derive(Debug, Default)]
@@ -33,6 +40,7 @@ impl Turn<'_> {
     /// [`ErrorKind::CompactionFailure`] when nothing is left to try.
     pub(super) async fn recover(&mut self, error: Error) -> Result<()> {
         self.listener.on(Event::Restarted);
+        self.learn(&error);
         if !std::mem::replace(&mut self.recovery.truncated, true) {
             let cut = self.truncate_results()?;
             if cut > 0 {
@@ -79,6 +87,28 @@ impl Turn<'_> {
             .with("last cause", why)
             .with("refused", said)
             .hint("begin another session with /new, or take a model with a larger window"))
+    }
+
+    /// Takes the limit from the provider's refusal, for the turns to come as well: the one that it
+    /// names, else less than what it refused.
+    fn learn(&mut self, error: &Error) {
+        let (Some(view), Some(setting)) = (&mut self.session.view, &mut self.session.setting)
+        else {
+            return;
+        };
+        let named = error.context().iter().find(|(key, _)| *key == "limit");
+        let named = named.and_then(|(_, limit)| limit.parse().ok()).map(Tokens::saturating_from);
+        let refused = view.used();
+        // In a smaller window the guard would have nobody asked at all.
+        let least = setting.resolved.guard.hard_min_tokens.scale(LEAST_SHARE);
+        let limit = match named {
+            Some(window) => window - view.ledger().reserve().min(window.scale(RESERVE_MAX_SHARE)),
+            None => refused,
+        };
+        let limit = limit.min(refused.scale(BELOW_REFUSED)).max(least);
+        *view.ledger_mut() = view.ledger().clone().with_limit(limit);
+        setting.ledger = setting.ledger.clone().with_limit(limit);
+        self.session.limit = Some((self.model, limit));
     }
 
     /// Whether the session holds nothing but the message that is to be answered.

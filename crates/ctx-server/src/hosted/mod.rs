@@ -6,7 +6,6 @@
 //! changed its history), it is made anew from these.
 
 mod history;
-mod memory;
 mod open;
 mod session;
 mod told;

@@ -8,13 +8,14 @@ use ctx_core::{
     BootstrapRequest, Error, ErrorKind, Projection, Result, Services, SummaryModels, Tokens,
 };
 use ctx_engine_registry::Config;
-use ctx_runtime::{EngineWatch, Memories, Resolved, Stores, Wanted, Writers, summary_models};
+use ctx_runtime::{
+    EngineWatch, Memories, Remembering, Resolved, Stores, Wanted, Writers, summary_models,
+};
 use ctx_session::key::FileId;
 use ctx_session::log::RandomIds;
 
 use super::Host;
 use super::history::History;
-use super::memory::Remembering;
 use super::session::{Sent, Session};
 
 /// What a session is opened with.

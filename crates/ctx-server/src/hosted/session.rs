@@ -8,11 +8,10 @@ use ctx_core::{
     IngestRequest, NodeState, Projection, ProjectionKey, Result, Timestamp, TokenLedger, Tokens,
     TurnContext,
 };
-use ctx_runtime::{EngineWatch, Resolved};
+use ctx_runtime::{EngineWatch, Remembering, Resolved};
 use ctx_session::clock;
 
 use super::history::{History, Synced};
-use super::memory::Remembering;
 use super::told::Unit;
 use super::view::{InForce, rebuilt};
 

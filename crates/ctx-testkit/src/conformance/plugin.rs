@@ -98,15 +98,15 @@ impl Plugin {
         self
     }
 
-    /// Where a library runs. Default: in a process of its own.
+    /// Where a library runs. Default: in a process of the engine host, where there is one.
     #[must_use]
     pub fn with_trust(mut self, trust: Trust) -> Self {
-        self.settings.trust = trust;
+        self.settings.trust = Some(trust);
         self
     }
 
-    /// The `ctx` program that runs a library in a process of its own. Default: the program that is
-    /// running, if that is `ctx`; else the one in `PATH`.
+    /// The `ctx` program that runs a library in a process of its own. Default: as
+    /// [`Registry::with_engine_host`].
     #[must_use]
     pub fn with_engine_host(mut self, program: impl Into<PathBuf>) -> Self {
         self.engine_host = Some(program.into());

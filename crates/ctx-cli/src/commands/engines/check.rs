@@ -113,8 +113,9 @@ impl Subject {
         }
         let mut settings = plugins.engine(plugin.id());
         // A check is no turn of a session: what the configuration trusts is for those.
-        settings.trust = args.trust.into();
-        let carrier = plugin.carried_by(settings.trust)?;
+        let trust = args.trust.into();
+        settings.trust = Some(trust);
+        let carrier = plugin.carried_by(trust)?;
         let plugin = Box::new(plugin.with_settings(settings));
         Ok(Self::Plugin { plugin, carrier })
     }

@@ -28,7 +28,11 @@ fn fifty_turns_by_script_keep_within_the_window_and_open_in_pi() {
         if n == 25 {
             let ran = talk.run(&["--model", "openai/good", "-p", "/compact the steps"]);
             assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-            assert!(ran.stdout.starts_with("Compacted: "), "{}", ran.stdout);
+            assert!(
+                ran.stdout.starts_with("**Compact Complete!**\n\n- Messages compacted: "),
+                "{}",
+                ran.stdout
+            );
         }
     }
     talk.check(TURNS);

@@ -157,7 +157,11 @@ fn the_demonstration_compacts_flushes_and_recalls() {
         told.push_str(&ran.stderr);
     }
     let ran = alone(&room, &["--demo", "-p", "/compact"]);
-    assert!(ran.stdout.starts_with("Compacted: "), "{}", ran.stdout);
+    assert!(
+        ran.stdout.starts_with("**Compact Complete!**\n\n- Messages compacted: "),
+        "{}",
+        ran.stdout
+    );
     let files = std::fs::read_dir(room.path("demo-workspace/memory")).expect("a flush wrote there");
     let notes: String = files
         .map(|file| std::fs::read_to_string(file.expect("one").path()).expect("text"))

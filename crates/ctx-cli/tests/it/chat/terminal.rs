@@ -122,7 +122,7 @@ fn fifty_turns_at_a_terminal_keep_within_the_window_and_open_in_pi() {
         terminal.wait(" % of 12,000");
         if n == 25 {
             terminal.say("/compact the steps");
-            terminal.wait("Compacted: ");
+            terminal.wait("Messages compacted: ");
             terminal.wait(" % of 12,000");
         }
     }

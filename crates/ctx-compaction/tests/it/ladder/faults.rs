@@ -94,6 +94,15 @@ fn each_fault_leads_on_as_it_should() {
         let (a, b) = (Arc::new(model("a").replies(replies)), Arc::new(model("b")));
         let (draft, log, _) = climb(&job(Config::default()), &[&a, &b]);
         assert_eq!(calls(&log), expected, "{what}");
+        for (asked, before) in a.asked().iter().skip(1).zip(&log.calls) {
+            // An error may pass; an answer that was refused is refused again.
+            let was_refused = before.error.as_ref().is_some_and(|why| {
+                why.starts_with("the answer") && !why.contains("cut off")
+                    || why.contains("declined")
+            });
+            let is_told = asked.prompt.contains("Your last answer could not be used: ");
+            assert_eq!(is_told, was_refused, "{what}: {:?}", before.error);
+        }
         let draft = draft.unwrap();
         let last = expected.last().unwrap().split(':').next().unwrap();
         assert_eq!((draft.model.as_str(), draft.rung), (last, Rung::Model), "{what}");

@@ -80,7 +80,8 @@ fn climb_by(
     let mut log = Log::default();
     let draft = timer.run(ladder(job, &models, &mut log));
     if let Some(draft) = &draft {
-        assert!(job.counter.text(&draft.text) <= job.summary_budget, "{}", draft.text);
+        let whole = format!("{}{}", draft.text, draft.notes);
+        assert!(job.counter.text(&whole) <= job.summary_budget, "{whole}");
     }
     (draft, log)
 }

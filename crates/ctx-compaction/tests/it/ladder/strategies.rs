@@ -163,7 +163,7 @@ fn messages_past_half_of_the_window_are_noted_not_sent() {
         let (draft, log, _) = climb(&job, &[&small]);
         let draft = draft.unwrap();
         assert_eq!(draft.rung, Rung::WithoutOversized);
-        assert!(draft.text.ends_with(&tail), "{profile}: {}", draft.text);
+        assert_eq!(draft.notes, tail, "{profile}: {}", draft.text);
         assert!(small.asked().iter().all(|request| !request.prompt.contains("monster")));
         assert!(small.asked().iter().any(|request| request.prompt.contains(note)));
         assert_eq!(log.notes, ["small: 1 message is past half of its window"]);

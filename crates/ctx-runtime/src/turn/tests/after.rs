@@ -319,7 +319,7 @@ async fn memory_is_flushed_before_a_compaction_that_is_asked_for() {
     }
     house.model.then(Step::text("NO_REPLY"));
     let said = house.say("/compact").await.unwrap().answer.unwrap();
-    assert!(said.starts_with("Compacted: "), "{said}");
+    assert!(said.starts_with("**Compact Complete!**\n\n- Messages compacted: "), "{said}");
     assert_eq!(flushes(&house), 2);
     for n in 0..30 {
         house.say(&format!("message {n}\n{}", filler(1_500))).await.unwrap();
@@ -362,7 +362,7 @@ async fn what_a_compaction_took_out_is_archived_at_the_next_opening_where_that_w
         house.say(&format!("message {n}\n{}", filler(1_500))).await.unwrap();
     }
     let said = house.say("/compact").await.unwrap().answer.unwrap();
-    assert!(said.starts_with("Compacted: "), "{said}");
+    assert!(said.starts_with("**Compact Complete!**\n\n- Messages compacted: "), "{said}");
     let model = house.model.clone();
     house.runtime = None;
     // As if it had been killed once the compaction was on disk.

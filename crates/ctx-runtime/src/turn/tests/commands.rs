@@ -15,7 +15,7 @@ async fn compact_and_undo_are_there_for_the_user_and_leave_no_message() {
         house.say(&format!("message {n}\n{}", filler(1_500))).await.unwrap();
     }
     let said = answer(&house, "/compact the vault").await;
-    assert!(said.starts_with("Compacted: "), "{said}");
+    assert!(said.starts_with("**Compact Complete!**\n\n- Messages compacted: "), "{said}");
     let roles = |house: &House| -> Vec<Role> {
         house.model.requests().last().unwrap().messages.iter().map(|m| m.role.clone()).collect()
     };

@@ -18,6 +18,8 @@ enum Does {
     Fail,
     /// It names what is not there as the first message that stays.
     Misname,
+    /// It has nothing to say of what it takes out.
+    SayNothing,
     /// It does so while it assembles.
     MisnameOnTheWay,
 }
@@ -52,12 +54,17 @@ owners! {
     "owner-declines" Does::Decline;
     "owner-fails" Does::Fail;
     "owner-misnames" Does::Misname;
+    "owner-says-nothing" Does::SayNothing;
+    "owner-hears" Does::Decline;
     "owner-misnames-on-the-way" Does::MisnameOnTheWay;
     "owner-ends" Does::Decline;
 }
 
 /// How many engines were made and let go of, by their ids.
 static ENDED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// What the engine "owner-hears" was told, and whether it was of a heartbeat.
+static HEARD: Mutex<Vec<(String, bool)>> = Mutex::new(Vec::new());
 
 #[async_trait]
 impl ContextEngine for Owner {
@@ -66,6 +73,9 @@ impl ContextEngine for Owner {
     }
 
     async fn ingest(&self, request: IngestRequest) -> Result<IngestResult> {
+        if self.info.id == "owner-hears" {
+            HEARD.lock().unwrap().push((request.message.plain_text(), request.is_heartbeat));
+        }
         match request.message.plain_text().contains("indigestible") {
             true => Err(Error::new(ErrorKind::Contract, "that is too much")),
             false => Ok(IngestResult { ingested: true }),
@@ -101,10 +111,14 @@ impl ContextEngine for Owner {
             }),
             Does::Decline | Does::MisnameOnTheWay => Ok(CompactResult::nothing("not in the mood")),
             Does::Fail => Err(Error::new(ErrorKind::Upstream, "the engine is not up to it")),
-            Does::Compact => {
+            Does::Compact | Does::SayNothing => {
                 let kept = request.view.nodes().last().map(|node| node.entry().id().clone());
+                let summary = match self.does {
+                    Does::SayNothing => " \n",
+                    _ => "the owner's own summary",
+                };
                 let compacted = Compacted {
-                    summary: "the owner's own summary".into(),
+                    summary: summary.into(),
                     first_kept_entry_id: kept.unwrap_or_default(),
                     tokens_before: request.view.used(),
                     tokens_after: None,
@@ -154,6 +168,23 @@ async fn an_engine_that_owns_compaction_is_asked_first() {
     let sent = house.model.requests().last().unwrap().clone();
     assert_eq!(sent.messages[0].role, Role::CompactionSummary);
     assert!(told(&sent.messages[0]).1.contains("the owner's own summary"));
+    let file = std::fs::read_to_string(house.file()).unwrap();
+    assert!(file.contains(r#""details":{"engine":"owner-compacts"}"#), "it is named");
+}
+
+#[tokio::test]
+async fn engines_are_told_which_messages_are_of_a_heartbeat() {
+    let model = ScriptedChat::new("script/a", 64_000);
+    let house = House::with(model, "{}", |builder| builder.engine("owner-hears"));
+    house.say("hello").await.unwrap();
+    let beat = Input::heartbeat("/status is no command here");
+    house.runtime().turn(&main_key(), beat, &NoTools, &mut Deaf).await.unwrap();
+    house.say("and on").await.unwrap();
+    let heard = HEARD.lock().unwrap();
+    let heard: Vec<_> = heard.iter().map(|(text, beat)| (text.as_str(), *beat)).collect();
+    let beat = [("/status is no command here", true), ("answer 2", true)];
+    assert_eq!(heard[2..4], beat, "{heard:?}");
+    assert!([0, 1, 4, 5].iter().all(|at| !heard[*at].1), "{heard:?}");
 }
 
 #[tokio::test]
@@ -162,6 +193,7 @@ async fn where_the_owner_declines_or_fails_the_default_compactor_takes_over_in_t
         ("owner-declines", "not in the mood"),
         ("owner-fails", "the engine is not up to it"),
         ("owner-misnames", "unknown entry"),
+        ("owner-says-nothing", "without a summary"),
     ] {
         let (house, outcome) = overflown(engine).await;
         assert_eq!((outcome.requests, outcome.compactions), (2, 1), "{engine}");

@@ -8,6 +8,7 @@ mod branch;
 mod commands;
 mod dropped;
 mod engines;
+mod memory;
 mod own;
 mod recovery;
 mod tools;

@@ -210,3 +210,47 @@ async fn what_a_turn_cost_and_did_is_counted_where_it_fails_too() {
     let outcome = house.say_with("/status", &reader(10)).await.unwrap();
     assert!(outcome.answer.unwrap().contains("compactions: 1"));
 }
+
+/// A model whose real window is smaller than it says: so many tokens, and it names no number.
+fn smaller_than_it_says(limit: u32) -> ScriptedChat {
+    ScriptedChat::new("script/a", 100_000).always(move |request| {
+        match ScriptedChat::measure(request).0 > limit {
+            true => Step::overflow(),
+            false => Step::text("fine"),
+        }
+    })
+}
+
+#[tokio::test]
+async fn after_an_overflow_what_fits_stays_and_the_limit_holds_for_the_turns_to_come() {
+    let house = House::new(smaller_than_it_says(15_000));
+    let mut refused = 0;
+    for n in 0..24 {
+        let outcome = house.say(&format!("message {n}\n{}", filler(1_500))).await.unwrap();
+        refused += usize::from(kinds(&outcome).contains(&NoticeKind::Overflow));
+        if kinds(&outcome).contains(&NoticeKind::Overflow) {
+            let sent = house.model.requests().last().unwrap().clone();
+            let kept = sent.messages.iter().filter(|m| m.role != Role::CompactionSummary).count();
+            assert!(kept > 4, "{kept} messages stay");
+            assert!(ScriptedChat::measure(&sent).0 > 4_000);
+        }
+    }
+    assert_eq!(refused, 1, "the wall is run into once");
+}
+
+#[tokio::test]
+async fn compaction_that_is_switched_off_is_named_as_what_an_overflow_failed_of() {
+    let config =
+        "{ agents: { defaults: { compaction: { enabled: false, keepRecentTokens: 2000 } } } }";
+    let house = House::with(smaller_than_it_says(8_000), config, |builder| builder);
+    let mut error = None;
+    for n in 0..8 {
+        let said = house.say(&format!("message {n}\n{}", filler(1_500))).await;
+        error = error.or(said.err());
+    }
+    let error = error.unwrap();
+    assert_eq!(error.kind(), ErrorKind::CompactionFailure);
+    assert!(error.to_string().contains("agents.defaults.compaction.enabled"), "{error}");
+    let said = house.say("/compact").await.unwrap().answer.unwrap();
+    assert!(said.contains("**Compressed Summary:**\n## "), "{said}");
+}

@@ -1,11 +1,12 @@
-//! What of a session goes to its long-term memory, and who tends that.
+//! What of a session goes to its long-term memory, and the work on that which nobody waits for.
 
 use std::any::Any;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ctx_core::{ContextView, MemoryStore};
+use ctx_core::{ContextView, Entry, MemoryStore};
 use ctx_memory::Leaving;
+use futures_util::FutureExt;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -16,12 +17,15 @@ const LAST_WORK: Duration = Duration::from_secs(10);
 /// So long a compaction waits until what it took out is found again.
 const TAKEN_IN: Duration = Duration::from_secs(2);
 
-/// A session's memory, if it has one.
+/// A session's memory, if it has one: what is archived, and, beside the session's calls, vectors made
+/// by a model and facts found by one.
 #[derive(Default)]
-pub(crate) struct Remembering {
+pub struct Remembering {
     store: Option<Arc<dyn MemoryStore>>,
     /// What was archived of the view.
     leaving: Leaving,
+    /// Whether anything was ever archived: without, there is nothing to end.
+    was_used: bool,
     /// Whether something was archived that nobody has tended since.
     is_untended: bool,
     /// Whether something was compacted in which nobody has looked for facts since.
@@ -33,42 +37,77 @@ pub(crate) struct Remembering {
 }
 
 impl Remembering {
-    pub(crate) fn new(store: Option<Arc<dyn MemoryStore>>) -> Self {
+    /// The memory of a session.
+    #[must_use]
+    pub fn new(store: Option<Arc<dyn MemoryStore>>) -> Self {
         Self { store, ..Self::default() }
     }
 
+    /// Where it archives, if it does.
+    #[must_use]
+    pub fn store(&self) -> Option<&Arc<dyn MemoryStore>> {
+        self.store.as_ref()
+    }
+
     /// Has work that begins while this is there keep it until it ends: it may ask with it.
-    pub(crate) fn accompany<T: Any + Send + Sync>(&mut self, company: &Arc<T>) {
+    pub fn accompany<T: Any + Send + Sync>(&mut self, company: &Arc<T>) {
         let company: Weak<T> = Arc::downgrade(company);
         self.company = Some(company);
     }
 
     /// Archives what has left a view, whichever engine took it out. It is on its way to the disk when
     /// this returns.
-    pub(crate) fn archive(&mut self, view: &ContextView, was_compacted: bool) {
-        let Some(store) = &self.store else { return };
+    pub fn archive(&mut self, view: &ContextView, was_compacted: bool) {
+        if self.store.is_none() {
+            return;
+        }
         let entries = self.leaving.since(view);
-        if !entries.is_empty() {
-            self.is_untended = true;
-            if let Err(error) = store.archive(&entries) {
-                self.leaving.again();
-                self.told.push(format!("what left the context was not archived: {error}"));
-            }
+        if !entries.is_empty() && !self.archive_entries(&entries) {
+            self.leaving.again();
         }
         self.is_unstudied |= was_compacted;
         self.tend();
     }
 
+    /// Archives messages. What comes next of them waits for [`tend`](Self::tend). Whether the memory
+    /// took them.
+    fn archive_entries(&mut self, entries: &[Arc<Entry>]) -> bool {
+        let Some(store) = &self.store else { return false };
+        (self.was_used, self.is_untended) = (true, true);
+        let archived = store.archive(entries);
+        let error = archived.err().map(|e| format!("what left the context was not archived: {e}"));
+        self.told.extend(error.iter().cloned());
+        error.is_none()
+    }
+
+    /// Archives what a compaction takes out, and waits until it is on disk.
+    pub(crate) async fn archive_compacted(&mut self, entries: &[Arc<Entry>]) {
+        if !self.archive_entries(entries) {
+            return;
+        }
+        self.is_unstudied = true;
+        if let Some(store) = &self.store
+            && let Err(error) = store.flush().await
+        {
+            self.told.push(format!("what left the context was not archived: {error}"));
+        }
+    }
+
+    /// Takes note that a layer may have archived something.
+    pub(crate) fn note(&mut self) {
+        (self.was_used, self.is_untended) = (true, true);
+    }
+
     /// Waits until what was archived is found, and on disk. One that takes long goes on by itself, and
     /// one that fails is told of by who tends it.
-    pub(crate) async fn taken_in(&self) {
+    pub async fn taken_in(&self) {
         if let Some(store) = &self.store {
             let _ = timeout(TAKEN_IN, store.flush()).await;
         }
     }
 
     /// Has done beside the session's calls what none of them waits for.
-    pub(crate) fn tend(&mut self) {
+    pub fn tend(&mut self) {
         let is_busy = self.at_work.as_ref().is_some_and(|work| !work.is_finished());
         if is_busy || !(self.is_untended || self.is_unstudied) {
             return;
@@ -96,21 +135,22 @@ impl Remembering {
     fn reap(&mut self) {
         if self.at_work.as_ref().is_some_and(JoinHandle::is_finished)
             && let Some(work) = self.at_work.take()
-            && let Some(Ok(told)) = futures_util::FutureExt::now_or_never(work)
+            && let Some(Ok(told)) = work.now_or_never()
         {
             self.told.extend(told);
         }
     }
 
     /// What a person should be told, each thing once.
-    pub(crate) fn warnings(&mut self) -> Vec<String> {
+    pub fn warnings(&mut self) -> Vec<String> {
         self.reap();
         std::mem::take(&mut self.told)
     }
 
     /// Waits until everything archived is on disk; what more is to be done, for a while.
-    pub(crate) async fn close(&mut self) -> Vec<String> {
-        let Some(store) = self.store.clone() else { return self.warnings() };
+    pub async fn close(&mut self) -> Vec<String> {
+        let store = self.store.clone().filter(|_| self.was_used);
+        let Some(store) = store else { return self.warnings() };
         if let Err(error) = store.flush().await {
             self.told.push(format!("what left the context is not all on disk: {error}"));
         }
