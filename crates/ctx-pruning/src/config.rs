@@ -25,7 +25,7 @@ use crate::Ttl;
 /// ```
 /// use ctx_pruning::{Config, Mode};
 ///
-/// let config = Config::default().with_mode(Mode::CacheTtl).with_ttl("1h".parse()?);
+/// let config = Config { mode: Mode::CacheTtl, ttl: "1h".parse()?, ..Config::default() };
 /// assert_eq!(config.keep_last_assistants, 3);
 /// # Ok::<(), ctx_core::Error>(())
 /// ```
@@ -187,69 +187,6 @@ impl Config {
     #[must_use]
     pub fn for_profile(_: Profile) -> Self {
         Self::default()
-    }
-
-    /// Sets what makes a result stale.
-    #[must_use]
-    pub fn with_mode(mut self, mode: Mode) -> Self {
-        self.mode = mode;
-        self
-    }
-
-    /// Sets the time to live of `cache-ttl`.
-    #[must_use]
-    pub fn with_ttl(mut self, ttl: Ttl) -> Self {
-        self.ttl = ttl;
-        self
-    }
-
-    /// Sets the age of `turn-age`, and how many turns later a round is due.
-    #[must_use]
-    pub fn with_turns(mut self, turns: u32, batch_turns: u32) -> Self {
-        (self.turns, self.batch_turns) = (turns, batch_turns);
-        self
-    }
-
-    /// Sets how many of the last assistant messages are left alone.
-    #[must_use]
-    pub fn with_keep_last_assistants(mut self, count: u32) -> Self {
-        self.keep_last_assistants = count;
-        self
-    }
-
-    /// Sets the shares of the window from which results are trimmed and cleared.
-    #[must_use]
-    pub fn with_ratios(mut self, soft_trim: f64, hard_clear: f64) -> Self {
-        (self.soft_trim_ratio, self.hard_clear_ratio) = (soft_trim, hard_clear);
-        self
-    }
-
-    /// Sets how many characters stale results must hold to be cleared for the sake of the total.
-    #[must_use]
-    pub fn with_min_prunable_tool_chars(mut self, chars: Chars) -> Self {
-        self.min_prunable_tool_chars = chars;
-        self
-    }
-
-    /// Sets how both ends are shown.
-    #[must_use]
-    pub fn with_soft_trim(mut self, soft_trim: SoftTrim) -> Self {
-        self.soft_trim = soft_trim;
-        self
-    }
-
-    /// Sets how results are cleared.
-    #[must_use]
-    pub fn with_hard_clear(mut self, hard_clear: HardClear) -> Self {
-        self.hard_clear = hard_clear;
-        self
-    }
-
-    /// Sets whose results may be pruned.
-    #[must_use]
-    pub fn with_tools(mut self, tools: Tools) -> Self {
-        self.tools = tools;
-        self
     }
 }
 

@@ -54,7 +54,8 @@ const CLEARED_ALONE: &str = "stale tool result, too large on its own";
 /// ```
 /// use ctx_pruning::{Config, Mode, Pruning};
 ///
-/// let layer = Pruning::new(Config::default().with_mode(Mode::TurnAge).with_turns(4, 4))?;
+/// let config = Config { mode: Mode::TurnAge, turns: 4, batch_turns: 4, ..Config::default() };
+/// let layer = Pruning::new(config)?;
 /// assert_eq!(layer.config().turns, 4);
 /// # Ok::<(), ctx_core::Error>(())
 /// ```
@@ -65,7 +66,7 @@ const CLEARED_ALONE: &str = "stale tool result, too large on its own";
 /// use ctx_pruning::{Config, HardClear, Pruning};
 ///
 /// let empty = HardClear { enabled: true, placeholder: String::new() };
-/// assert!(Pruning::new(Config::default().with_hard_clear(empty)).is_err());
+/// assert!(Pruning::new(Config { hard_clear: empty, ..Config::default() }).is_err());
 /// ```
 #[derive(Clone, Debug)]
 pub struct Pruning {

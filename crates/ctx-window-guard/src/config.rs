@@ -37,7 +37,7 @@ const PROPORTIONAL_WARN_SHARE: f64 = 0.2;
 /// assert_eq!(Config::default().order, Order::AgentFirst);
 /// let ponybunny = Config::for_profile(Profile::Ponybunny);
 /// assert_eq!((ponybunny.order, ponybunny.default_tokens), (Order::ModelFirst, Tokens(80_000)));
-/// let strict = Config::default().with_hard_min_tokens(Tokens(64_000));
+/// let strict = Config { hard_min_tokens: Tokens(64_000), ..Config::default() };
 /// assert_eq!(strict.hard_min_tokens, Tokens(64_000));
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -124,41 +124,6 @@ impl Config {
         }
     }
 
-    /// Sets how the minimum is found.
-    #[must_use]
-    pub fn with_rule(mut self, rule: Rule) -> Self {
-        self.rule = rule;
-        self
-    }
-
-    /// Sets the window under which the fixed rule refuses.
-    #[must_use]
-    pub fn with_hard_min_tokens(mut self, tokens: Tokens) -> Self {
-        self.hard_min_tokens = tokens;
-        self
-    }
-
-    /// Sets the window under which the fixed rule warns.
-    #[must_use]
-    pub fn with_warn_below_tokens(mut self, tokens: Tokens) -> Self {
-        self.warn_below_tokens = tokens;
-        self
-    }
-
-    /// Sets the window that is assumed when nobody states one.
-    #[must_use]
-    pub fn with_default_tokens(mut self, tokens: Tokens) -> Self {
-        self.default_tokens = tokens;
-        self
-    }
-
-    /// Sets which statement wins.
-    #[must_use]
-    pub fn with_order(mut self, order: Order) -> Self {
-        self.order = order;
-        self
-    }
-
     /// The smallest window that is not refused, for a window of `tokens` on a model whose native
     /// window, where known, is `native`.
     pub(crate) fn minimum(&self, tokens: Tokens, native: Option<Tokens>) -> Tokens {
@@ -194,7 +159,11 @@ mod tests {
             serde_json::from_str(r#"{"rule":"proportional","hardMinTokens":8000}"#).unwrap();
         assert_eq!(
             config,
-            Config::default().with_rule(Rule::Proportional).with_hard_min_tokens(Tokens(8_000))
+            Config {
+                rule: Rule::Proportional,
+                hard_min_tokens: Tokens(8_000),
+                ..Config::default()
+            }
         );
         assert!(serde_json::from_str::<Config>(r#"{"hardMin":8000}"#).is_err());
     }

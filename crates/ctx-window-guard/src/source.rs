@@ -72,20 +72,6 @@ impl Candidates {
         self
     }
 
-    /// Sets what the `models` section of the configuration says.
-    #[must_use]
-    pub fn with_models_config(mut self, tokens: Tokens) -> Self {
-        self.models_config = Some(tokens);
-        self
-    }
-
-    /// Sets what the agent's configuration says.
-    #[must_use]
-    pub fn with_agent_context_tokens(mut self, tokens: Tokens) -> Self {
-        self.agent_context_tokens = Some(tokens);
-        self
-    }
-
     /// What `source` says, if anything.
     #[must_use]
     pub fn of(&self, source: ContextWindowSource) -> Option<Tokens> {

@@ -38,9 +38,10 @@ pub struct Window {
 /// use ctx_core::{Profile, Tokens};
 /// use ctx_window_guard::{Candidates, Config, ContextWindowSource, resolve};
 ///
-/// let said = Candidates::none()
-///     .with_model(Tokens(200_000))
-///     .with_agent_context_tokens(Tokens(32_000));
+/// let said = Candidates {
+///     agent_context_tokens: Some(Tokens(32_000)),
+///     ..Candidates::none().with_model(Tokens(200_000))
+/// };
 ///
 /// let window = resolve(&said, &Config::for_profile(Profile::Openclaw));
 /// assert_eq!(window.tokens, Tokens(32_000));
@@ -116,10 +117,11 @@ mod tests {
     use crate::Rule;
 
     fn all(model: u32, models_config: u32, agent: u32) -> Candidates {
-        Candidates::none()
-            .with_model(Tokens(model))
-            .with_models_config(Tokens(models_config))
-            .with_agent_context_tokens(Tokens(agent))
+        Candidates {
+            model: Some(Tokens(model)),
+            models_config: Some(Tokens(models_config)),
+            agent_context_tokens: Some(Tokens(agent)),
+        }
     }
 
     fn found(profile: Profile, candidates: Candidates) -> (u32, &'static str) {
@@ -166,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_proportional_rule_never_refuses_a_deliberate_cap_above_4000() {
-        let config = Config::default().with_rule(Rule::Proportional);
+        let config = Config { rule: Rule::Proportional, ..Config::default() };
         let capped = |agent| {
             let said = all(1_000_000, 0, agent);
             let window = resolve(&said, &config);

@@ -6,7 +6,7 @@ use crate::session::{Session, turn_context};
 const PLACEHOLDER: &str = "[Old tool result content cleared]";
 
 fn config() -> Config {
-    Config::default().with_mode(Mode::CacheTtl)
+    Config { mode: Mode::CacheTtl, ..Config::default() }
 }
 
 /// Results of 8,000 characters in a window they fill to 60 %.
@@ -33,7 +33,7 @@ fn only_when_the_cache_has_expired() {
     layer.apply(&mut session.view, None, &turn_context(None)).unwrap();
     assert!(session.view.edits().is_empty(), "the first request never prunes");
     assert_eq!(session.prune(&config(), 4), 0);
-    assert_eq!(session.prune(&config().with_ttl("0".parse().unwrap()), 60), 0);
+    assert_eq!(session.prune(&Config { ttl: "0".parse().unwrap(), ..config() }, 60), 0);
     assert_eq!(session.prune(&config(), 5), 4);
     assert!(session.text(at[0]).ends_with(
         "\n\n[Tool result trimmed: kept first 1500 chars and last 1500 chars of 8000 chars.]"
@@ -43,7 +43,8 @@ fn only_when_the_cache_has_expired() {
 #[test]
 fn a_request_that_takes_little_of_the_window_is_left_alone() {
     let (mut session, _) = session(4);
-    assert_eq!(session.prune(&config().with_ratios(0.7, 0.9), 60), 0);
+    let config = Config { soft_trim_ratio: 0.7, hard_clear_ratio: 0.9, ..config() };
+    assert_eq!(session.prune(&config, 60), 0);
 }
 
 #[test]
@@ -73,7 +74,7 @@ fn with_too_few_assistants_nothing_is_pruned() {
     let mut session = Session::new(3_000);
     session.push(Message::text(Role::User, "begin"));
     session.read(8_000);
-    assert_eq!(session.prune(&config().with_keep_last_assistants(0), 60), 0);
+    assert_eq!(session.prune(&Config { keep_last_assistants: 0, ..config() }, 60), 0);
 }
 
 #[test]
@@ -96,16 +97,17 @@ fn the_oldest_are_cleared_until_the_request_is_below_the_ratio() {
 #[test]
 fn clearing_for_the_total_needs_enough_to_clear_and_can_be_off() {
     let (mut small, at) = session(10);
-    let window_full = config().with_ratios(0.1, 0.2);
+    let window_full = Config { soft_trim_ratio: 0.1, hard_clear_ratio: 0.2, ..config() };
     small.prune(&window_full, 60);
     // Ten trimmed results hold some 30,000 characters: under 50,000.
     assert!(at.iter().all(|&at| small.text(at) != PLACEHOLDER));
-    small.prune(&window_full.clone().with_min_prunable_tool_chars(Chars(30_000)), 60);
+    let config = Config { min_prunable_tool_chars: Chars(30_000), ..window_full.clone() };
+    small.prune(&config, 60);
     assert_eq!(small.text(at[0]), PLACEHOLDER);
 
     let (mut off, at) = session(10);
     let no_clear = HardClear { enabled: false, ..HardClear::default() };
-    let config = window_full.with_min_prunable_tool_chars(Chars(0)).with_hard_clear(no_clear);
+    let config = Config { min_prunable_tool_chars: Chars(0), hard_clear: no_clear, ..window_full };
     off.prune(&config, 60);
     assert!(off.text(at[0]).contains("[Tool result trimmed"));
 }

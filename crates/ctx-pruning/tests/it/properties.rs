@@ -35,14 +35,16 @@ fn config() -> impl Strategy<Value = Config> {
     });
     let mode = prop::sample::select(vec![Mode::CacheTtl, Mode::TurnAge]);
     (mode, soft, 0..4u32, 0..4u32, 0..4u32, 0.0..0.5f64, 0.0..1.0f64, 0..60_000u32).prop_map(
-        |(mode, soft, keep, turns, batch, trim, clear, least)| {
-            Config::default()
-                .with_mode(mode)
-                .with_soft_trim(soft)
-                .with_keep_last_assistants(keep)
-                .with_turns(turns, batch)
-                .with_ratios(trim.min(clear), clear)
-                .with_min_prunable_tool_chars(Chars(least))
+        |(mode, soft_trim, keep_last_assistants, turns, batch_turns, trim, clear, least)| Config {
+            mode,
+            soft_trim,
+            keep_last_assistants,
+            turns,
+            batch_turns,
+            soft_trim_ratio: trim.min(clear),
+            hard_clear_ratio: clear,
+            min_prunable_tool_chars: Chars(least),
+            ..Config::default()
         },
     )
 }

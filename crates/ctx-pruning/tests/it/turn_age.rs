@@ -3,7 +3,8 @@ use ctx_pruning::{Config, Mode};
 use crate::session::Session;
 
 fn config() -> Config {
-    Config::default().with_mode(Mode::TurnAge).with_ratios(0.0, 0.9)
+    let mode = Mode::TurnAge;
+    Config { mode, soft_trim_ratio: 0.0, hard_clear_ratio: 0.9, ..Config::default() }
 }
 
 fn trimmed(session: &Session, at: &[usize]) -> usize {
@@ -14,7 +15,7 @@ fn trimmed(session: &Session, at: &[usize]) -> usize {
 fn age_counts_whatever_the_time() {
     let mut session = Session::new(100_000);
     let at: Vec<usize> = (0..6).map(|_| session.turn(8_000)).collect();
-    session.prune(&config().with_turns(2, 0), 0);
+    session.prune(&Config { turns: 2, batch_turns: 0, ..config() }, 0);
     assert_eq!(trimmed(&session, &at), 4);
     assert!(session.text(at[3]).contains("[Tool result trimmed"));
     assert_eq!(session.text(at[4]).len(), 8_000);
@@ -27,7 +28,7 @@ fn rounds_come_once_in_batch_turns() {
     let mut rounds = Vec::new();
     for turn in 1..=20 {
         at.push(session.turn(8_000));
-        let edits = session.prune(&config().with_turns(3, 4), 0);
+        let edits = session.prune(&Config { turns: 3, batch_turns: 4, ..config() }, 0);
         session.view.finish().unwrap();
         if edits > 0 {
             rounds.push((turn, edits));
@@ -42,8 +43,13 @@ fn rounds_come_once_in_batch_turns() {
 #[test]
 fn clearing_stops_well_below_the_ratio() {
     let mut session = Session::new(20_000);
-    let config = config().with_ratios(0.0, 0.5).with_turns(1, 0);
-    let config = config.with_min_prunable_tool_chars(ctx_core::Chars(0));
+    let config = Config {
+        hard_clear_ratio: 0.5,
+        turns: 1,
+        batch_turns: 0,
+        min_prunable_tool_chars: ctx_core::Chars(0),
+        ..config()
+    };
     for _ in 0..20 {
         session.turn(3_000);
     }
@@ -56,7 +62,8 @@ fn clearing_stops_well_below_the_ratio() {
 fn the_last_assistants_stay_here_as_well() {
     let mut session = Session::new(100_000);
     let at: Vec<usize> = (0..4).map(|_| session.turn(8_000)).collect();
-    session.prune(&config().with_turns(0, 0).with_keep_last_assistants(4), 0);
+    let config = Config { turns: 0, batch_turns: 0, keep_last_assistants: 4, ..config() };
+    session.prune(&config, 0);
     // Each turn has two assistant messages.
     assert_eq!(trimmed(&session, &at), 2);
 }

@@ -98,13 +98,6 @@ impl Plugin {
         self
     }
 
-    /// Where a library runs. Default: in a process of its own.
-    #[must_use]
-    pub fn with_trust(mut self, trust: Trust) -> Self {
-        self.settings.trust = trust;
-        self
-    }
-
     /// The `ctx` program that runs a library in a process of its own. Default: the program that is
     /// running, if that is `ctx`; else the one in `PATH`.
     #[must_use]
