@@ -49,10 +49,7 @@ impl Sitting<'_> {
         let Some(session) = &mut work.session else { return Err(lost()) };
         // An answer that asks for more than there is leaves no more than a quarter free.
         session.fit(room.told(), answer, system, tools);
-        session.ledger.check().map_err(|error| match self.request.max_tokens {
-            Some(most) => error.with("maxTokens", most),
-            None => error,
-        })?;
+        room.check(&session.ledger)?;
         Ok(room)
     }
 }
