@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// use ctx_core::{Chars, Profile};
 /// use ctx_tool_guard::Config;
 ///
-/// let config = Config::default().with_max_result_chars(Chars(8_000)).with_preemptive_share(0.0);
+/// let config = Config { max_result_chars: Some(Chars(8_000)), preemptive_share: 0.0, ..Config::default() };
 /// assert_eq!(config.max_context_share, 0.3);
 /// assert!(!Config::for_profile(Profile::Copaw).offload.enabled);
 /// ```
@@ -41,8 +41,9 @@ pub struct Config {
     #[schemars(range(min = 0, max = 1))]
     pub preemptive_share: f64,
     /// All results together may take this share of the window, or four results of the largest size,
-    /// whichever is more; beyond it the oldest are elided until three quarters of that are left.
-    /// Default: 0.5 (OpenClaw); 0 under `copaw` and `pi`.
+    /// whichever is more; beyond it the oldest are elided until three quarters of that are left, or
+    /// less, so that three more results of the usual size fit. Default: 0.5 (OpenClaw); 0 under `copaw`
+    /// and `pi`.
     #[schemars(range(min = 0, max = 1))]
     pub aggregate_share: f64,
     /// Moving older results to files.
@@ -106,40 +107,5 @@ impl Config {
                 Self { max_context_share: 0.0, preemptive_share: 0.0, aggregate_share: 0.0, ..base }
             }
         }
-    }
-
-    /// Sets the share of the window that one result may take.
-    #[must_use]
-    pub fn with_max_context_share(mut self, share: f64) -> Self {
-        self.max_context_share = share;
-        self
-    }
-
-    /// Sets the most characters of one result.
-    #[must_use]
-    pub fn with_max_result_chars(mut self, chars: Chars) -> Self {
-        self.max_result_chars = Some(chars);
-        self
-    }
-
-    /// Sets the share of the window beyond which a result of the past is replaced unseen.
-    #[must_use]
-    pub fn with_preemptive_share(mut self, share: f64) -> Self {
-        self.preemptive_share = share;
-        self
-    }
-
-    /// Sets the share of the window that all results together may take.
-    #[must_use]
-    pub fn with_aggregate_share(mut self, share: f64) -> Self {
-        self.aggregate_share = share;
-        self
-    }
-
-    /// Sets how older results are moved to files.
-    #[must_use]
-    pub fn with_offload(mut self, offload: Offload) -> Self {
-        self.offload = offload;
-        self
     }
 }

@@ -111,7 +111,7 @@ mod tests {
     fn a_share_of_nothing_is_no_cap() {
         let limits = Limits::new(&Config::for_profile(Profile::Copaw), Tokens(131_072));
         assert_eq!(limits, Limits { single: None, preemptive: None, aggregate: None });
-        let nonsense = Config::default().with_max_context_share(f64::NAN);
+        let nonsense = Config { max_context_share: f64::NAN, ..Config::default() };
         assert_eq!(Limits::new(&nonsense, Tokens(16_000)).single, None);
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct Room {
     pub(super) least: Tokens,
     /// The most that the answer may hold.
     pub(super) answer: Tokens,
+    /// The instructions at the beginning of the history.
+    pub(super) instructions: Tokens,
 }
 
 impl Room {
@@ -45,7 +47,8 @@ impl Room {
 
     /// What of the engine's budget has to stay empty, in counted tokens.
     pub(super) fn withheld(&self, ledger: &TokenLedger) -> Tokens {
-        let over = (ledger.limit() - self.prompt(fixed(ledger))).0;
+        let pinned = fixed(ledger) + ledger.corrected(self.instructions);
+        let over = (ledger.limit() - self.prompt(pinned)).0;
         Tokens((f64::from(over) / ledger.calibration().factor()) as u32)
     }
 
@@ -98,6 +101,7 @@ mod tests {
             learned: None,
             least: Tokens(16_000),
             answer: Tokens(0),
+            instructions: Tokens(0),
         };
         assert_eq!(limit(room), 24_000);
         assert_eq!(limit(Room { answer: Tokens(8_000), ..room }), 24_000);
@@ -106,6 +110,8 @@ mod tests {
         // The answer gives way to tools, as far as there is room.
         assert_eq!(limit_beside(Room { answer: Tokens(64_000), ..room }, 12_000), 18_000);
         assert_eq!(limit_beside(Room { answer: Tokens(64_000), ..room }, 23_000), 24_000);
+        let told = Room { answer: Tokens(64_000), instructions: Tokens(5_000), ..room };
+        assert_eq!(limit_beside(told, 12_000), 23_000);
         // A window that was given for the prompt leaves the rest of the model's to the answer.
         let large = Room { native: Some(Tokens(200_000)), ..room };
         assert_eq!(limit(Room { answer: Tokens(64_000), ..large }), 24_000);
@@ -119,6 +125,7 @@ mod tests {
             learned: Some(Tokens(8_000)),
             least: Tokens(16_000),
             answer: Tokens(1_000),
+            instructions: Tokens(0),
         };
         assert_eq!((room.told(), limit(room)), (Tokens(16_000), 6_000));
     }

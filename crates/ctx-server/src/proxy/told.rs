@@ -52,7 +52,7 @@ impl<'a> Told<'a> {
         })
     }
 
-    fn is_instruction(&self) -> bool {
+    pub(super) fn is_instruction(&self) -> bool {
         self.message().role == Role::System
     }
 }

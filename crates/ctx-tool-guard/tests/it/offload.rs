@@ -7,7 +7,7 @@ use crate::session::{Blobs, Session, image};
 
 fn config(keep_n: u32) -> Config {
     let offload = Offload { enabled: true, keep_n, ..Offload::default() };
-    Config::for_profile(Profile::Copaw).with_offload(offload)
+    Config { offload, ..Config::for_profile(Profile::Copaw) }
 }
 
 fn output(n: usize) -> String {

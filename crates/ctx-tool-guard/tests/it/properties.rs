@@ -26,12 +26,13 @@ fn config() -> impl Strategy<Value = Config> {
     let share = || prop_oneof![Just(0.0), 0.0..1.0f64];
     let most = prop::option::of((0..40_000u32).prop_map(Chars));
     (share(), share(), share(), most, offload).prop_map(|(single, alone, all, most, offload)| {
-        let config = Config::default()
-            .with_max_context_share(single)
-            .with_preemptive_share(alone)
-            .with_aggregate_share(all)
-            .with_offload(offload);
-        Config { max_result_chars: most, ..config }
+        Config {
+            max_context_share: single,
+            max_result_chars: most,
+            preemptive_share: alone,
+            aggregate_share: all,
+            offload,
+        }
     })
 }
 

@@ -77,7 +77,7 @@ fn a_result_in_progress_is_cut_and_shown_however_large_it_is() {
         assert!(text.contains("error: the disk is full"), "{chars}");
     }
     // Where no other cap is set, the share itself is the cap.
-    let alone = || Config::default().with_max_context_share(0.0);
+    let alone = || Config { max_context_share: 0.0, ..Config::default() };
     let (under, over) = (shown(39_900, alone()), shown(40_100, alone()));
     assert_eq!(under.len(), 39_924);
     assert!((39_000..=40_010).contains(&over.len()), "{}", over.len());
