@@ -3,7 +3,8 @@
 //! - `cargo xtask sample` writes the sessions in `examples/`.
 //! - `cargo xtask plugins [--release] [--only NAME] [--skip NAME]` builds the engines in `plugins/`,
 //!   lays each with its manifest into `target/plugins/NAME/`, and prints that folder.
-//! - `cargo xtask home --sessions N [--bytes SIZE] DIR` writes a home with so many sessions of agents.
+//! - `cargo xtask home [--sessions N] [--bytes N] [DIR]` writes a home folder with sessions of agents; the
+//!   default is 500 sessions, 1 GB, in `target/home`.
 //! - `cargo xtask docs [DATA]` prints the outputs in README and docs anew.
 
 mod docs;

@@ -193,7 +193,7 @@ impl Archiver {
         let is_fresh = age.is_ok_and(|age| age < SETTLES.as_millis());
         let mut is_whole = true;
         if is_fresh
-            && found.agent == Agent::ClaudeCode
+            && matches!(found.agent, Agent::ClaudeCode | Agent::Opencode)
             && let Some(last) = line.last()
             && last.entry.message()?.role == Role::Assistant
         {

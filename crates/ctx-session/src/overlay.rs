@@ -19,6 +19,7 @@ use crate::Transcript;
 use crate::clock::{self, Clock};
 use crate::disk;
 use crate::log::{Body, LogFile, NewEntry, RandomIds, one_line};
+use crate::opencode_db;
 use crate::paths::{Home, of_home};
 use crate::projections::{PROJECTIONS_TYPE, in_force, projections_entry, read_kept};
 
@@ -83,11 +84,18 @@ impl Overlay {
     /// The overlay of the transcript at `source`, which must exist.
     pub fn of(home: &Home, source: &Path) -> Result<Self> {
         let failed = |e| disk::io_error("cannot read the transcript", source, e);
-        let full = std::fs::canonicalize(source).map_err(failed)?;
         let mut beginning = Vec::new();
-        BufReader::new(File::open(&full).map_err(failed)?.take(HEADER_BYTES))
-            .read_until(b'\n', &mut beginning)
-            .map_err(failed)?;
+        let full = match opencode_db::parts(source) {
+            // Its path names it: it has no beginning that stays as it is.
+            Some((database, id)) => std::fs::canonicalize(database).map_err(failed)?.join(id),
+            None => {
+                let full = std::fs::canonicalize(source).map_err(failed)?;
+                BufReader::new(File::open(&full).map_err(failed)?.take(HEADER_BYTES))
+                    .read_until(b'\n', &mut beginning)
+                    .map_err(failed)?;
+                full
+            }
+        };
         let mut hasher = blake3::Hasher::new();
         hasher.update(full.as_os_str().as_encoded_bytes());
         hasher.update(b"\n");

@@ -10,6 +10,7 @@ use foldhash::quality::FixedState;
 
 use crate::detect::first_look;
 use crate::disk;
+use crate::opencode_db;
 
 /// What stands for the path of a transcript that has none.
 const MEMORY: &str = "(memory)";
@@ -49,8 +50,12 @@ enum Bytes {
 }
 
 impl Source {
-    /// Opens a file. What is no regular file (a pipe) is read into memory.
+    /// Opens a file. What is no regular file (a pipe, a session of a database) is read into memory.
     pub(crate) fn open(path: &Path) -> Result<Self> {
+        if let Some((database, id)) = opencode_db::parts(path) {
+            let bytes = Bytes::Memory(opencode_db::export(database, id)?.into());
+            return Ok(Self { bytes, path: Some(path.to_owned()) });
+        }
         let fail = |e| cannot_read(path, e);
         let metadata = std::fs::metadata(path).map_err(fail)?;
         if metadata.is_dir() {
@@ -152,6 +157,12 @@ impl Source {
     fn io(&self, e: io::Error) -> Error {
         cannot_read(Path::new(&self.name()), e)
     }
+}
+
+/// Whether a path is that of a file, or of a session in a database.
+#[must_use]
+pub fn is_transcript(path: &Path) -> bool {
+    path.is_file() || opencode_db::parts(path).is_some()
 }
 
 fn cannot_read(path: &Path, e: io::Error) -> Error {

@@ -1,6 +1,9 @@
 """The clients that talk to a proxy: what each needs, its settings, and how a turn is held."""
 
-from .room import MODULES, NODE
+import json
+import sqlite3
+
+from .room import CTX, MODULES, NODE
 
 CLAUDE = MODULES / "@anthropic-ai/claude-code-linux-x64/claude"
 
@@ -23,6 +26,10 @@ class Client:
 
     def command(self, turn):
         raise NotImplementedError
+
+    def kept(self, room):
+        """Each thing that must hold of the sessions it keeps, and whether it does."""
+        return []
 
 
 class Codex(Client):
@@ -149,6 +156,21 @@ class OpenCode(Client):
         # What npm puts into .bin works only after an install script, which is not run.
         command = [MODULES / "opencode-linux-x64/bin/opencode", "run", "--title", "t", "--format", "json"]
         return [*command, *go_on, f"BIGREAD {turn}"]
+
+    def kept(self, room):
+        file = room.home / ".local/share/opencode/opencode.db"
+        field = "coalesce(json_extract(data, '$.tokens.{}'), 0)".format
+        prompt = " + ".join(map(field, ("input", "cache.read", "cache.write")))
+        with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as database:
+            (count,) = database.execute("SELECT count(*) FROM session").fetchone()
+            (total,) = database.execute(f"SELECT sum({prompt}) FROM message").fetchone()
+        environment = room.environment({"CTX_HOME": room.folder / "reader"})
+        _, out, _ = room.run([CTX, "sessions", "--agent", "opencode", "--json"], environment, "sessions")
+        found = [session["sessionId"] for session in json.loads(out)]
+        yield f"ctx finds its session ({found} of {count})", len(found) == count == 1
+        _, out, _ = room.run([CTX, "replay", *found, "--json"], environment, "replay")
+        recorded = json.loads(out)["totals"]["recordedTokens"]
+        yield f"ctx adds up the tokens of its database ({recorded} of {total})", recorded == total
 
 
 class Claude(Client):

@@ -24,6 +24,7 @@ class Run:
     folder: object = None
     said: str = ""  # what a last command of its own said
     records: list = field(default_factory=list)  # what `ctx serve` noted of each request
+    kept: list = field(default_factory=list)  # what must hold of its sessions, and whether it does
 
     def well(self):
         return sum(ok for ok, _ in self.turns)
@@ -75,6 +76,8 @@ def judge(client, alone, through):
     yield f"fewer tokens than the client sent ({late} of {first})", bool(late) and max(late) < first
     if through.records:
         yield "the proxy's own figures say so too", through.noted("sentTokens") < through.noted("rawTokens")
+    yield from alone.kept
+    yield from through.kept
     share, before = through.cached_share(), alone.cached_share()
     words = f"what is read from the cache does not collapse ({share:.0%} of {before:.0%})"
     yield words, share >= CACHED_AT_LEAST * before

@@ -28,4 +28,5 @@ def held(client, mode, base):
             run.turns.append((ok, "" if ok else f"turn {turn}: code {code} {(out + err)[-160:]!r}"))
         run.requests = room.requests()
         run.records = room.records()
+        run.kept = list(client.kept(room))
         return run

@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::sample::clock::Clock;
 use crate::sample::random::Random;
@@ -23,16 +23,19 @@ const PI: &str = include_str!("pi.jsonl");
 const SIZES: [u64; 8] = [1, 1, 2, 4, 6, 8, 14, 28];
 
 pub(crate) fn run(mut args: impl Iterator<Item = String>) -> Result<()> {
-    let (mut sessions, mut bytes, mut folder) = (500_u64, 1_000_000_000_u64, None);
+    let mut folder = PathBuf::from("target/home");
+    let (mut sessions, mut bytes) = (500_u64, 1_000_000_000_u64);
     while let Some(arg) = args.next() {
         let mut number = || args.next().unwrap_or_default().parse().context("not a number");
         match arg.as_str() {
             "--sessions" => sessions = number()?,
             "--bytes" => bytes = number()?,
-            _ => folder = Some(PathBuf::from(arg)),
+            option if option.starts_with('-') => {
+                bail!("usage: cargo xtask home [--sessions N] [--bytes N] [DIR]")
+            }
+            _ => folder = PathBuf::from(arg),
         }
     }
-    let folder = folder.context("usage: cargo xtask home --sessions N [--bytes SIZE] DIR")?;
     let folder = std::path::absolute(folder)?;
     let mut random = Random::new(0x0007_e570_f403);
     for n in 0..sessions {

@@ -14,9 +14,9 @@ use std::process::ExitCode;
 use ctx_core::{ErrorKind, Timestamp};
 use ctx_runtime::lookup::Lookup;
 use ctx_runtime::memory_session;
-use ctx_session::Transcript;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
+use ctx_session::{Transcript, is_transcript};
 
 use crate::args::{self, Global, MemoryCommand};
 use crate::failure::misuse;
@@ -68,7 +68,7 @@ impl OfAgent {
     /// Where the sessions of the agent cannot be read, and where nobody knows that name.
     pub(crate) fn session(&self, named: &str) -> anyhow::Result<String> {
         let path = Path::new(named);
-        let opened = path.is_file().then(|| Transcript::open(path));
+        let opened = is_transcript(path).then(|| Transcript::open(path));
         if let Some(Ok(transcript)) = &opened {
             return Ok(name_of(transcript, path));
         }

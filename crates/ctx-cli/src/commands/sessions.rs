@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use ctx_core::Timestamp;
 use ctx_model::Catalogue;
 use ctx_session::clock;
-use ctx_session::discover::{Agent, FoundSession, LastUsage, opencode_database};
+use ctx_session::discover::{Agent, FoundSession, LastUsage};
 use ctx_session::paths::Home;
 use ctx_session::store::{SessionEntry, SessionStore};
 use serde::Serialize;
@@ -63,12 +63,6 @@ pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result
     }
     let found = homes()?.sessions();
     found.problems.iter().for_each(|problem| out.warn(problem.to_string()));
-    if let Some(database) = opencode_database() {
-        let database = database.display();
-        out.note(format!(
-            "opencode's sessions are in {database}: `opencode export ID > FILE` writes one"
-        ));
-    }
     let (ours, others): (Vec<_>, Vec<_>) =
         found.sessions.into_iter().partition(|session| session.agent == Agent::Ctx);
     let agent = args.agent.as_deref().and_then(Agent::find);

@@ -252,6 +252,7 @@ fn all_that_is_wrong_with_a_config_is_said_at_once() {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
     }
     assert_eq!(ran.stderr.matches("error: ").count(), 4, "{}", ran.stderr);
+    room.refused(&["engines"], "`ctx config check` shows all 4 errors");
     // What nobody would find out before the first message.
     room.write(
         "ctx.json5",

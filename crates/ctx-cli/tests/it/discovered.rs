@@ -250,3 +250,40 @@ fn nothing_is_written_into_the_homes_of_agents() {
     agents.json(&["replay", "cccc-1"]);
     assert_eq!(agents.room.files(), before);
 }
+
+#[test]
+fn sessions_of_opencodes_database_are_sessions_like_all_others() {
+    let agents = Agents::new();
+    let project = text(&agents.project("shop")).to_owned();
+    let database = agents.room.path(".local/share/opencode/opencode.db");
+    std::fs::create_dir_all(database.parent().expect("a folder")).expect("a folder");
+    let rows = include_str!("../../../ctx-session/tests/data/opencode-1.18.33.sql");
+    let db = rusqlite::Connection::open(&database).expect("a database");
+    let rows = rows.replace("/home/ada/shop", &project);
+    db.execute_batch(&format!("PRAGMA journal_mode = WAL; BEGIN; {rows} COMMIT;")).expect("rows");
+    let before = agents.room.files();
+    let id = "ses_dfac11359ffeiUb100yKdyWQcQ";
+    let session = &agents.json(&["sessions", "--agent", "opencode"])[0];
+    assert_eq!((&session["sessionId"], &session["project"]), (&json!(id), &json!(project)));
+    assert_eq!(session["contextTokens"], 11_860);
+    let status = agents.json(&["status", "ses_dfac11"]);
+    assert_eq!(status["context"]["tokens"], 11_860);
+    // The sums of the tokens that opencode noted of its messages.
+    let replayed = agents.json(&["replay", id, "--window", "32000"]);
+    assert_eq!(replayed["totals"]["recordedTokens"], 22_726 + 46_112);
+    let ran = agents.ran_in("shop", &["eval", "--json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("{id} of opencode")), "{}", ran.stderr);
+    let compacted = agents.json(&["compact", id, "--force"]);
+    assert_eq!(compacted["stored"], true, "{compacted}");
+    assert_eq!(agents.json(&["compactions", id]).as_array().map(Vec::len), Some(2));
+    let ran = agents.ran_in("shop", &["compact", id, "--undo"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(agents.json(&["memory", "ingest", id])["segments"].as_u64() > Some(0));
+    let after = agents.room.files();
+    let of_opencode = |(path, _): &(&PathBuf, _)| path.starts_with(database.parent().expect("one"));
+    assert!(before.iter().filter(of_opencode).eq(after.iter().filter(of_opencode)));
+    std::fs::write(&database, "noise ".repeat(100)).expect("a file");
+    let ran = agents.room.ctx(&["sessions"]);
+    assert!(ran.stdout.contains("aaaa-1") && ran.stderr.contains("opencode.db"), "{}", ran.stderr);
+}

@@ -189,7 +189,15 @@ impl Config {
     ///
     /// [`ErrorKind::Config`].
     pub fn from_value(explicit: Value) -> Result<Self> {
-        Self::checked(explicit).map_err(|mut faults| faults.swap_remove(0))
+        Self::checked(explicit).map_err(|mut faults| {
+            let all = faults.len();
+            let first = faults.swap_remove(0);
+            if all == 1 {
+                return first;
+            }
+            let hint = first.hint_text().unwrap_or_default().to_owned();
+            first.hint(format!("{hint}; `ctx config check` shows all {all} errors"))
+        })
     }
 
     /// The configuration, or everything that is wrong with it: at least one error.

@@ -14,9 +14,9 @@ use ctx_engine_registry::{SelectFor, selected_engine};
 use ctx_memory::archive::{ArchivedSessions, SegmentMaker};
 use ctx_memory::facts::FactStore;
 use ctx_memory::{Config, Memory};
-use ctx_session::Transcript;
 use ctx_session::key::FileId;
 use ctx_session::paths::Home;
+use ctx_session::{Transcript, is_transcript};
 
 pub use ingest::Ingested;
 pub use recall::{RecallAsked, Recalled, RecalledFactReport, RecalledPassage};
@@ -126,6 +126,6 @@ impl Lookup {
         let mut archived = ArchivedSessions::of(&self.folder);
         archived.refresh().ok()?;
         let mut of_session = archived.iter().filter(|(_, known)| known.session == session);
-        of_session.find(|(path, _)| path.is_file()).map(|(path, _)| path.to_owned())
+        of_session.find(|(path, _)| is_transcript(path)).map(|(path, _)| path.to_owned())
     }
 }

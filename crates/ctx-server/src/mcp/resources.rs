@@ -5,6 +5,7 @@ use std::path::Path;
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
 use ctx_runtime::cited::told;
 use ctx_runtime::lookup::StoredSession;
+use ctx_session::discover::FoundSession;
 use rmcp::model::{
     Annotations, ListResourcesResult, MetaObject, ReadResourceResult, Resource, ResourceContents,
     ResourceTemplate,
@@ -110,7 +111,7 @@ fn of_stored(session: &StoredSession) -> Resource {
     let compactions = entry.compaction_count.unwrap_or(0);
     let id = &entry.session_id;
     resource = resource.with_description(format!("session {id}, {compactions} compactions"));
-    resource.size = path.as_deref().and_then(size);
+    resource.size = path.as_deref().and_then(FoundSession::at).map(|found| found.bytes);
     resource.annotations = Some(modified(entry.updated_at));
     resource
 }
@@ -119,15 +120,10 @@ fn of_file(path: &Path) -> Resource {
     let name = file_name(path);
     let mut resource = Resource::new(Part::whole(&name), &name).with_mime_type(TEXT);
     resource.description = Some("the session that the server was started with".to_owned());
-    resource.size = size(path);
-    let changed = path.metadata().and_then(|about| about.modified()).ok();
-    let changed = changed.and_then(|at| jiff::Timestamp::try_from(at).ok());
-    resource.annotations = changed.map(|at| modified(Timestamp(at.as_millisecond())));
+    let found = FoundSession::at(path);
+    resource.size = found.as_ref().map(|found| found.bytes);
+    resource.annotations = found.map(|found| modified(found.modified));
     resource
-}
-
-fn size(path: &Path) -> Option<u64> {
-    path.metadata().ok().map(|about| about.len())
 }
 
 fn modified(at: Timestamp) -> Annotations {

@@ -19,7 +19,7 @@ use crate::entry::TreeEntry;
 use crate::overlay::Overlay;
 use crate::paths::Home;
 use crate::problem::{Problem, ProblemKind, Problems};
-use crate::source::Source;
+use crate::source::{Source, is_transcript};
 use crate::transcript::Transcript;
 
 /// The overlay a transcript was read with.
@@ -38,7 +38,7 @@ pub(crate) struct Annex {
 pub fn open(home: &Home, path: &Path) -> Result<Transcript> {
     let mut transcript = Transcript::open(path)?;
     // To find an overlay the file's beginning is read, which a pipe gives only once.
-    if !path.is_file() {
+    if !is_transcript(path) {
         return Ok(transcript);
     }
     let overlay = Overlay::of(home, path)?;

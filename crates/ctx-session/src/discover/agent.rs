@@ -24,7 +24,7 @@ pub enum Agent {
     OpenClaw,
     /// Gemini CLI.
     GeminiCli,
-    /// opencode, as long as it keeps sessions in files: see [`opencode_database`].
+    /// opencode: its database, and the files of older versions.
     Opencode,
 }
 
@@ -37,7 +37,7 @@ const AGENTS: [(Agent, &str, Format, &[&str]); 7] = [
     (Agent::Pi, "pi", Format::Pi, &["*", "*.jsonl"]),
     (Agent::OpenClaw, "openclaw", Format::Ctx, &["*", "sessions", "*.jsonl"]),
     (Agent::GeminiCli, "gemini-cli", Format::GeminiCli, &["*", "chats", "session-*"]),
-    (Agent::Opencode, "opencode", Format::Opencode, &["*", "ses_*.json"]),
+    (Agent::Opencode, "opencode", Format::Opencode, &["storage", "session", "*", "ses_*.json"]),
 ];
 
 impl Agent {
@@ -83,20 +83,11 @@ pub(super) fn roots_of_env() -> Vec<(Agent, PathBuf)> {
         (Agent::Pi, or_home("PI_CODING_AGENT_DIR", ".pi/agent"), "sessions"),
         (Agent::OpenClaw, open_claw, "agents"),
         (Agent::GeminiCli, in_home("GEMINI_CLI_HOME", ".gemini"), "tmp"),
-        (Agent::Opencode, or_home("XDG_DATA_HOME", ".local/share"), "opencode/storage/session"),
+        (Agent::Opencode, or_home("XDG_DATA_HOME", ".local/share"), "opencode"),
     ];
     let named =
         |(agent, folder, below): (Agent, Option<PathBuf>, &str)| Some((agent, folder?.join(below)));
     let mut roots: Vec<_> = roots.into_iter().filter_map(named).collect();
     roots.extend(var("PI_CODING_AGENT_SESSION_DIR").map(|folder| (Agent::Pi, folder)));
     roots
-}
-
-/// The database in which opencode keeps its sessions, where there is one: `opencode export` writes what
-/// ctx reads.
-#[must_use]
-pub fn opencode_database() -> Option<PathBuf> {
-    let data = std::env::var_os("XDG_DATA_HOME").filter(|data| !data.is_empty()).map(PathBuf::from);
-    let data = data.or_else(|| Some(std::env::home_dir()?.join(".local/share")))?;
-    Some(data.join("opencode/opencode.db")).filter(|database| database.is_file())
 }

@@ -1,20 +1,23 @@
 //! Where agents keep their sessions, and which there are.
 //!
-//! Only the beginning of each file is read, and its end where somebody asks how full the context is.
-//! Nothing is written. Symbolic links below an agent's folder are not followed: they may lead out of it.
+//! Only the beginning of each file is read, and its end where somebody asks how full the context is; a
+//! database is asked. Nothing is written. Symbolic links below an agent's folder are not followed: they may lead out of it.
 
 mod agent;
 mod peek;
 mod walk;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use ctx_core::{Error, ErrorKind, Result, Timestamp};
 
-pub use agent::{Agent, opencode_database};
+pub use agent::Agent;
 pub use peek::LastUsage;
 
+use crate::opencode_db;
 use crate::paths::Home;
+
 /// The folders in which agents keep their sessions.
 #[derive(Clone, Debug, Default)]
 pub struct AgentHomes {
@@ -24,7 +27,7 @@ pub struct AgentHomes {
 /// A session of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundSession {
-    /// Its transcript.
+    /// Its transcript: a file, or what stands for one in a database, `DATABASE/ID`.
     pub path: PathBuf,
     /// Whose session it is.
     pub agent: Agent,
@@ -32,9 +35,9 @@ pub struct FoundSession {
     pub session_id: String,
     /// The folder that the agent was started in, where the transcript says so.
     pub project: Option<PathBuf>,
-    /// When the file was last written.
+    /// When it was last written.
     pub modified: Timestamp,
-    /// The size of the file.
+    /// Its size.
     pub bytes: u64,
 }
 
@@ -64,7 +67,7 @@ impl AgentHomes {
 
     /// The same, with a folder of `agent`. It is the one that holds the sessions: `~/.claude/projects`,
     /// `~/.codex/sessions`, `~/.pi/agent/sessions`, `~/.openclaw/agents`, `~/.gemini/tmp`,
-    /// `~/.local/share/opencode/storage/session`.
+    /// `~/.local/share/opencode`.
     #[must_use]
     pub fn with(mut self, agent: Agent, folder: impl Into<PathBuf>) -> Self {
         self.roots.push((agent, folder.into()));
@@ -123,7 +126,13 @@ impl AgentHomes {
         let mut found = Discovery::default();
         for (agent, folder) in &self.roots {
             walk::expand(*agent, folder, agent.layout(), &mut found);
+            if *agent == Agent::Opencode {
+                walk::expand(*agent, folder, &["opencode*.db"], &mut found);
+            }
         }
+        // opencode leaves the files of sessions where they are when it takes them into its database.
+        let known: HashSet<_> = found.sessions.iter().map(|s| s.session_id.clone()).collect();
+        found.sessions.retain(|s| !s.session_id.is_empty() || !known.contains(s.stem()));
         found.sort();
         found
     }
@@ -198,7 +207,17 @@ impl FoundSession {
     ///
     /// A file that cannot be read.
     pub fn complete(&mut self) -> Result<bool> {
-        peek::complete(self)
+        // What is known has been read from a database.
+        if self.session_id.is_empty() { peek::complete(self) } else { Ok(true) }
+    }
+
+    /// What is at a path, as far as it can be told without reading a file.
+    #[must_use]
+    pub fn at(path: &Path) -> Option<Self> {
+        match opencode_db::parts(path) {
+            Some((database, id)) => walk::rows(database, Some(id)).ok()?.pop(),
+            None => Some(walk::file(path.to_owned(), Agent::Pi, &path.metadata().ok()?)),
+        }
     }
 
     /// What the provider reported of the last request, read from the end of the file; `None` where the end

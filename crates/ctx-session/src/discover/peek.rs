@@ -10,8 +10,10 @@ use ctx_dialect::{anthropic, pi};
 use super::{Agent, FoundSession};
 use crate::detect;
 use crate::format::Format;
+use crate::opencode_db;
 use crate::read::{
     SYNTHETIC, codex_usage, codex_window, gemini_project, gemini_usage, opencode_usage,
+    opencode_usage_in,
 };
 use crate::source::{Source, Span};
 
@@ -142,7 +144,10 @@ impl Beginning {
 /// What the provider reported last, as far as the end of the file says.
 pub(super) fn last_usage(session: &FoundSession) -> Option<LastUsage> {
     if session.agent == Agent::Opencode {
-        let (usage, model) = opencode_usage(&session.path)?;
+        let (usage, model) = match opencode_db::parts(&session.path) {
+            Some((database, id)) => opencode_db::newest(database, id, opencode_usage_in).ok()??,
+            None => opencode_usage(&session.path)?,
+        };
         return reported(usage, model, None);
     }
     let source = Source::open(&session.path).ok()?;

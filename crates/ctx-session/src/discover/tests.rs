@@ -51,7 +51,7 @@ impl Homes {
             .with(Agent::Pi, at("pi"))
             .with(Agent::OpenClaw, at("openclaw"))
             .with(Agent::GeminiCli, at("gemini"))
-            .with(Agent::Opencode, at("opencode/storage/session"))
+            .with(Agent::Opencode, at("opencode"))
             .with_ctx(&Home::at(at("ctx")))
     }
 

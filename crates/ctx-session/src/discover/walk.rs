@@ -1,14 +1,15 @@
 //! The files below a folder that may be sessions.
 
-use std::fs::{DirEntry, ReadDir};
+use std::fs::{DirEntry, Metadata, ReadDir};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use ctx_core::{Error, Result, Timestamp};
 
 use super::{Agent, Discovery, FoundSession};
 use crate::disk::io_error;
+use crate::opencode_db;
 
 /// Folders deeper than that below one that was named hold no sessions.
 const DEEPEST: usize = 12;
@@ -43,7 +44,9 @@ pub(super) fn below(folder: &Path, found: &mut Discovery) -> Result<()> {
                     Err((_, error)) => found.problems.push(error),
                 }
             } else if kind.is_file()
-                && ["*.jsonl", "session-*", "ses_*.json"].iter().any(|name| fits(&entry, name))
+                && ["*.jsonl", "session-*", "ses_*.json", "opencode*.db"]
+                    .iter()
+                    .any(|name| fits(&entry, name))
             {
                 found.add(&entry, Agent::Pi);
             }
@@ -60,25 +63,48 @@ fn list(folder: &Path) -> Result<ReadDir, (io::Error, Error)> {
 }
 
 impl Discovery {
-    /// Adds a file, of which only the name is known. One that went away since is no problem.
+    /// Adds a file, of which only the name is known, or the sessions of a database. One that went away since is no problem.
     fn add(&mut self, entry: &DirEntry, agent: Agent) {
-        let Ok(metadata) = entry.metadata() else { return };
-        let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        let modified = modified.and_then(|at| i64::try_from(at.as_millis()).ok());
-        self.sessions.push(FoundSession {
-            path: entry.path(),
-            agent,
-            session_id: String::new(),
-            project: None,
-            modified: Timestamp(modified.unwrap_or(0)),
-            bytes: metadata.len(),
-        });
+        if fits(entry, "opencode*.db") {
+            match rows(&entry.path(), None) {
+                Ok(sessions) => self.sessions.extend(sessions),
+                Err(error) => self.problems.push(error),
+            }
+        } else if let Ok(metadata) = entry.metadata() {
+            self.sessions.push(file(entry.path(), agent, &metadata));
+        }
     }
 
     /// Puts the newest first.
     pub(super) fn sort(&mut self) {
         self.sessions.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| a.path.cmp(&b.path)));
     }
+}
+
+pub(super) fn file(path: PathBuf, agent: Agent, metadata: &Metadata) -> FoundSession {
+    let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let modified = modified.and_then(|at| i64::try_from(at.as_millis()).ok());
+    FoundSession {
+        path,
+        agent,
+        session_id: String::new(),
+        project: None,
+        modified: Timestamp(modified.unwrap_or(0)),
+        bytes: metadata.len(),
+    }
+}
+
+/// The sessions of opencode's database, or the one of that id.
+pub(super) fn rows(database: &Path, id: Option<&str>) -> Result<Vec<FoundSession>> {
+    let found = |(id, project, modified, bytes): (String, String, i64, i64)| FoundSession {
+        path: database.join(&id),
+        agent: Agent::Opencode,
+        session_id: id,
+        project: Some(project.into()),
+        modified: Timestamp(modified),
+        bytes: bytes.unsigned_abs(),
+    };
+    Ok(opencode_db::sessions(database, id)?.into_iter().map(found).collect())
 }
 
 /// Whether a name fits a pattern with at most one `*`. Subagents' files are no sessions of their own.

@@ -13,6 +13,7 @@ use super::shared::{Medium, SharedFile, System};
 use crate::disk;
 use crate::group_commit::{GroupCommit, Member, Outcome, pointer};
 use crate::lock::FileLock;
+use crate::opencode_db;
 
 /// Beyond this many bytes between two commits, writing them a second time to the group's journal
 /// costs more than a sync of one's own.
@@ -91,6 +92,9 @@ impl LogFile {
         mut accept: impl FnMut(&[u8]) -> Result<()>,
         medium: Box<dyn Medium>,
     ) -> Result<Self> {
+        if opencode_db::parts(path).is_some() {
+            return Err(opencode_db::read_only(path));
+        }
         let failed = |e| disk::io_error("cannot open the file", path, e);
         let mut open = |options: &OpenOptions| {
             let file = options.open(path).map_err(failed)?;

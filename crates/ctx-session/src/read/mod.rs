@@ -22,7 +22,7 @@ use crate::source::Source;
 pub(crate) use codex::{token_usage as codex_usage, window as codex_window};
 pub(crate) use document::{Document, into_json};
 pub(crate) use gemini::{gemini_project, gemini_usage};
-pub(crate) use opencode::opencode_usage;
+pub(crate) use opencode::{opencode_usage, opencode_usage_in};
 
 /// The model name of assistant messages that the client itself wrote.
 pub(crate) const SYNTHETIC: &str = "<synthetic>";

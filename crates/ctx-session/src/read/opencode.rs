@@ -23,12 +23,14 @@ pub(super) fn collected(session: &str, file: &Path) -> Option<String> {
 /// What the provider reported of the last answer of a session in many files, and its model.
 pub(crate) fn opencode_usage(file: &Path) -> Option<(Usage, Option<String>)> {
     let messages = files(&file.ancestors().nth(3)?.join("message").join(file.file_stem()?));
-    messages.iter().rev().find_map(|message| {
-        let message = json(message)?;
-        let info = Object::parse(&message).ok()?;
-        let usage = usage(&info.object("tokens")?);
-        (usage.prompt() > 0).then(|| (usage, info.owned("modelID")))
-    })
+    messages.iter().rev().find_map(|message| opencode_usage_in(&json(message)?))
+}
+
+/// What an answer reports, unless it is a summary: what was sent for that one is not the context.
+pub(crate) fn opencode_usage_in(message: &str) -> Option<(Usage, Option<String>)> {
+    let info = Object::parse(message).ok().filter(|info| !info.is_true("summary"))?;
+    let usage = usage(&info.object("tokens")?);
+    (usage.prompt() > 0).then(|| (usage, info.owned("modelID")))
 }
 
 /// The files of a folder by their names, which are ids that count up. Links are not followed.
@@ -51,6 +53,7 @@ pub(super) fn to_pi(document: &Object<'_>) -> Vec<u8> {
     let info = document.object("info").unwrap_or_default();
     let id = info.text("id").unwrap_or_default();
     let mut lines = PiLines::new(&id, None, info.text("directory").as_deref());
+    let mut kept = None;
     for message in document.array("messages").unwrap_or_default() {
         let message = Object::of(message).unwrap_or_default();
         let info = message.object("info").unwrap_or_default();
@@ -59,11 +62,9 @@ pub(super) fn to_pi(document: &Object<'_>) -> Vec<u8> {
         let parts = message.array("parts").unwrap_or_default();
         let parts: Vec<_> = parts.into_iter().filter_map(Object::of).collect();
         let time = time.map_or("null", RawValue::get);
-        if info.is_true("summary") {
-            let texts: Vec<_> = parts.iter().filter_map(|part| part.text("text")).collect();
-            // It keeps nothing of what was before, which is what it says by naming itself.
-            let summary = Fresh::new().text("summary", &texts.join("\n\n"));
-            lines.entry("compaction", &id, time, &summary.text("firstKeptEntryId", &id));
+        // What asks for a summary says which messages stay; a model is sent nothing else of it.
+        if let Some(asks) = parts.iter().find(|part| is(part, "compaction")) {
+            kept = asks.owned("tail_start_id");
             continue;
         }
         let blocks = array(parts.iter().filter_map(block));
@@ -77,9 +78,27 @@ pub(super) fn to_pi(document: &Object<'_>) -> Vec<u8> {
                 .raw("usage", serde_json::to_string(&tokens).unwrap_or_default());
         }
         let results = parts.iter().filter_map(result);
+        let parent = lines.parent.clone();
         lines.messages(&id, time, std::iter::once(fresh.end()).chain(results));
+        if info.is_true("summary") {
+            // The request for it was none of the conversation: it stands on a branch of its own.
+            lines.parent = parent;
+            if info.has("error") {
+                continue;
+            }
+            let texts: Vec<_> = parts.iter().filter_map(|part| part.text("text")).collect();
+            let id = format!("{id}.summary");
+            // One that keeps nothing says so by naming itself.
+            let first = kept.take().unwrap_or_else(|| id.clone());
+            let summary = Fresh::new().text("summary", &texts.join("\n\n"));
+            lines.entry("compaction", &id, time, &summary.text("firstKeptEntryId", &first));
+        }
     }
     lines.end()
+}
+
+fn is(part: &Object<'_>, kind: &str) -> bool {
+    part.text("type").is_some_and(|found| found == kind)
 }
 
 fn usage(tokens: &Object<'_>) -> Usage {

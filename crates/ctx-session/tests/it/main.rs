@@ -6,5 +6,6 @@ mod formats;
 mod hostile;
 mod killed;
 mod mutations;
+mod opencode;
 mod recorded;
 mod writers;

@@ -142,18 +142,15 @@ fn of_agent(session: &FoundSession) -> Listed {
 fn of_file(path: &Path) -> Listed {
     // One that went away since is told of when it is opened.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let metadata = path.metadata().ok();
-    let modified = metadata.as_ref().and_then(|metadata| metadata.modified().ok());
-    let modified = modified.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-    let modified = modified.and_then(|at| i64::try_from(at.as_millis()).ok());
+    let found = FoundSession::at(&path);
     let name = path.file_name().unwrap_or(path.as_os_str());
     let head = SessionHead {
         id: id_of("file", &[path.as_os_str().as_encoded_bytes()]),
         source: SourceKind::File,
         title: name.to_string_lossy().into_owned(),
         path: Some(path.display().to_string()),
-        bytes: metadata.map(|metadata| metadata.len()),
-        last_at: modified.map(Timestamp),
+        bytes: found.as_ref().map(|found| found.bytes),
+        last_at: found.map(|found| found.modified),
         ..SessionHead::default()
     };
     Listed { head, path, names: Vec::new() }

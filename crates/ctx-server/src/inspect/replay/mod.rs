@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use ctx_core::{Error, ErrorKind, Result};
-use ctx_session::discover::AgentHomes;
+use ctx_session::discover::{AgentHomes, FoundSession};
 use ctx_session::key::SessionKey;
 
 use self::jobs::Jobs;
@@ -111,13 +111,20 @@ impl Source for Replays {
     }
 }
 
-/// A number that changes when a file does; none where there is no file.
+/// A number that changes when a file or a session of a database does; none where there is none.
 pub(crate) fn stamp_of(path: &Path) -> Option<u64> {
-    let metadata = path.metadata().ok()?;
-    let time = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    let time = time.map_or(0, |time| time.as_nanos());
+    let (bytes, time) = match path.metadata() {
+        Ok(metadata) => {
+            let time = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+            (metadata.len(), time.map_or(0, |time| time.as_nanos()))
+        }
+        Err(_) => {
+            let found = FoundSession::at(path)?;
+            (found.bytes, found.modified.0.unsigned_abs().into())
+        }
+    };
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&metadata.len().to_le_bytes());
+    hasher.update(&bytes.to_le_bytes());
     hasher.update(&time.to_le_bytes());
     Some(number_of(&hasher))
 }

@@ -356,6 +356,6 @@ fn opencode() {
             r#"assistant: ok read#c3{"filePath":"n"}"#,
         ]
     );
-    let usage = transcript.all_messages()[2].message().unwrap().meta.usage.unwrap();
+    let usage = transcript.all_messages()[3].message().unwrap().meta.usage.unwrap();
     assert_eq!((usage.prompt(), usage.output), (2_459, 40));
 }
