@@ -138,7 +138,7 @@ fn tools_are_chosen_by_pattern_and_found_by_their_call() {
         session.talk();
     }
     let tools = Tools { allow: vec!["read".into(), "mcp_*".into()], deny: vec!["*fetch".into()] };
-    assert_eq!(session.prune(&config().with_tools(tools), 60), 1);
+    assert_eq!(session.prune(&Config { tools, ..config() }, 60), 1);
     assert!(session.text(read).contains("[Tool result trimmed"));
     assert_eq!((session.text(bash).len(), session.text(fetch).len()), (8_000, 8_000));
 }
