@@ -1,6 +1,6 @@
 //! The cap over all results together.
 
-use ctx_core::{Block, Chars, ContextView, Result, Tokens, ToolResult};
+use ctx_core::{Block, Chars, ContextView, Node, Result, Tokens, ToolResult};
 
 use crate::layer::rewrite;
 use crate::notice::{AGGREGATE_ELISION_NOTICE, preserved_line};
@@ -24,10 +24,11 @@ pub(crate) fn elide(view: &mut ContextView, cap: Tokens) -> Result<()> {
     }
     let counter = *view.ledger().counter();
     let size = counter.text(AGGREGATE_ELISION_NOTICE);
-    let whole = view.nodes().iter().filter(|node| node.is_live() && !node.results().is_empty());
-    let whole: Vec<u64> =
-        whole.map(|node| node.tokens().get()).filter(|t| *t > 2 * size.get()).collect();
-    let usual = whole.iter().sum::<u64>() / (whole.len() as u64).max(1);
+    let holds_one = |node: &&Node| {
+        node.is_live() && !node.results().is_empty() && node.tokens().get() > 2 * size.get()
+    };
+    let usual =
+        view.result_total().get() / (view.nodes().iter().filter(holds_one).count() as u64).max(1);
     let target = cap - Tokens::saturating_from(SLACK * usual);
     let target = target.clamp(cap.scale(LEAST_LEFT), cap.scale(LOW_WATER));
     for at in 0..view.len() {

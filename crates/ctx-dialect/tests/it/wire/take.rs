@@ -78,8 +78,8 @@ fn a_history_that_the_provider_holds_is_told_from_one_that_is_all_here() {
     }
     // A field that nobody knows yet, in whichever API.
     let body = r#"{"messages":[{"role":"user","content":"hi"}],"previous_turn_id":"t"}"#;
-    assert!(take("chat/completions", body).is_continued);
-    assert!(!take("chat/completions", r#"{"messages":[],"session_id":"s"}"#).is_continued);
+    assert!(take("chat", body).is_continued);
+    assert!(!take("chat", r#"{"messages":[],"session_id":"s"}"#).is_continued);
 }
 
 #[test]
