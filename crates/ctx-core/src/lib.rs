@@ -66,6 +66,7 @@ pub use tokens::{Chars, Tokens};
 pub use tool::{CallId, CallSpelling, ToolCall, ToolResult};
 pub use view::{
     CONTEXT_LIMIT_TRUNCATION_NOTICE, ContextView, Finished, MIDDLE_OMITTED_NOTICE,
-    MISSING_RESULT_NOTICE, Node, NodeState, Place, ViewId, check_pairs, common_cap, shortened,
+    MISSING_RESULT_NOTICE, Node, NodeState, ORPHANED_RESULT, Place, ViewId, check_pairs,
+    common_cap, shortened,
 };
 pub use workspace::{Snippet, SnippetSource, WorkspaceAnswer, WorkspaceSearch};

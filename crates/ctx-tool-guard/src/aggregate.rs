@@ -1,13 +1,19 @@
 //! The cap over all results together.
 
-use ctx_core::{Block, Chars, ContextView, Result, Tokens, ToolResult};
+use ctx_core::{Block, Chars, ContextView, Node, Result, Tokens, ToolResult};
 
 use crate::layer::rewrite;
 use crate::notice::{AGGREGATE_ELISION_NOTICE, preserved_line};
 use crate::single::Bounded;
 
-/// Once over the cap, results go until this share of it is left.
+/// Once over the cap, results go until this share of it is left, or less where that would soon be full
+/// again.
 const LOW_WATER: f64 = 0.75;
+
+/// So many more results of the usual size are to come before the next are elided: each time the provider's
+/// cached prefix breaks. A quarter of the cap is left in any case.
+const SLACK: u64 = 3;
+const LEAST_LEFT: f64 = 0.25;
 
 const REASON: &str = "all tool results together took too much";
 
@@ -16,9 +22,15 @@ pub(crate) fn elide(view: &mut ContextView, cap: Tokens) -> Result<()> {
     if view.result_total() <= cap {
         return Ok(());
     }
-    let target = cap.scale(LOW_WATER);
     let counter = *view.ledger().counter();
     let size = counter.text(AGGREGATE_ELISION_NOTICE);
+    let holds_one = |node: &&Node| {
+        node.is_live() && !node.results().is_empty() && node.tokens().get() > 2 * size.get()
+    };
+    let usual =
+        view.result_total().get() / (view.nodes().iter().filter(holds_one).count() as u64).max(1);
+    let target = cap - Tokens::saturating_from(SLACK * usual);
+    let target = target.clamp(cap.scale(LEAST_LEFT), cap.scale(LOW_WATER));
     for at in 0..view.len() {
         if view.result_total() <= target {
             break;

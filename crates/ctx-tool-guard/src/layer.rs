@@ -22,8 +22,8 @@ use crate::{Config, Limits, aggregate, offload};
 /// 2. With [`Offload`](crate::Offload) on, results that are no longer among the newest are moved to
 ///    files.
 /// 3. When all results together exceed their cap, the oldest are elided until three quarters of it
-///    are left. The last quarter is there so that the provider's cached prefix is not broken on
-///    every turn.
+///    are left, or less, so that three more results of the usual size fit: each time the provider's
+///    cached prefix is broken.
 ///
 /// # Notes
 ///

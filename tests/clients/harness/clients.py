@@ -93,6 +93,37 @@ class Gemini(Client):
         return [*command, *resume, "-p", f"BIGREAD {turn}"]
 
 
+class Qwen(Client):
+    """Its tools alone are 9,700 tokens, and it asks for answers of more than the window."""
+
+    name = "qwen"
+    needs = ("@qwen-code/qwen-code@0.24.4",)
+    tool = ("read_file", {"file_path": "big.txt"})
+    limit = 60_000
+    window = 16_000
+
+    def settings(self, room, base):
+        self.tool = ("read_file", {"file_path": str(room.work / "big.txt")})
+        room.write(
+            ".qwen/settings.json",
+            {
+                "security": {"auth": {"selectedType": "openai"}},
+                "general": {"enableAutoUpdate": False},
+                "privacy": {"usageStatisticsEnabled": False},
+            },
+        )
+        return {
+            "OPENAI_API_KEY": "dummy",
+            "OPENAI_BASE_URL": f"{base}/v1",
+            "OPENAI_MODEL": "fake-model",
+        }
+
+    def command(self, turn):
+        go_on = ["--continue"] if turn > 1 else []
+        command = [NODE, MODULES / ".bin/qwen", "--approval-mode", "yolo"]
+        return [*command, *go_on, "-p", f"BIGREAD {turn}"]
+
+
 class OpenCode(Client):
     name = "opencode"
     needs = ("opencode-ai@1.18.33",)

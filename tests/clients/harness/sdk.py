@@ -6,7 +6,7 @@ import json
 from .judge import Run, judge, row
 from .room import HERE, PYTHON, Room
 
-NEEDS = ("openai==3.52.0", "anthropic==2.11.0")
+NEEDS = ("openai==3.52.0", "anthropic==2.12.0")
 
 
 # Words of a prompt, and what becomes of it. What fits none is answered by a summary.

@@ -48,6 +48,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
     let mut server = Server::new(listen);
     server.token = setup::token(args.token.as_deref())?;
     server.hosts.clone_from(&config.hosts);
+    server.origins.clone_from(&config.origins);
     server.grace = Duration::from_secs(config.grace_seconds.into());
     let agent = args.agent.as_deref().map(str::parse).transpose().map_err(misuse)?;
     let agent: FileId = agent.unwrap_or_else(FileId::main);

@@ -10,7 +10,8 @@ use super::node::Why;
 use super::pairs::Claims;
 use super::{ContextView, Due, NewestUser, Node, NodeState, SEQ_STEP};
 
-const NO_CALL: &str = "tool result without its call, or a second one for it";
+/// Why a tool result does not go out that answers nothing.
+pub const ORPHANED_RESULT: &str = "tool result without its call, or a second one for it";
 const TAKEN_ID: &str = "tool call under an id that another call of the message has";
 const EXCLUDED: &str = "excluded from the model's context";
 
@@ -55,7 +56,7 @@ impl ContextView {
             claims = Claims::default();
         }
         if claims.ids.is_empty() && !node.facts.results.is_empty() && !node.facts.has_content {
-            self.record_absent(node, Why::finish(NO_CALL));
+            self.record_absent(node, Why::finish(ORPHANED_RESULT));
             return Ok(());
         }
         if needs_strip(&node.facts, &claims) {
@@ -127,7 +128,7 @@ impl ContextView {
     fn strip(&mut self, node: &mut Node, claims: &Claims) -> Result<()> {
         let mut message = Message::clone(&*node.message()?);
         let (mut answered, mut called) = (HashSet::new(), HashSet::new());
-        let mut reason = NO_CALL;
+        let mut reason = ORPHANED_RESULT;
         message.blocks.retain(|block| match block {
             Block::ToolResult(result) => {
                 claims.ids.contains(&result.call_id) && answered.insert(result.call_id.clone())

@@ -16,6 +16,7 @@ mod shrink;
 
 use crate::{Compacted, Edit, EngineNote, TokenLedger, Tokens};
 
+pub use append::ORPHANED_RESULT;
 pub use arrange::MISSING_RESULT_NOTICE;
 pub use engine::ViewId;
 pub use finish::Finished;

@@ -7,7 +7,8 @@ use crate::json::Fresh;
 
 /// The body of an answer with that status, as the protocol's clients read errors. It says what the
 /// error says, and what to do next. A prompt that does not fit is told in the words and with the
-/// code by which clients recognise it.
+/// code by which clients recognise it. Anthropic's clients find a fact named `error_code` in the
+/// error's details.
 #[must_use]
 pub fn error_body(protocol: Protocol, status: u16, error: &Error) -> String {
     let is_overflow = matches!(
@@ -35,9 +36,12 @@ pub fn error_body(protocol: Protocol, status: u16, error: &Error) -> String {
         }
         Protocol::Messages => {
             let text = if is_overflow { format!("prompt is too long: {text}") } else { text };
-            let error =
-                Fresh::new().text("type", anthropic_type(status)).text("message", &text).end();
-            Fresh::new().text("type", "error").raw("error", error).end()
+            let mut body = Fresh::new().text("type", anthropic_type(status)).text("message", &text);
+            if let Some((key, code)) = error.context().iter().find(|(key, _)| *key == "error_code")
+            {
+                body = body.raw("details", Fresh::new().text(key, code).end());
+            }
+            Fresh::new().text("type", "error").raw("error", body.end()).end()
         }
         Protocol::Gemini => {
             let text = match is_overflow {

@@ -52,7 +52,7 @@ impl<'a> Request<'a> {
         if !is_same || in_history.is_some() {
             let mut list = history::write(self, out, in_history);
             if self.history.is_empty() {
-                let before = self.body.get(..self.history.start).unwrap_or_default();
+                let before = slice(self.body, 0..self.history.start)?;
                 let comma = if before.trim_end().ends_with('{') { "" } else { "," };
                 list = format!("{comma}\"{}\":{list}", self.protocol.history());
             }
@@ -60,7 +60,7 @@ impl<'a> Request<'a> {
         }
         edits.extend(addition.and_then(|addition| self.with_system(addition)));
         edits.sort_by_key(|(at, _)| at.start);
-        Ok(edited(self.body, &edits))
+        edited(self.body, &edits)
     }
 
     /// What is added to the system prompt, where the API has one beside the history.
@@ -80,19 +80,44 @@ impl<'a> Request<'a> {
     }
 }
 
+/// A part of a body. Where there is none an edit would lose what the client said.
+fn slice(body: &str, at: Range<usize>) -> Result<&str> {
+    body.get(at.clone()).ok_or_else(|| {
+        Error::new(ErrorKind::Contract, "an edit of the request is outside of its body")
+            .with("from", at.start)
+            .with("to", at.end)
+            .hint("please report this")
+    })
+}
+
 /// A text with some of its ranges replaced; they do not overlap, and are in order.
-fn edited<'a>(text: &'a str, edits: &[(Range<usize>, String)]) -> Cow<'a, str> {
+fn edited<'a>(text: &'a str, edits: &[(Range<usize>, String)]) -> Result<Cow<'a, str>> {
     if edits.is_empty() {
-        return Cow::Borrowed(text);
+        return Ok(Cow::Borrowed(text));
     }
     let more: usize = edits.iter().map(|(_, new)| new.len()).sum();
     let mut out = String::with_capacity(text.len() + more);
     let mut at = 0;
     for (range, new) in edits {
-        out.push_str(text.get(at..range.start).unwrap_or_default());
+        out.push_str(slice(text, at..range.start)?);
         out.push_str(new);
         at = range.end;
     }
-    out.push_str(text.get(at..).unwrap_or_default());
-    Cow::Owned(out)
+    out.push_str(slice(text, at..text.len())?);
+    Ok(Cow::Owned(out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_outside_of_the_body_is_an_error_and_loses_nothing() {
+        let edit = |range: Range<usize>| edited("a\u{e9}b", &[(range, "x".to_owned())]);
+        assert_eq!(edit(1..3).unwrap(), "axb");
+        for range in [2..3, 0..9, 9..9, Range { start: 3, end: 2 }] {
+            let error = edit(range.clone()).expect_err(&format!("{range:?}"));
+            assert_eq!(error.kind(), ErrorKind::Contract);
+        }
+    }
 }

@@ -62,7 +62,7 @@ impl fmt::Display for Protocol {
 pub struct Route {
     /// The API.
     pub protocol: Protocol,
-    /// The model, where the path names it (Gemini).
+    /// The model, where the path names it (Gemini, deployments of Azure).
     pub model: Option<String>,
     /// Whether the answer is a stream, where the path says so (Gemini); elsewhere the body does.
     pub streams: Option<bool>,
@@ -77,7 +77,8 @@ pub fn route(method: &str, path_and_query: &str) -> Option<Route> {
         return None;
     }
     let path = path_and_query.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
-    let of = |protocol| Route { protocol, model: None, streams: None };
+    let deployment = path.split_once("/deployments/").and_then(|(_, rest)| rest.split('/').next());
+    let of = |protocol| Route { protocol, model: deployment.map(str::to_owned), streams: None };
     if path.ends_with("/chat/completions") {
         return Some(of(Protocol::Chat));
     }
@@ -111,7 +112,6 @@ mod tests {
     fn any_base_url_works() {
         for (path, protocol) in [
             ("/v1/chat/completions", Protocol::Chat),
-            ("/openai/deployments/d/chat/completions?api-version=1", Protocol::Chat),
             ("/v1/responses", Protocol::Responses),
             ("/backend-api/codex/responses/", Protocol::Responses),
             ("/v1/messages?beta=true", Protocol::Messages),
@@ -119,6 +119,8 @@ mod tests {
             let found = route("POST", path);
             assert_eq!(found, Some(Route { protocol, model: None, streams: None }), "{path}");
         }
+        let path = "/openai/deployments/gpt-4o/chat/completions?api-version=1";
+        assert_eq!(route("POST", path).unwrap().model.as_deref(), Some("gpt-4o"));
         let path = "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse";
         let found = route("POST", path).unwrap();
         assert_eq!((found.protocol, found.streams), (Protocol::Gemini, Some(true)));

@@ -30,7 +30,8 @@ pub struct Request<'a> {
     /// (`prompt_cache_key`).
     pub cache_key: Option<Cow<'a, str>>,
     /// Whether the provider holds some of the history, and the body only goes on from there
-    /// (`previous_response_id`, `conversation`, references to stored items): the units are not all.
+    /// (`previous_response_id`, `conversation`, `thread`, references to stored items): the units are
+    /// not all.
     pub is_continued: bool,
     /// The history, oldest first.
     pub units: Vec<Unit<'a>>,
@@ -103,7 +104,7 @@ impl<'a> Request<'a> {
             streams: route.streams.unwrap_or_else(|| object.is_true("stream")),
             max_tokens: max_tokens(protocol, &object),
             cache_key: object.text("prompt_cache_key").filter(|key| !key.is_empty()),
-            is_continued: !is_whole || is_continued(protocol, &object),
+            is_continued: !is_whole || is_continued(&object),
             units,
             body,
             history,
@@ -171,10 +172,11 @@ fn max_tokens(protocol: Protocol, object: &Object<'_>) -> Option<u64> {
     }
 }
 
-fn is_continued(protocol: Protocol, object: &Object<'_>) -> bool {
-    match protocol {
-        Protocol::Responses => object.first(&["previous_response_id", "conversation"]).is_some(),
-        Protocol::Gemini => object.first(&["cachedContent", "cached_content"]).is_some(),
-        Protocol::Chat | Protocol::Messages => false,
-    }
+/// Whether a field names what the provider holds of the conversation, in whichever API.
+fn is_continued(object: &Object<'_>) -> bool {
+    const FIELDS: [&str; 4] = ["conversation", "thread", "cachedContent", "cached_content"];
+    object.iter().any(|(key, value)| {
+        let is_previous = key.starts_with("previous_") && key.ends_with("_id");
+        (is_previous || FIELDS.contains(&key)) && value.get() != "null"
+    })
 }

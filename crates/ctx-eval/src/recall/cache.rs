@@ -132,7 +132,7 @@ mod tests {
         let file = folder.path().join("new").join("vectors");
         let known = HashMap::from([([1; 16], vec![0.5, -2.0]), ([2; 16], vec![])]);
         write(&file, &known).unwrap();
-        let bytes = fs::read(&file).unwrap();
+        let bytes = std::fs::read(&file).unwrap();
         assert_eq!(read(&bytes), Some(known));
         assert_eq!(read(&bytes[..bytes.len() - 1]), None);
         assert_eq!(read(b"something else"), None);

@@ -11,6 +11,7 @@ use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
 use ctx_core::{Error, ErrorKind};
+use ctx_dialect::wire::{Protocol, error_body, route};
 use serde_json::json;
 
 use super::Server;
@@ -70,12 +71,13 @@ pub(super) struct Guard {
     address: SocketAddr,
     token: Option<Token>,
     hosts: Vec<String>,
+    origins: Vec<String>,
 }
 
 impl Guard {
     pub(super) fn new(address: SocketAddr, server: &Server) -> Self {
         let hosts = server.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
-        Self { address, token: server.token.clone(), hosts }
+        Self { address, token: server.token.clone(), hosts, origins: server.origins.clone() }
     }
 
     /// Lets a request in, without the token that it brought, or says why not.
@@ -84,6 +86,7 @@ impl Guard {
         mut request: Request<B>,
     ) -> Result<Request<B>, Box<Response<Body>>> {
         let in_path = take_from_path(&mut request);
+        let protocol = route("POST", request.uri().path()).map(|route| route.protocol);
         let header = request.headers_mut().remove(TOKEN_HEADER);
         let header = header.as_ref().and_then(|value| value.to_str().ok());
         let bearer = bearer(request.headers());
@@ -110,7 +113,7 @@ impl Guard {
                 ),
             };
             let error = Error::new(ErrorKind::InvalidInput, what).hint(hint);
-            return Err(Box::new(refusal(StatusCode::UNAUTHORIZED, &error)));
+            return Err(Box::new(refusal(protocol, StatusCode::UNAUTHORIZED, &error)));
         }
         let host = host_of(&request);
         let is_many = request.headers().get_all(HOST).iter().count() > 1;
@@ -122,12 +125,16 @@ impl Guard {
             let error = Error::new(ErrorKind::InvalidInput, "this server does not go by that name")
                 .with("host", shortened(host.as_deref().unwrap_or_default()))
                 .hint("use the address it listens on; server.hosts lists further names");
-            return Err(Box::new(refusal(StatusCode::FORBIDDEN, &error)));
+            return Err(Box::new(refusal(protocol, StatusCode::FORBIDDEN, &error)));
         }
-        if is_of_others(&request, host.as_deref()) {
+        if is_of_others(&request, host.as_deref(), &self.origins) {
+            let origin = request.headers().get(ORIGIN).map(HeaderValue::to_str);
             let error = Error::new(ErrorKind::InvalidInput, "a page of another origin asks")
-                .hint("open the page of this server itself");
-            return Err(Box::new(refusal(StatusCode::FORBIDDEN, &error)));
+                .with("origin", shortened(origin.and_then(Result::ok).unwrap_or("?")))
+                .hint(
+                    "open the page of this server itself; server.origins lists others that may ask",
+                );
+            return Err(Box::new(refusal(protocol, StatusCode::FORBIDDEN, &error)));
         }
         request.extensions_mut().insert(Access { writes: has_token });
         Ok(request)
@@ -190,10 +197,15 @@ fn name_of(host: &str) -> &str {
 
 /// Whether a page of another origin made a browser send this. For a picture or a link it names no
 /// origin, and says only of what kind it is; the page of this server may be linked to.
-fn is_of_others<B>(request: &Request<B>, host: Option<&str>) -> bool {
+fn is_of_others<B>(request: &Request<B>, host: Option<&str>, listed: &[String]) -> bool {
     let origins: Vec<_> = request.headers().get_all(ORIGIN).iter().collect();
     let mut sites = request.headers().get_all("sec-fetch-site").iter();
     let is_linked = request.uri().path() == "/";
+    if let [origin] = origins[..]
+        && listed.iter().any(|listed| origin == listed.as_str())
+    {
+        return false;
+    }
     origins.len() > 1
         || !origins.iter().all(|origin| is_same_origin(origin, host))
         || sites.any(|site| site != "same-origin" && site != "none" && !is_linked)
@@ -209,15 +221,18 @@ fn shortened(text: &str) -> String {
     text.chars().take(80).collect()
 }
 
-/// An answer that says why a request is not served, as JSON.
+/// An answer that says why a request is not served, in the client's own protocol where it has one.
 #[must_use]
-pub fn refusal(status: StatusCode, error: &Error) -> Response<Body> {
-    let body = json!({ "error": {
-        "kind": error.kind().name(),
-        "message": error.to_string(),
-        "hint": error.hint_text(),
-    } });
-    let mut response = Response::new(Body::from(body.to_string()));
+pub fn refusal(protocol: Option<Protocol>, status: StatusCode, error: &Error) -> Response<Body> {
+    let body = match protocol {
+        Some(protocol) => error_body(protocol, status.as_u16(), error),
+        None => {
+            let (kind, message) = (error.kind().name(), error.to_string());
+            let body = json!({ "kind": kind, "message": message, "hint": error.hint_text() });
+            json!({ "error": body }).to_string()
+        }
+    };
+    let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(CONTENT_TYPE, json);

@@ -12,7 +12,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 
 /// What requests are told apart by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -67,6 +67,8 @@ pub struct Metrics {
     pub prefix_lost_tokens: Family<BreakLabels, Counter>,
     /// What could not be written to disk.
     pub unwritten: Family<UnwrittenLabels, Counter>,
+    /// Tool results that were left out, as their calls are not in the request.
+    pub orphaned_results: Counter,
     /// Requests that were refused as too long, and went through smaller.
     pub recoveries: Counter,
     /// Seconds that were added before the provider was asked.
@@ -78,50 +80,43 @@ pub struct Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("ctx");
-        let requests = Family::default();
-        let counter = Counter::default;
-        let (raw_tokens, sent_tokens, output_tokens) = (counter(), counter(), counter());
-        let (compactions, recoveries) = (counter(), counter());
+        let all = &mut registry;
         // From a tenth of a millisecond to about half a minute.
         let added = Histogram::new(exponential_buckets(0.0001, 2.0, 19));
-        let conversations = Gauge::default();
-        registry.register("requests", "Requests by protocol and outcome", requests.clone());
-        registry.register("raw_tokens", "Tokens that clients sent", raw_tokens.clone());
-        registry.register("sent_tokens", "Tokens that providers were sent", sent_tokens.clone());
-        let words = "Tokens of answers, as providers counted them";
-        registry.register("output_tokens", words, output_tokens.clone());
-        registry.register("compactions", "Compactions", compactions.clone());
-        let summaries = Family::default();
-        registry.register("summaries", "Summaries of compactions by outcome", summaries.clone());
-        let (prefix_breaks, prefix_lost_tokens) = (Family::default(), Family::default());
-        let words = "Requests that do not begin as the one before, by cause";
-        registry.register("prefix_breaks", words, prefix_breaks.clone());
-        let words = "Tokens of the request before that are not sent again, by cause";
-        registry.register("prefix_lost_tokens", words, prefix_lost_tokens.clone());
-        let unwritten = Family::default();
-        let words = "Changes of conversations and records that could not be written";
-        registry.register("unwritten", words, unwritten.clone());
-        let words = "Requests that were refused as too long and went through smaller";
-        registry.register("recoveries", words, recoveries.clone());
         let words = "Time added before the provider was asked";
-        registry.register_with_unit("added", words, Unit::Seconds, added.clone());
-        registry.register("conversations", "Conversations in memory", conversations.clone());
+        all.register_with_unit("added", words, Unit::Seconds, added.clone());
         Self {
-            registry: Arc::new(registry),
-            requests,
-            raw_tokens,
-            sent_tokens,
-            output_tokens,
-            compactions,
-            summaries,
-            prefix_breaks,
-            prefix_lost_tokens,
-            unwritten,
-            recoveries,
+            requests: new(all, "requests", "Requests by protocol and outcome"),
+            raw_tokens: new(all, "raw_tokens", "Tokens that clients sent"),
+            sent_tokens: new(all, "sent_tokens", "Tokens that providers were sent"),
+            output_tokens: new(all, "output_tokens", "Tokens of answers, as providers count them"),
+            compactions: new(all, "compactions", "Compactions"),
+            summaries: new(all, "summaries", "Summaries of compactions by outcome"),
+            prefix_breaks: new(
+                all,
+                "prefix_breaks",
+                "Requests that do not begin as the one before",
+            ),
+            prefix_lost_tokens: new(all, "prefix_lost_tokens", "Tokens that are not sent again"),
+            unwritten: new(all, "unwritten", "Changes and records that were not written"),
+            orphaned_results: new(
+                all,
+                "orphaned_results",
+                "Tool results left out for want of calls",
+            ),
+            recoveries: new(all, "recoveries", "Requests refused as too long, taken smaller"),
             added,
-            conversations,
+            conversations: new(all, "conversations", "Conversations in memory"),
+            registry: Arc::new(registry),
         }
     }
+}
+
+/// A metric that is registered.
+fn new<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
 }
 
 impl Metrics {

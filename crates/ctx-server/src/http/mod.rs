@@ -18,8 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::HeaderValue;
 use ctx_core::{Error, ErrorKind, Result};
 use tokio::net::TcpListener;
+use tower_http::cors::{AllowHeaders, AllowMethods, CorsLayer};
 
 pub use guard::{Access, TOKEN_HEADER, Token, refusal};
 pub use metrics::{
@@ -36,6 +38,8 @@ pub struct Server {
     pub token: Option<Token>,
     /// Names that a `Host` header may have besides those of loopback and of the address.
     pub hosts: Vec<String>,
+    /// Origins whose pages may ask, besides the server's own.
+    pub origins: Vec<String>,
     /// How long running answers are waited for at the end. Default: 30 s.
     pub grace: Duration,
     /// How long a client may take nothing of an answer that is ready for it: who stops reading for good
@@ -48,7 +52,7 @@ impl Server {
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
         let (grace, unread) = (Duration::from_secs(30), Duration::from_secs(300));
-        Self { listen, token: None, hosts: Vec::new(), grace, unread }
+        Self { listen, token: None, hosts: Vec::new(), origins: Vec::new(), grace, unread }
     }
 
     /// Takes the address.
@@ -104,6 +108,13 @@ impl Bound {
     /// are finished, as long as the grace lasts and nobody is in a hurry.
     pub async fn serve(self, router: Router, shutdown: Shutdown) {
         let guard = Arc::new(guard::Guard::new(self.address, &self.server));
+        let origins = self.server.origins.iter().filter_map(|origin| origin.parse().ok());
+        let origins: Vec<HeaderValue> = origins.collect();
+        let cors = CorsLayer::new()
+            .allow_origin(origins)
+            .allow_methods(AllowMethods::mirror_request())
+            .allow_headers(AllowHeaders::mirror_request());
+        let router = if self.server.origins.is_empty() { router } else { router.layer(cors) };
         serve::run(self.listener, router, guard, shutdown, &self.server).await;
     }
 }

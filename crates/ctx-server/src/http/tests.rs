@@ -15,6 +15,7 @@ fn guard(listen: &str, token: Option<&str>) -> Guard {
     let mut server = Server::new(listen.parse().unwrap());
     server.token = token.map(|token| Token::new(token).unwrap());
     server.hosts = vec!["box.example".to_owned()];
+    server.origins = vec!["app://obsidian.md".to_owned()];
     Guard::new(server.listen, &server)
 }
 
@@ -81,6 +82,7 @@ fn a_page_of_another_origin_is_refused() {
     let guard = guard("127.0.0.1:8787", None);
     let with = |origin| judged(&guard, "/", &[("host", "localhost:8787"), ("origin", origin)]);
     assert_eq!(with("http://localhost:8787"), Ok(false));
+    assert_eq!(with("app://obsidian.md"), Ok(false));
     for origin in ["http://evil.example", "null", "http://localhost:9999", "file://localhost:8787"]
     {
         assert_eq!(with(origin), Err(403), "{origin}");
@@ -104,6 +106,62 @@ fn what_a_page_of_another_site_loads_without_an_origin_is_refused() {
     for site in ["same-origin", "none"] {
         assert_eq!(with("/v1/models", site), Ok(false), "{site}");
     }
+}
+
+#[tokio::test]
+async fn a_refusal_is_in_the_clients_own_protocol() {
+    let guard = guard("127.0.0.1:8787", None);
+    for (path, at) in [
+        ("/v1/messages", "/error/type"),
+        ("/v1/chat/completions", "/error/code"),
+        ("/v1beta/models/m:generateContent", "/error/status"),
+        ("/v1/models", "/error/kind"),
+    ] {
+        for (headers, status) in [
+            ([("host", "localhost"), ("x-ctx-token", "a-long-token")], 401),
+            ([("host", "localhost"), ("origin", "http://evil.example")], 403),
+        ] {
+            let refused = guard.admit(asked(path, &headers)).unwrap_err();
+            assert_eq!(refused.status(), status);
+            let body = axum::body::to_bytes(refused.into_body(), 4_096).await.unwrap();
+            let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert!(body.pointer(at).is_some_and(serde_json::Value::is_string), "{path} {body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_browser_hears_that_a_page_of_a_listed_origin_may_ask() {
+    let mut server = Server::new("127.0.0.1:0".parse().unwrap());
+    server.origins = vec!["app://obsidian.md".to_owned()];
+    let bound = server.bind().await.unwrap();
+    let (address, shutdown) = (bound.address(), Shutdown::default());
+    let router = Router::new().fallback(|| async { "answered" });
+    let running = tokio::spawn(bound.serve(router, shutdown.clone()));
+    for (line, more, is_answered) in [
+        (
+            "OPTIONS /v1/messages",
+            "access-control-request-method: POST\r\n\
+          access-control-request-headers: x-api-key\r\n",
+            false,
+        ),
+        ("POST /v1/messages", "", true),
+    ] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!(
+            "{line} HTTP/1.1\r\nhost: localhost\r\norigin: app://obsidian.md\r\n{more}\
+             content-length: 0\r\nconnection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(answer.contains("access-control-allow-origin: app://obsidian.md"), "{answer}");
+        assert_eq!(answer.contains("access-control-allow-headers: x-api-key"), !is_answered);
+        assert_eq!(answer.contains("answered"), is_answered, "{answer}");
+    }
+    shutdown.stop();
+    running.await.unwrap();
 }
 
 #[test]

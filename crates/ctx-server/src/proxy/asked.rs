@@ -1,6 +1,6 @@
 //! What a client asks, apart from the body.
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue};
 use ctx_dialect::wire::{Protocol, Route};
 use ctx_model::Url;
 
@@ -20,5 +20,13 @@ pub(super) struct Asked {
 impl Asked {
     pub(super) fn protocol(&self) -> Protocol {
         self.route.protocol
+    }
+
+    /// Whether it is a tool runner of Anthropic's SDKs. It continues message threads by reference, and
+    /// sends its whole history where it is told that they are not served.
+    pub(super) fn is_tool_runner(&self) -> bool {
+        let helpers = self.headers.get_all("x-stainless-helper");
+        let runs = |value: &HeaderValue| value.to_str().is_ok_and(|t| t.contains("BetaToolRunner"));
+        self.protocol() == Protocol::Messages && helpers.iter().any(runs)
     }
 }

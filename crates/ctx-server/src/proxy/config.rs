@@ -13,6 +13,9 @@ pub struct ServerConfig {
     pub listen: String,
     /// Names that requests may call this server by, besides `localhost` and its address.
     pub hosts: Vec<String>,
+    /// Origins whose pages may send requests, such as `app://obsidian.md`. They may read what the page of
+    /// this server reads. Default: none but its own.
+    pub origins: Vec<String>,
     /// Where requests go.
     pub upstreams: UpstreamsConfig,
     /// Who writes summaries. Default: `upstream`.
@@ -88,6 +91,7 @@ impl Default for ServerConfig {
         Self {
             listen: "127.0.0.1:8787".to_owned(),
             hosts: Vec::new(),
+            origins: Vec::new(),
             upstreams: UpstreamsConfig::default(),
             summaries: SummariesBy::default(),
             max_body_bytes: 64 << 20,
@@ -108,6 +112,12 @@ impl Section for ServerConfig {
         if self.listen.parse::<std::net::SocketAddr>().is_err() {
             let wanted = "an address and a port, such as 127.0.0.1:8787";
             return Err(wrong_value::<Self>("listen", format!("{:?}", self.listen), wanted));
+        }
+        let is_origin =
+            |text: &String| text == "null" || text.contains("://") && !text.contains(' ');
+        if let Some(origin) = self.origins.iter().find(|origin| !is_origin(origin)) {
+            let wanted = "what a browser sends as Origin, such as app://obsidian.md";
+            return Err(wrong_value::<Self>("origins", format!("{origin:?}"), wanted));
         }
         let upstreams = [
             ("upstreams.openai", &self.upstreams.openai),

@@ -48,6 +48,9 @@ pub(super) struct Work {
     pub(super) begins: HashMap<EntryId, String>,
     pub(super) model: Option<String>,
     pub(super) learned: Learned,
+    /// The window that the server told, and how often it was asked.
+    pub(super) told: Option<Tokens>,
+    pub(super) asks: u32,
     kept_compaction: Option<EntryId>,
     kept_report: Option<(u64, u64)>,
     /// What of the messages the file does not have yet: those from there on, where it had so many.

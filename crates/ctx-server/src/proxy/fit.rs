@@ -50,14 +50,15 @@ impl Sitting<'_> {
         let system = work.size_of("system", system, |text| counter.text(text));
         let tools = work.size_of("tools", tools, |text| counter.text(text));
         let answer = self.answer();
-        let room = Room { window, native, learned: work.learned.window(), least, answer };
         let Some(session) = &mut work.session else { return Err(lost()) };
+        let told = self.told.iter().take_while(|told| told.is_instruction()).count();
+        let told = session.history.items().iter().take(told);
+        let instructions = told.filter_map(|item| item.entry.tokens(&counter).ok()).sum();
+        let learned = work.learned.window();
+        let room = Room { window, native, learned, least, answer, instructions };
         // An answer that asks for more than there is leaves no more than a quarter free.
         session.fit(room.told(), answer, system, tools);
-        session.ledger.check().map_err(|error| match self.request.max_tokens {
-            Some(most) => error.with("maxTokens", most),
-            None => error,
-        })?;
+        room.check(&session.ledger)?;
         Ok(room)
     }
 

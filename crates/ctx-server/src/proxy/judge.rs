@@ -84,6 +84,12 @@ pub(super) async fn judge(protocol: Protocol, response: Response, window: u64) -
 }
 
 impl Answer {
+    /// Whether what was held says that, in an answer that is none of an error.
+    pub(super) fn says(&self, text: &str) -> bool {
+        let held: Vec<u8> = self.held.iter().flatten().copied().collect();
+        self.response.status.is_success() && String::from_utf8_lossy(&held).contains(text)
+    }
+
     fn judged(&self, is_refusal: bool, window: u64) -> Option<Overflow> {
         if is_refusal {
             let text: Vec<u8> = self.held.iter().flatten().copied().collect();

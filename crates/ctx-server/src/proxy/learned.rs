@@ -38,6 +38,11 @@ impl Learned {
         smaller(self.known, self.tried)
     }
 
+    /// Notes a window that the server tells when it is asked.
+    pub(super) fn told(&mut self, window: Tokens) {
+        self.known = smaller(self.known, Some(window).filter(|window| *window >= LEAST));
+    }
+
     /// Notes a refusal, and the window that it leaves.
     pub(super) fn refused(&mut self, refused: Refused) {
         let can_be = |limit: &Tokens| (LEAST..=refused.tokens.scale(2.0)).contains(limit);

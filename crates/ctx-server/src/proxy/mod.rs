@@ -36,6 +36,7 @@ mod summarised;
 mod told;
 mod undo;
 mod upstream;
+mod window;
 
 #[cfg(test)]
 mod tests;
@@ -269,7 +270,8 @@ async fn answer(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
     if headers::is_websocket(request.headers()) {
         // Codex asks this way first, and goes over to HTTP at once if told so.
         let error = Error::new(ErrorKind::InvalidInput, "WebSockets do not pass through here");
-        return failure::answer(None, 426, &error.hint("send the request over HTTP"));
+        let protocol = route("POST", request.uri().path()).map(|route| route.protocol);
+        return failure::answer(protocol, 426, &error.hint("send the request over HTTP"));
     }
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     if upstream::climbs(path) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ctx_core::{Error, ErrorKind, Result};
+use ctx_core::{Error, ErrorKind, Result, Role};
 use ctx_dialect::wire::{Out, Request};
 use ctx_model::Overflow;
 use serde::de::IgnoredAny;
@@ -15,7 +15,7 @@ use super::conversation::Conversation;
 use super::conversations::Found;
 use super::group::Group;
 use super::sitting::{Fitted, Sitting};
-use super::told::Told;
+use super::told::{self, Told};
 use crate::hosted::Made;
 use crate::trace::Record;
 
@@ -39,6 +39,8 @@ pub(super) struct About {
     pub(super) estimated: u64,
     /// The request, to compare the next one with.
     pub(super) sent: Arc<Cached>,
+    /// Whether Codex asks for a compaction of its history, which it takes as an item of that kind only.
+    pub(super) wants_compaction: bool,
 }
 
 /// The provider refused what went out before.
@@ -99,18 +101,21 @@ pub(super) async fn prepare(
         }
         Err(error) => return Err(error),
     };
-    if request.is_continued {
+    if request.is_continued && asked.is_tool_runner() {
+        return Err(unthreaded());
+    }
+    let told = Told::all(&request);
+    if request.is_continued || told::answers_unknown_calls(&told) {
         proxy.warn(
             "a request goes on from a history that the provider holds (previous_response_id, \
-             conversation, cached content): it passes untouched; let the client send its history \
-             to have it cut",
+             conversation, thread, item_reference, cached content, or results of calls that it does \
+             not have): it passes untouched; let the client send its history to have it cut",
         );
         return Ok(Prepared::untouched(body));
     }
     if request.units.is_empty() {
         return Ok(Prepared::untouched(body));
     }
-    let told = Told::all(&request);
     let cache_key = request.cache_key.as_deref();
     let query = asked.query.as_deref();
     let group = Group::of(&proxy.salt, asked.protocol(), &asked.headers, query, cache_key, &told);
@@ -125,12 +130,27 @@ pub(super) async fn prepare(
         return Ok(Prepared::untouched(body));
     };
     let out = out(&made);
+    if out.is_empty() {
+        proxy.warn("nothing of a request's history would be left: it passes untouched");
+        return Ok(Prepared::untouched(body));
+    }
     let put = request.put(&out, made.addition.as_deref())?;
     let body = match put {
         std::borrow::Cow::Borrowed(_) => body.clone(),
         std::borrow::Cow::Owned(text) => Bytes::from(text),
     };
-    Ok(Prepared { body, told: Some(About { conversation, record, estimated, sent }) })
+    let wants_compaction = told.last().is_some_and(
+        |told| matches!(&told.message().role, Role::Other(kind) if &**kind == "compaction_trigger"),
+    );
+    let about = About { conversation, record, estimated, sent, wants_compaction };
+    Ok(Prepared { body, told: Some(about) })
+}
+
+/// What a client is answered that shall send its whole history instead of continuing a thread.
+fn unthreaded() -> Error {
+    Error::new(ErrorKind::InvalidInput, "message threads do not pass through ctx")
+        .with("error_code", "thread_unsupported_request")
+        .hint("send the full conversation without `thread`")
 }
 
 /// The history as it goes out. A message stands in the history where its unit stands in the body.

@@ -71,7 +71,6 @@ impl Relay {
             Ok(prepared) => prepared,
             Err(error) => {
                 self.ending.rejected();
-                let error = failure::with_hint(error);
                 let status = failure::status(&error);
                 return failure::answer(Some(self.asked.protocol()), status, &error);
             }
@@ -83,6 +82,12 @@ impl Relay {
                 Ok(answer) => answer,
                 Err(error) => return self.failed(&error),
             };
+            if prepared.told.as_ref().is_some_and(|told| told.wants_compaction)
+                && answer.says("\"message\"")
+                && !answer.says("\"compaction\"")
+            {
+                return self.failed(&uncompacted());
+            }
             let Some(overflow) = answer.overflow.filter(|_| prepared.can_be_smaller()) else {
                 return self.answer(answer, &prepared, attempt);
             };
@@ -187,4 +192,12 @@ impl Relay {
         self.ending.fails();
         failure::answer(Some(self.asked.protocol()), failure::status(error), error)
     }
+}
+
+/// What Codex is answered whose request for a compaction was taken for a question. It gives up either way.
+fn uncompacted() -> Error {
+    Error::new(ErrorKind::Capability, "the provider does not compact for Codex").hint(
+        "start a new session with `model_provider = \"ctx\"` and `[model_providers.ctx]`, \
+         `name = \"ctx\"`: Codex then compacts by itself (docs/server.md has all of it)",
+    )
 }

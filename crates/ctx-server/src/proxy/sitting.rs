@@ -3,7 +3,10 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use ctx_core::{CompactionTrigger, EntryId, Error, ErrorKind, Result, SummaryInstructions, Tokens};
+use ctx_core::{
+    CompactionTrigger, EntryId, Error, ErrorKind, ORPHANED_RESULT, Result, SummaryInstructions,
+    Tokens,
+};
 use ctx_dialect::wire::Request;
 use ctx_runtime::{Asked as Named, Wanted};
 use ctx_session::clock;
@@ -27,7 +30,7 @@ use super::told::{Told, first_of_user};
 use crate::hosted::{
     self, Compacting, History, Keeps, Made, Opening, Recorded, Session, Summaries,
 };
-use crate::trace::{CompactionRecord, Outcome, Record, SessionInfo, of_manifest};
+use crate::trace::{CompactionRecord, EntryRecord, Record, SessionInfo, of_manifest};
 
 /// One request and its conversation.
 pub(super) struct Sitting<'a> {
@@ -111,6 +114,7 @@ impl Sitting<'_> {
         made.limit -= session.ledger.corrected(empty);
         let estimated = session.sent.estimated;
         let mut record = self.record(conversation, &mut work, &made, compaction);
+        self.note_orphans(&record);
         conversation.keep(&mut work, &made, self.proxy.conversations.keep.as_ref());
         let Some(session) = &work.session else { return Err(lost()) };
         let sent = Arc::new(Cached::of(session, self.head()));
@@ -129,6 +133,19 @@ impl Sitting<'_> {
         }
     }
 
+    /// Counts the tool results that are left out as they answer nothing, and says so.
+    fn note_orphans(&self, record: &Record) {
+        let is_orphan = |entry: &&EntryRecord| entry.reason.as_deref() == Some(ORPHANED_RESULT);
+        let orphans = record.entries.iter().filter(is_orphan).count();
+        if orphans > 0 {
+            self.proxy.metrics.orphaned_results.inc_by(orphans as u64);
+            self.proxy.warn(
+                "tool results are left out of a request: their calls are not in it, or have another \
+                 result (ctx_orphaned_results_total counts them)",
+            );
+        }
+    }
+
     /// Without a session a request passes as it came, unless the window was given that is too small.
     fn unopened<T>(&self, error: Error) -> Result<Option<T>> {
         if error.kind() == ErrorKind::WindowTooSmall && self.proxy.settings.window.is_some() {
@@ -141,22 +158,11 @@ impl Sitting<'_> {
     /// Opens the session, where it is not open for this model.
     async fn open(&self, conversation: &Conversation, work: &mut Work) -> Result<()> {
         let model = self.request.model.as_deref();
-        if work.model.as_deref() != model {
-            work.learned = Learned::default();
-        }
-        if work.session.is_some() {
-            if work.model.as_deref() == model {
-                return Ok(());
-            }
-            // What was cut stays, whatever becomes of this request.
-            work.saved = work.inherit();
-            work.session = None;
-        }
         let settings = &self.proxy.settings;
-        let saved = work.saved.clone().within(&self.ids);
-        let mut history = History::new(Keeps::Mark);
-        history.make_from(saved.made);
-        let wanted = Wanted {
+        if work.model.as_deref() != model {
+            (work.learned, work.told, work.asks) = (Learned::default(), None, 0);
+        }
+        let mut wanted = Wanted {
             engine: settings.engine.clone(),
             agent: settings.agent.clone(),
             model: model.map(str::to_owned),
@@ -165,6 +171,19 @@ impl Sitting<'_> {
             window: settings.window,
             ..Wanted::default()
         };
+        let is_told = self.ask_window(work, &wanted).await?;
+        wanted.native = work.told;
+        if work.session.is_some() {
+            if work.model.as_deref() == model && !is_told {
+                return Ok(());
+            }
+            // What was cut stays, whatever becomes of this request.
+            work.saved = work.inherit();
+            work.session = None;
+        }
+        let saved = work.saved.clone().within(&self.ids);
+        let mut history = History::new(Keeps::Mark);
+        history.make_from(saved.made);
         let window = wanted.clone().resolve(settings.host.config.clone())?.window.tokens;
         let by_flag: fn(Tokens) -> String = |minimum| format!("give --window {minimum} or more");
         let opening = Opening {
@@ -198,6 +217,35 @@ impl Sitting<'_> {
         Ok(())
     }
 
+    /// Asks the server for the window, where nobody here knows it, and says whether it told it now. Some
+    /// tell that of models that are loaded only, so it is asked at a few requests.
+    async fn ask_window(&self, work: &mut Work, wanted: &Wanted) -> Result<bool> {
+        const TIMES: u32 = 3;
+        let settings = &self.proxy.settings;
+        if work.told.is_some() || work.asks == TIMES || settings.window.is_some() {
+            return Ok(false);
+        }
+        work.asks += 1;
+        let known = wanted.clone().resolve(settings.host.config.clone())?;
+        if known.window.source.name() != "default" {
+            work.asks = TIMES;
+            return Ok(false);
+        }
+        let model = self.request.model.as_deref().unwrap_or("(none)");
+        let Some(window) = super::window::ask(self.proxy, self.asked, model).await else {
+            let assumed = known.window.tokens;
+            self.proxy.warn(&format!(
+                "the window of model {model:?} is not known, and its server does not tell it: {assumed} \
+                 tokens are assumed; give `ctx serve` the right number: --window N",
+            ));
+            return Ok(false);
+        };
+        // An engine wants a window of some size; what holds is what the server says.
+        work.told = Some(window.max(known.guard.hard_min_tokens));
+        work.learned.told(window);
+        Ok(true)
+    }
+
     /// The ids that are known from a file or another conversation. A session that is at work knows
     /// its messages itself.
     fn ids(&self, session: &Session) -> Option<Vec<Option<String>>> {
@@ -217,9 +265,8 @@ impl Sitting<'_> {
             protocol: self.asked.protocol(),
             model: self.request.model.as_deref()?,
             window,
-            base: self.proxy.settings.upstreams.base(self.asked.family),
+            url: &self.asked.url,
             headers: &self.asked.headers,
-            query: self.asked.query.as_deref(),
         };
         asking.model(self.proxy.writer.clone())
     }
@@ -282,25 +329,13 @@ impl Sitting<'_> {
             at: clock::now(),
             protocol: self.asked.protocol().name().into(),
             model: self.request.model.as_deref().map(str::to_owned),
-            window: Tokens::ZERO,
-            reserve: Tokens::ZERO,
             limit: made.limit,
-            raw_tokens: Tokens::ZERO,
             sent_tokens: made.tokens,
-            cached_tokens: None,
-            prompt_tokens: None,
-            cost_usd: None,
             fits: made.tokens <= made.limit,
             unchanged_prefix: made.unchanged_prefix,
-            prefix_break: None,
-            status: None,
-            outcome: Outcome::Failed,
             attempts: 1,
             compaction,
-            actions: Default::default(),
-            millis: 0.0,
-            components: Vec::new(),
-            entries: Vec::new(),
+            ..Record::default()
         };
         let Some(session) = session else { return record };
         let ledger = &session.ledger;

@@ -115,24 +115,25 @@ pub(super) struct Asking<'a> {
     pub(super) protocol: Protocol,
     pub(super) model: &'a str,
     pub(super) window: Tokens,
-    pub(super) base: &'a Url,
+    /// The address of the request.
+    pub(super) url: &'a Url,
     pub(super) headers: &'a HeaderMap,
-    pub(super) query: Option<&'a str>,
 }
 
 impl Asking<'_> {
     /// The model at its endpoint, if it can be asked in a way that is known here.
     pub(super) fn model(&self, client: Arc<Client>) -> Option<HttpModel> {
-        let mut base = self.base.clone();
+        let mut base = self.url.clone();
         let api = match self.protocol {
             Protocol::Chat => Api::OpenAiCompletions,
             Protocol::Responses => Api::OpenAiResponses,
             Protocol::Messages => Api::AnthropicMessages,
             // Google's models are reached by its endpoint for OpenAI's clients.
             Protocol::Gemini => {
-                let path = base.path().trim_end_matches('/').trim_end_matches("/v1beta");
-                let path = format!("{path}/v1beta/openai");
+                let before = base.path().split("/v1").next().unwrap_or_default();
+                let path = format!("{before}/v1beta/openai");
                 base.set_path(&path);
+                base.set_query(None);
                 Api::OpenAiCompletions
             }
         };
@@ -144,7 +145,8 @@ impl Asking<'_> {
             }
         }
         if self.protocol == Protocol::Gemini {
-            let in_query = || self.query?.split('&').find_map(|pair| pair.strip_prefix("key="));
+            let in_query =
+                || self.url.query()?.split('&').find_map(|pair| pair.strip_prefix("key="));
             match text("x-goog-api-key").or_else(in_query) {
                 Some(key) => endpoint = endpoint.with_key(KeyRef::Literal(Secret::new(key))),
                 // Who shows a token of Google's shows it there as well.
@@ -175,9 +177,8 @@ mod tests {
             protocol: Protocol::Chat,
             model: name,
             window: Tokens(8_000),
-            base: &Url::parse("http://127.0.0.1:9").expect("an address"),
+            url: &Url::parse("http://127.0.0.1:9").expect("an address"),
             headers: &HeaderMap::new(),
-            query: None,
         };
         asking.model(Arc::default())
     }

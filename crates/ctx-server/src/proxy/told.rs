@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use ctx_core::{ContentHash, EntryId, Message, Result, Role};
+use ctx_core::{CallId, ContentHash, EntryId, Message, Result, Role};
 use ctx_dialect::wire;
 
 use super::parts::in_parts;
@@ -52,7 +52,7 @@ impl<'a> Told<'a> {
         })
     }
 
-    fn is_instruction(&self) -> bool {
+    pub(super) fn is_instruction(&self) -> bool {
         self.message().role == Role::System
     }
 }
@@ -73,6 +73,20 @@ impl Unit for Told<'_> {
     fn content(&self) -> Result<(Arc<Message>, ContentHash)> {
         Ok(self.known().clone())
     }
+}
+
+/// Whether what is newest answers calls, and none of them is in the request: the provider has them, or
+/// nobody.
+pub(super) fn answers_unknown_calls(told: &[Told<'_>]) -> bool {
+    let answer = told.iter().rposition(|told| told.message().role == Role::Assistant);
+    let (earlier, newest) = told.split_at(answer.map_or(0, |at| at + 1));
+    let is_made = |id: &CallId| {
+        let mut calls = earlier.iter().rev().flat_map(|told| told.message().tool_calls());
+        calls.any(|call| call.id == *id)
+    };
+    let results = newest.iter().flat_map(|told| told.message().tool_results());
+    let mut ids = results.map(|result| &result.call_id).peekable();
+    ids.peek().is_some() && !ids.any(is_made)
 }
 
 /// What is known of one message of a conversation.

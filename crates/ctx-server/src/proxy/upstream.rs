@@ -134,6 +134,11 @@ impl Upstreams {
         }
     }
 
+    /// Whether an API is asked where its provider has it.
+    pub(super) fn is_public(&self, family: Family) -> bool {
+        self.base(family).as_str().starts_with(family.public())
+    }
+
     /// Refuses an upstream that is the server itself.
     ///
     /// # Errors
@@ -213,8 +218,8 @@ fn joined(base: &str, path: &str, version: &str) -> String {
         return format!("{before}/{first}/{tail}");
     }
     match of_base {
-        // Ollama's own API stands beside that for OpenAI's clients, without a version.
-        Some(_) if first == "api" => {
+        // A server's own API stands beside that for OpenAI's clients, without a version.
+        Some(_) if first == "api" || first == "props" => {
             format!("{}/{rest}", before.strip_suffix("/api").unwrap_or(before))
         }
         Some(version) => format!("{before}/{version}/{rest}"),

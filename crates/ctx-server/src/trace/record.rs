@@ -29,7 +29,7 @@ pub struct SessionInfo {
 }
 
 /// What became of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
     /// The provider answered.
@@ -37,6 +37,7 @@ pub enum Outcome {
     /// The provider refused it.
     Refused,
     /// The provider could not be reached, or broke off.
+    #[default]
     Failed,
     /// The client hung up.
     Abandoned,
@@ -56,7 +57,7 @@ impl Outcome {
 }
 
 /// One request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
     /// The conversation.

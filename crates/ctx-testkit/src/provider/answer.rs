@@ -32,6 +32,7 @@ pub(super) struct Response {
 /// How a provider is set up, as far as answers depend on it.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
+    pub(super) server: Option<String>,
     pub(super) models: Vec<String>,
     pub(super) window: Option<Tokens>,
     pub(super) limit_chars: Option<u64>,
@@ -113,6 +114,20 @@ impl Setup {
         };
         let headers = if request.stream() { stream_headers(request, api) } else { Vec::new() };
         Response { events, usage: usage.unwrap_or_default(), ..json_response(200, headers) }
+    }
+
+    /// What its server tells at that path, where it is one of `data/windows.json`: nothing but the window.
+    pub(super) fn tells(&self, request: &Request) -> Option<Response> {
+        let server = self.server.as_deref().filter(|_| request.method == "GET")?;
+        let rows: Value = serde_json::from_str(include_str!("../../data/windows.json")).ok()?;
+        let is_it = |row: &&Value| row["server"] == server && row["path"] == *request.path;
+        let Some(row) = rows.as_array()?.iter().find(is_it) else {
+            return Some(not_found(request));
+        };
+        let window = self.window.unwrap_or_default().to_string();
+        let body = row["body"].to_string().replace("\"WINDOW\"", &window);
+        let events = Events::whole(body.replace("MODEL", self.models.first()?));
+        Some(Response { events, ..json_response(200, Vec::new()) })
     }
 
     /// What is answered to requests that no model reads.

@@ -44,6 +44,9 @@ pub struct Scenario {
     pub words: Option<Words>,
     /// The key without which nothing is answered. Default: none.
     pub key: Option<String>,
+    /// The server whose documented answer tells the window, by its name in `data/windows.json`; other
+    /// `GET`s are answered by 404. Default: none, and `/v1/models` lists `models`.
+    pub server: Option<String>,
     /// Names that `/v1/models` lists. Default: `fake-model`. Requests may name any model.
     pub models: Vec<String>,
     /// Dimensions of embeddings. Default: 64.
@@ -60,6 +63,7 @@ impl Default for Scenario {
             strict: false,
             words: None,
             key: None,
+            server: None,
             models: vec!["fake-model".to_owned()],
             dimensions: 64,
             script: Vec::new(),
@@ -151,6 +155,12 @@ impl Builder {
         self
     }
 
+    /// Tells its window as that server does.
+    pub fn server(mut self, name: impl Into<String>) -> Self {
+        self.scenario.server = Some(name.into());
+        self
+    }
+
     /// Names that `/v1/models` lists.
     pub fn models<S: Into<String>>(mut self, models: impl IntoIterator<Item = S>) -> Self {
         self.scenario.models = models.into_iter().map(Into::into).collect();
@@ -178,6 +188,7 @@ impl Builder {
         let Self { scenario, respond, observer, port } = self;
         let strict = scenario.strict.then(|| Strict::new(scenario.words));
         let setup = Setup {
+            server: scenario.server,
             models: scenario.models,
             window: scenario.window,
             limit_chars: scenario.limit_chars,

@@ -97,9 +97,10 @@ impl Shared {
             _ => Usage::default(),
         };
         let (request, ticket) = self.ledger.enter(Request { usage, ..request });
-        let Some(api) = known else {
-            let step = Step::default();
-            return self.deliver(answer::not_found(&request), &step, fault, ticket);
+        let told = self.setup.tells(&request);
+        let (Some(api), None) = (known, &told) else {
+            let answer = told.unwrap_or_else(|| answer::not_found(&request));
+            return self.deliver(answer, &Step::default(), fault, ticket);
         };
         let asked = self.take(&request, api);
         let (step, refusal, refused) = (asked.step, asked.refusal, asked.refused);

@@ -44,6 +44,20 @@ fn the_prefix_breaks_once_in_several_turns() {
 }
 
 #[test]
+fn large_results_in_a_small_window_break_the_prefix_no_more_often() {
+    let mut session = Session::new(32_000);
+    session.say(Role::User, "go");
+    let guard = ToolGuard::new(Config::default());
+    let mut breaks = 0;
+    for _ in 0..40 {
+        session.read(&"x".repeat(14_800));
+        breaks += usize::from(session.guard(&guard) > 0);
+        session.view.finish().unwrap();
+    }
+    assert!((1..=10).contains(&breaks), "{breaks}");
+}
+
+#[test]
 fn an_elided_result_still_says_where_the_whole_of_it_is() {
     let (mut session, _) = session(0);
     let pointer = "[full output preserved at /agents/main/tool-results/1.txt]";

@@ -72,6 +72,14 @@ fn a_history_that_the_provider_holds_is_told_from_one_that_is_all_here() {
         assert!(take("responses", body).is_continued, "{body}");
     }
     assert!(!take("responses", r#"{"previous_response_id":null,"input":"hi"}"#).is_continued);
+    for thread in [r#"{"type":"create"}"#, r#"{"type":"continue","previous_message_id":"m"}"#] {
+        let body = format!(r#"{{"messages":[],"thread":{thread}}}"#);
+        assert!(take("messages", &body).is_continued, "{body}");
+    }
+    // A field that nobody knows yet, in whichever API.
+    let body = r#"{"messages":[{"role":"user","content":"hi"}],"previous_turn_id":"t"}"#;
+    assert!(take("chat", body).is_continued);
+    assert!(!take("chat", r#"{"messages":[],"session_id":"s"}"#).is_continued);
 }
 
 #[test]

@@ -49,6 +49,7 @@ async fn a_client_that_asks_for_a_websocket_is_told_to_use_http() {
     let asks = [("connection", "Upgrade"), ("upgrade", "WebSocket")];
     let got = rig.send(Method::GET, "/v1/responses", &asks, "").await;
     assert_eq!(got.status, 426, "{got:?}");
+    assert_eq!(got.json()["error"]["type"], "invalid_request_error", "{got:?}");
     assert_eq!(rig.provider.count(), 0);
 }
 
@@ -74,8 +75,30 @@ async fn a_system_prompt_that_leaves_no_room_is_told_with_its_numbers() {
     let got = rig.post("/v1/messages", &body).await;
     assert_eq!(got.status, 400, "{got:?}");
     let text = got.json()["error"]["message"].as_str().unwrap().to_owned();
-    assert!(text.contains("--window N") && text.contains("16000"), "{text}");
+    assert!(text.contains("window: 16000") && text.contains("--window 67008 "), "{text}");
     assert_eq!(rig.provider.count(), 0);
+    assert!(!rig.warnings.lock().unwrap().iter().any(|text| text.contains("failed")));
+    // What is said to be enough is.
+    let rig = Rig::new(provider(), Set { window: Some(67_008), ..Set::default() }).await;
+    let got = rig.post("/v1/messages", &body).await;
+    assert_eq!(got.status, 200, "{got:?}");
+}
+
+#[tokio::test]
+async fn the_share_of_the_answer_gives_way_to_tools() {
+    let rig = Rig::new(provider(), Set::default()).await;
+    let description = "what it does and how it is called ".repeat(1_140);
+    let tools = json!([{ "type": "function",
+        "function": { "name": "read", "description": description } }]);
+    for rounds in [1, 20] {
+        let body = json!({ "model": "m", "max_tokens": 8_000, "tools": tools,
+            "messages": session(rounds, 600) });
+        let got = rig.post("/v1/chat/completions", &body).await;
+        assert_eq!(got.status, 200, "{got:?}");
+        let asked = rig.last().prompt.tokens();
+        assert!((9_500..=12_200).contains(&asked), "{asked} tokens, {rounds} rounds");
+    }
+    assert!(!rig.warnings.lock().unwrap().iter().any(|text| text.contains("failed")));
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 mod alike;
 mod breaking;
 mod cached;
+mod continued;
 mod cutting;
 mod limits;
 mod packed;
@@ -10,6 +11,7 @@ mod passing;
 mod recovery;
 mod strict;
 mod summaries;
+mod windows;
 
 use std::sync::Arc;
 

@@ -53,7 +53,13 @@ impl Fault {
     /// The body of the answer.
     pub(super) fn body(&self, api: Api) -> Value {
         match api {
-            _ if api.is_anthropic() => anthropic_error("invalid_request_error", &self.message),
+            _ if api.is_anthropic() => {
+                let mut body = anthropic_error("invalid_request_error", &self.message);
+                if let Some(code) = self.code {
+                    body["error"]["details"] = serde_json::json!({ "error_code": code });
+                }
+                body
+            }
             _ if api.is_google() => google_error(self.status, "INVALID_ARGUMENT", &self.message),
             _ => serde_json::json!({ "error": {
                 "message": self.message,

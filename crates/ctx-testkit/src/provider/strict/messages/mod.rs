@@ -45,6 +45,11 @@ pub(super) fn check(asked: Asked<'_>, house: &House, seals: &Seals) -> Verdict {
     if body["max_tokens"].as_u64().is_none() {
         return Err(Fault::new("max_tokens: Field required"));
     }
+    // As an organisation is answered whose settings rule threads out; the words are not known.
+    if !body["thread"].is_null() {
+        let fault = Fault::new("thread: message threads are not available for this request");
+        return Err(fault.code("thread_unsupported_request"));
+    }
     let messages = list(&body["messages"]);
     if messages.is_empty() {
         return Err(Fault::new("messages: at least one message is required"));

@@ -1,0 +1,103 @@
+//! Models whose windows nobody here knows.
+
+use ctx_testkit::provider::{FakeProvider, Reply, Step};
+
+use super::*;
+use crate::trace::SummaryOutcome;
+
+const UNKNOWN: Set = Set {
+    window: None,
+    engine: None,
+    config: "{ server: { summaries: 'extractive' } }",
+    base: "/v1",
+    upstream: None,
+};
+
+/// What was warned of, but that a window is small.
+fn said(rig: &Rig) -> Vec<String> {
+    let said = rig.warnings.lock().unwrap().clone();
+    said.into_iter().filter(|text| !text.contains("low context window")).collect()
+}
+
+/// A conversation of that many rounds with a model that is in no catalogue.
+fn local(rounds: usize) -> Value {
+    json!({ "model": "my-local-model", "messages": session(rounds, 1_000) })
+}
+
+#[tokio::test]
+async fn a_server_that_tells_its_window_is_asked_and_never_refuses() {
+    for (server, window) in [
+        ("vllm", 24_000),
+        ("openrouter", 24_000),
+        ("ollama", 24_000),
+        ("lmstudio", 24_000),
+        // Less than an engine works in: what the server says holds all the same.
+        ("llamacpp", 12_000),
+    ] {
+        let provider = FakeProvider::builder()
+            .server(server)
+            .models(["my-local-model"])
+            .window(Tokens(window))
+            .respond(|_| Step::text("done"));
+        let rig = Rig::new(provider.start().unwrap(), UNKNOWN).await;
+        for rounds in [10, 40] {
+            let got = rig.post("/v1/chat/completions", &local(rounds)).await;
+            assert!(got.body.contains("done"), "{server} {got:?}");
+        }
+        let asked = rig.provider.requests();
+        let refused: Vec<_> = asked.iter().filter_map(|asked| asked.refusal.clone()).collect();
+        assert_eq!((refused, said(&rig)), (vec![], vec![]), "{server}");
+        let records = rig.records().await;
+        assert_eq!(records[1].window, Tokens(window), "{server}");
+        assert!(asked.iter().filter(|asked| asked.method == "GET").count() <= 4, "{server}");
+    }
+}
+
+#[tokio::test]
+async fn a_window_that_nobody_tells_is_said_with_the_model() {
+    let provider = FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap();
+    let rig = Rig::new(provider, UNKNOWN).await;
+    for rounds in 1..6 {
+        assert_eq!(rig.post("/v1/chat/completions", &local(rounds)).await.status, 200);
+    }
+    let said = said(&rig);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("\"my-local-model\"") && said[0].contains("--window"), "{said:?}");
+    // A model may be loaded by the first request, and its server tell it then; not for ever.
+    let asked = rig.provider.requests();
+    assert_eq!(asked.iter().filter(|asked| asked.path == "/api/ps").count(), 3);
+}
+
+#[tokio::test]
+async fn a_model_that_is_known_is_not_asked_for() {
+    let provider = FakeProvider::builder().respond(|_| Step::text("done")).start().unwrap();
+    let rig = Rig::new(provider, UNKNOWN).await;
+    let body = json!({ "model": "gpt-4o", "messages": [user("hi")] });
+    assert_eq!(rig.post("/v1/chat/completions", &body).await.status, 200);
+    assert_eq!((rig.provider.count(), said(&rig)), (1, vec![]));
+}
+
+#[tokio::test]
+async fn a_deployment_is_the_model_also_for_summaries() {
+    let provider =
+        FakeProvider::builder().respond(|request| match request.json["tools"].is_array() {
+            true => Step::text("done"),
+            false => Step::new(Reply::Summary),
+        });
+    let config =
+        "{ server: { summaries: 'upstream' }, agents: { defaults: { contextTokens: 16000 } } }";
+    let set = Set { config, base: "", ..UNKNOWN };
+    let rig = Rig::new(provider.start().unwrap(), set).await;
+    let tools = json!([{ "type": "function", "function": { "name": "read" } }]);
+    let body = json!({ "messages": talk(40, 600), "tools": tools });
+    let path = "/openai/deployments/gpt-4o/chat/completions?api-version=2024-10-21";
+    let got = rig.send(Method::POST, path, &[("api-key", "k")], body.to_string()).await;
+    assert!(got.body.contains("done"), "{got:?}");
+    for asked in rig.provider.requests() {
+        assert_eq!((&*asked.path, asked.header("api-key")), (path, Some("k")));
+    }
+    let records = rig.records().await;
+    let made = records[0].compaction.as_ref().and_then(|made| made.summarised.clone());
+    assert_eq!(made.unwrap().outcome, SummaryOutcome::Written, "{:?}", said(&rig));
+    assert_eq!(records[0].model.as_deref(), Some("gpt-4o"));
+}

@@ -1,0 +1,24 @@
+"""Eight turns of one conversation, each of which reads a big file by a tool.
+
+    python NAME.py BASE_URL
+
+A library's script gives `hold` a function that holds one turn and answers the model's last words. It
+prints a line of JSON for each turn: whether it was well, and what was said.
+"""
+
+import json
+import sys
+
+BASE = sys.argv[1]
+MODEL = "fake-model"
+TURNS = 8
+BIG = "".join(f"line {n} of the big file lorem ipsum dolor sit amet\n" for n in range(240))
+
+
+def hold(turn):
+    for number in range(1, TURNS + 1):
+        try:
+            said = turn(f"BIGREAD {number}")
+        except Exception as error:  # each library has its own; what counts is that the turn failed
+            said = f"{type(error).__name__}: {error}"
+        print(json.dumps({"ok": "DONE" in said, "said": said[:300]}), flush=True)
