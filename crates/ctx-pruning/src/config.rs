@@ -25,7 +25,7 @@ use crate::Ttl;
 /// ```
 /// use ctx_pruning::{Config, Mode};
 ///
-/// let config = Config::default().with_mode(Mode::CacheTtl).with_ttl("1h".parse()?);
+/// let config = Config { mode: Mode::CacheTtl, ttl: "1h".parse()?, ..Config::default() };
 /// assert_eq!(config.keep_last_assistants, 3);
 /// # Ok::<(), ctx_core::Error>(())
 /// ```
