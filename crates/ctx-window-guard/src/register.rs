@@ -45,7 +45,7 @@ impl Config {
 
 impl Candidates {
     /// What the configuration says about a model, found as [`Models::find`] does. Add what the
-    /// model's metadata says by [`Candidates::with_model`].
+    /// model's metadata says by [`Candidates::model`].
     ///
     /// An `agents.running.max_input_length` set by hand counts as the agent's word.
     ///

@@ -1,5 +1,8 @@
 //! Sessions in opencode's database, in the tables of version 1.18.33 with a session that it wrote.
 
+// Helpers of tests are tests.
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -78,7 +81,7 @@ fn sessions_are_found_by_folder_and_id_and_those_of_subagents_are_none() {
     assert_eq!(homes.newest_in(Path::new("/home/ada/shop/src")).unwrap(), found);
     assert_eq!(homes.named("ses_dfac11").unwrap(), found);
     assert_eq!(homes.named(SUBAGENT).unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(in_folder(opencode.dir.path()).unwrap().sessions, [found.clone()]);
+    assert_eq!(in_folder(opencode.dir.path()).unwrap().sessions, std::slice::from_ref(&found));
     assert_eq!(FoundSession::at(&found.path).unwrap(), found);
 }
 
