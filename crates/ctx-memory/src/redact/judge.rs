@@ -13,7 +13,7 @@ pub(super) fn passes(check: Check, found: &str, table: &Table) -> bool {
     let words = &table.words;
     match check {
         Check::Form => !is_placeholder(found, words),
-        Check::Value => !is_reference(found) && !is_said(found, words),
+        Check::Value => !is_reference(found) && !is_said(found, words) && !is_header(found),
         Check::Argument => {
             let is_number = found.bytes().all(|b| b.is_ascii_digit());
             let is_name = found.bytes().all(|b| b.is_ascii_lowercase() || b"/._-".contains(&b));
@@ -173,6 +173,13 @@ fn is_call(found: &str) -> bool {
         && (found.ends_with(')')
             || found.ends_with('(')
             || !found.bytes().any(|b| b.is_ascii_digit()))
+}
+
+/// The name of a header, in a list of them: `"authorization", "x-api-key"`.
+fn is_header(found: &str) -> bool {
+    found.starts_with("x-")
+        && found.ends_with("-key")
+        && found.bytes().all(|b| b.is_ascii_lowercase() || b == b'-')
 }
 
 /// Words that say what ought to stand there.

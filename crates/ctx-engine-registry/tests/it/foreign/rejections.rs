@@ -159,12 +159,12 @@ fn an_answer_in_full_is_taken_as_the_edits_it_amounts_to() {
         {"id": "sys"},
         {"id": "u1", "message": echoed("read the file")},
         {"id": "new", "message": echoed("something new")},
-        {"id": "a2"},
-        {"id": "u2", "message": echoed("go on")},
+        {"id": "a2", "message": {"role": "assistant", "blocks": [{"type": "text", "text": "it"}]}},
+        {"id": "u2", "message": echoed("thanks; go on")},
     ]});
     assert_eq!(applied(&mut view, &all), ["sys", "u1", "new", "a2", "u2"]);
     let edited: Vec<_> = view.edits().iter().map(|edit| &*edit.entry).collect();
-    assert_eq!(edited, ["a1", "r1", "u2", "new"], "what was echoed unchanged is no edit");
+    assert_eq!(edited, ["a1", "r1", "a2", "new"], "what was echoed unchanged is no edit");
 }
 
 #[test]
