@@ -142,6 +142,8 @@ pub struct Usage {
     pub cache_read: u64,
     /// Prompt tokens written to the cache.
     pub cache_write: u64,
+    /// Those of them that are kept for an hour: Anthropic charges twice the price of fresh tokens.
+    pub cache_write_hour: u64,
     /// The provider's own sum, where it gives one.
     pub total_tokens: Option<u64>,
 }

@@ -42,11 +42,13 @@ fn meta(object: &Object<'_>) -> Meta {
 
 fn usage(object: &Object<'_>) -> Usage {
     let count = |key| object.count(key).unwrap_or_default();
+    let hour = || object.object("cache_creation")?.count("ephemeral_1h_input_tokens");
     Usage {
         input: count("input_tokens"),
         output: count("output_tokens"),
         cache_read: count("cache_read_input_tokens"),
         cache_write: count("cache_creation_input_tokens"),
+        cache_write_hour: hour().unwrap_or_default(),
         total_tokens: None,
     }
 }

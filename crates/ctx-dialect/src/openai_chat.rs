@@ -111,6 +111,7 @@ fn usage(object: &Object<'_>) -> Usage {
             output: output.unwrap_or_default(),
             cache_read: cached,
             cache_write: 0,
+            cache_write_hour: 0,
             total_tokens: object.count("total_tokens"),
         },
         None => crate::pi::usage(object),

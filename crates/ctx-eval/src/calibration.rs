@@ -1,6 +1,7 @@
 //! How the counter's sizes of a session become the provider's.
 
 use ctx_core::{Calibration, Entry, MIN_MESSAGE_TOKENS, Result, TokenLedger, Tokens};
+use ctx_model::Prices;
 use ctx_session::compactions::{CompactedBy, StoredCompaction};
 use ctx_session::{LineItem, Transcript};
 use serde::Serialize;
@@ -81,6 +82,13 @@ impl Baseline {
         let list = transcript.compaction_list(None)?;
         let compactions = list.iter().filter(|c| !c.undone && is_own(transcript, c)).count();
         Ok(Self { recorded, calibration, compactions })
+    }
+
+    /// Returns the prices of simulated requests: what they write to the cache is kept as long as
+    /// what was recorded.
+    #[must_use]
+    pub fn prices(&self, prices: Option<Prices>) -> Option<Prices> {
+        prices.map(|prices| prices.with_hour_writes(self.recorded.hour_writes()))
     }
 
     /// Returns the ledger, corrected where the provider reported something.

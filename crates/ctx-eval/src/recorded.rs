@@ -76,6 +76,15 @@ impl Recorded {
         self.usage(entry).map(|usage| usage.prompt())
     }
 
+    /// Returns which share of what was written to the provider's cache was kept for an hour.
+    #[must_use]
+    pub fn hour_writes(&self) -> f64 {
+        let sum = |tokens: fn(&Usage) -> u64| {
+            self.answers.iter().map(|answer| tokens(&answer.usage) as f64).sum::<f64>()
+        };
+        sum(|usage| usage.cache_write_hour.min(usage.cache_write)) / sum(|u| u.cache_write).max(1.0)
+    }
+
     /// Adds everything up; `None` where nothing was reported. Each answer is priced by its own
     /// model; `model` costs `prices`, and so do answers whose model is not known.
     #[must_use]

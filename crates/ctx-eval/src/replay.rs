@@ -86,6 +86,8 @@ pub async fn replay(
 /// The state of a replay between two messages.
 struct Run<'a> {
     setup: &'a Setup,
+    /// What simulated requests cost.
+    prices: Option<Prices>,
     ledger: TokenLedger,
     session: SessionReport,
     view: Option<ContextView>,
@@ -137,6 +139,7 @@ impl<'a> Run<'a> {
         Self {
             setup,
             session,
+            prices: setup.baseline.prices(setup.prices),
             view: Some(ContextView::new(ledger.clone())),
             raw: Raw { total: ledger.fixed(), ..Raw::default() },
             ledger,
@@ -293,7 +296,7 @@ impl<'a> Run<'a> {
         raw: (Tokens, Tokens),
         sent: (Tokens, Tokens),
     ) -> Result<Option<f64>> {
-        let Some(prices) = self.setup.prices else { return Ok(None) };
+        let Some(prices) = self.prices else { return Ok(None) };
         let reported = answer.message()?.meta.usage.map(|usage| usage.output);
         let output = match reported {
             Some(output) if (1..=MOST_REPORTED).contains(&output) => output,

@@ -21,7 +21,7 @@ pub struct StatusSetup {
     pub ledger: TokenLedger,
     /// Where the window comes from.
     pub source: String,
-    /// Where a recorded compaction says it: the size that was compacted, and the catalogue's window.
+    /// Where a recorded size says it: that size, and the catalogue's window.
     pub proof: Option<(Tokens, Tokens)>,
     /// Whether the guard warns of it.
     pub should_warn: bool,
@@ -156,13 +156,16 @@ pub struct StatusReport {
     pub counter: String,
     /// The model's window.
     pub window: Tokens,
-    /// Where the window comes from: `model`, `modelsConfig`, `agentContextTokens`, `default`, or
+    /// Where the window comes from: `model`, `modelsConfig`, `agentContextTokens`, `default`;
     /// `recordedCompaction`, where the agent compacted by itself in a smaller window than the
-    /// catalogue's.
+    /// catalogue's; `recordedRequest`, where a larger prompt was answered.
     pub source: String,
-    /// The size at which it did.
+    /// The size at which the agent compacted by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_compacted_at: Option<Tokens>,
+    /// The size of the prompt that was answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answered_prompt: Option<Tokens>,
     /// The model's window in the catalogue, where that is not what counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catalogued_window: Option<Tokens>,
@@ -276,6 +279,9 @@ pub fn status(
         report.pending_tokens = answered + corrected(counted - before - answer);
     }
     let used = report.next_request();
+    let recorded = |is_such: fn(Tokens, Tokens) -> bool| {
+        setup.proof.filter(|&(size, window)| is_such(size, window)).map(|(size, _)| size)
+    };
     Ok(StatusReport {
         name: transcript.name().map(str::to_owned),
         leaf: transcript.leaf().map(ToString::to_string),
@@ -298,7 +304,8 @@ pub fn status(
         counter: ledger.counter().kind().name().to_owned(),
         window: ledger.window(),
         source: setup.source.clone(),
-        auto_compacted_at: setup.proof.map(|(compacted_at, _)| compacted_at),
+        auto_compacted_at: recorded(|recorded, catalogued| recorded <= catalogued),
+        answered_prompt: recorded(|recorded, catalogued| recorded > catalogued),
         catalogued_window: setup.proof.map(|(_, catalogued)| catalogued),
         should_warn: setup.should_warn,
         should_block: setup.should_block,

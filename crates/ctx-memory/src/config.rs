@@ -145,11 +145,16 @@ impl Config {
         let home = std::env::home_dir().unwrap_or_default();
         let mut set = GlobSetBuilder::new();
         for pattern in &self.exclude_projects {
-            let full = match pattern.strip_prefix('~') {
-                Some(rest) => format!("{}{rest}", globset::escape(&home.to_string_lossy())),
-                None => pattern.clone(),
+            // What is below a project belongs to it.
+            let named = pattern.trim_end_matches("/**").trim_end_matches('/');
+            let full = match named.strip_prefix('~') {
+                Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                    format!("{}{rest}", globset::escape(&home.to_string_lossy()))
+                }
+                _ if named.starts_with("**") || Path::new(named).is_absolute() => named.to_owned(),
+                _ => return Err(not_a_folder(pattern)),
             };
-            let mut glob = GlobBuilder::new(full.trim_end_matches('/'));
+            let mut glob = GlobBuilder::new(&full);
             set.add(glob.literal_separator(true).build().map_err(|e| not_a_pattern(pattern, &e))?);
         }
         set.build().map(Excluded).map_err(|e| not_a_pattern("", &e))
@@ -207,6 +212,12 @@ impl Excluded {
     }
 }
 
+fn not_a_folder(pattern: &str) -> Error {
+    Error::new(ErrorKind::Config, format!("a pattern that no folder can have: '{pattern}'"))
+        .with("key", "agents.defaults.memoryContext.excludeProjects")
+        .hint("begin it with `/`, `~/` or `**/`")
+}
+
 fn not_a_pattern(pattern: &str, error: &globset::Error) -> Error {
     Error::new(
         ErrorKind::Config,
@@ -258,7 +269,7 @@ mod tests {
     #[test]
     fn excluded_projects_are_folders_with_all_below_them_or_patterns_of_them() {
         let home = std::env::home_dir().unwrap_or_default();
-        let patterns = ["/home/me/secret/", "~/clients/*", "/a/**/private"];
+        let patterns = ["/home/me/secret/", "~/clients/*", "/a/**/private", "/all/**"];
         let exclude_projects = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
         let config = Config { exclude_projects, ..Config::default() };
         config.check().unwrap();
@@ -271,6 +282,8 @@ mod tests {
             (home.join("clients/acme/src"), true),
             (home.join("clients"), false),
             ("/a/b/c/private/d".into(), true),
+            ("/all".into(), true),
+            ("/all/below".into(), true),
         ] {
             assert_eq!(excluded.has(&project), is_out, "{}", project.display());
         }
@@ -278,5 +291,11 @@ mod tests {
         let wrong = Config { exclude_projects: vec!["/a/[".into()], ..Config::default() };
         let error = wrong.check().unwrap_err().to_string();
         assert!(error.contains("'/a/['") && error.contains("excludeProjects"), "{error}");
+        // These would keep nothing out.
+        for pattern in ["", "  ", "src/cli", "$HOME/src", "~nobody/src", "./a"] {
+            let wrong = Config { exclude_projects: vec![pattern.into()], ..Config::default() };
+            let error = wrong.check().unwrap_err();
+            assert!(error.hint_text().unwrap().contains("`~/`"), "{pattern}: {error}");
+        }
     }
 }

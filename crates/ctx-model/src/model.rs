@@ -59,6 +59,10 @@ pub struct Prices {
     pub cache_write: Option<f64>,
 }
 
+/// Anthropic's price of a token that is kept for an hour, in those of a fresh one
+/// (<https://docs.claude.com/en/docs/build-with-claude/prompt-caching>).
+const HOUR_WRITE: f64 = 2.0;
+
 impl Prices {
     /// The price of a million tokens read from the cache.
     #[must_use]
@@ -72,14 +76,26 @@ impl Prices {
         self.cache_write.unwrap_or(self.input)
     }
 
+    /// These prices, where that share of what is written to the cache is kept for an hour.
+    #[must_use]
+    pub fn with_hour_writes(self, share: f64) -> Self {
+        if share <= 0.0 {
+            return self;
+        }
+        let mixed = self.cache_write() * (1.0 - share) + self.input * HOUR_WRITE * share;
+        Self { cache_write: Some(mixed), ..self }
+    }
+
     /// What a request with this usage costs.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> Usd {
+        let hour = usage.cache_write_hour.min(usage.cache_write);
         let parts = [
             (usage.input, self.input),
             (usage.output, self.output),
             (usage.cache_read, self.cache_read()),
-            (usage.cache_write, self.cache_write()),
+            (usage.cache_write - hour, self.cache_write()),
+            (hour, self.input * HOUR_WRITE),
         ];
         Usd(parts.into_iter().map(|(tokens, price)| tokens as f64 * price).sum::<f64>() / 1e6)
     }
@@ -146,7 +162,7 @@ mod tests {
             output: 10_000,
             cache_read: 1_000_000,
             cache_write: 200_000,
-            total_tokens: None,
+            ..Usage::default()
         };
         let Usd(cost) = prices.cost(&usage);
         assert!((cost - (0.2 + 0.08 + 0.5 + 0.4)).abs() < 1e-12, "{cost}");

@@ -12,7 +12,7 @@ use ctx_engine_registry::{
 };
 use ctx_layers::compaction;
 use ctx_layers::window_guard::{self, Candidates, ContextWindowSource, Window};
-use ctx_model::{Catalogue, Model, Prices, Vintage};
+use ctx_model::{Catalogue, Prices, Vintage};
 use ctx_session::Transcript;
 
 /// Links the layers, which are found by nothing but being linked.
@@ -52,6 +52,8 @@ pub struct Wanted {
     pub native: Option<Tokens>,
     /// The size at which the recorded agent compacted because the window was nearly full.
     pub auto_compacted_at: Option<Tokens>,
+    /// The largest recorded prompt that the model answered.
+    pub answered: Option<Tokens>,
     /// What is kept free for the answer.
     pub reserve: Option<Tokens>,
     /// The system prompt's text.
@@ -77,7 +79,7 @@ pub struct Resolved {
     pub window: Window,
     /// The model's own window.
     pub native: Option<Tokens>,
-    /// What a recorded compaction proved about the window, where that is what counts.
+    /// What a record proved about the window, where that is what counts.
     pub proof: Option<WindowProof>,
     /// What is kept free for the answer.
     pub reserve: Tokens,
@@ -95,22 +97,37 @@ pub struct Resolved {
     pub tools: Tokens,
 }
 
-/// A recorded automatic compaction that shows a smaller window than the catalogue's.
+/// A larger prompt is a fault of who reported it, and proves nothing.
+const MOST_PROVEN: Tokens = Tokens(10_000_000);
+
+/// A recorded size that shows another window than the catalogue's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowProof {
-    /// The size of the context when the agent compacted it.
-    pub compacted_at: Tokens,
+    /// The size of the context when the agent compacted it because the window was nearly full; or,
+    /// where it is more than the catalogue's window, of a prompt that was answered.
+    pub recorded: Tokens,
     /// The window of the catalogue.
     pub catalogued: Tokens,
 }
 
-/// What the window is by a compaction that the agent made when it was nearly full: the smallest
-/// window that a model of this provider has and that the context fitted.
-fn proven_window(model: &Model, compacted_at: Tokens) -> Option<Tokens> {
-    let models = Catalogue::embedded().models().iter();
-    let windows = models.filter(|other| other.provider == model.provider).map(|m| m.window);
-    let fitting = windows.filter(|&window| window >= compacted_at).min();
-    fitting.filter(|&window| window < model.window)
+impl WindowProof {
+    /// Whether the window is smaller than the catalogue says.
+    #[must_use]
+    pub fn is_smaller(&self) -> bool {
+        self.recorded <= self.catalogued
+    }
+
+    /// The window: the smallest that a model of this provider has and that the size fits. `None`
+    /// where it is the catalogue's.
+    fn window(&self, provider: &str) -> Option<Tokens> {
+        let models = Catalogue::embedded().models().iter();
+        let windows = models.filter(|model| model.provider == provider).map(|model| model.window);
+        let fitting = windows.filter(|&window| window >= self.recorded).min();
+        match self.is_smaller() {
+            true => fitting.filter(|&window| window < self.catalogued),
+            false => Some(fitting.unwrap_or(self.recorded)),
+        }
+    }
 }
 
 impl Wanted {
@@ -126,6 +143,7 @@ impl Wanted {
             model,
             native: transcript.window().map(Tokens),
             auto_compacted_at: transcript.auto_compacted_at().map(Tokens),
+            answered: transcript.largest_prompt()?.and_then(|n| u32::try_from(n).ok()).map(Tokens),
             system: transcript.system_prompt()?,
             tools: transcript.tools()?,
             ..Self::default()
@@ -141,6 +159,7 @@ impl Wanted {
             model: Some(name.to_owned()),
             asked: Asked::ByName,
             auto_compacted_at: None,
+            answered: None,
             ..self
         }
     }
@@ -169,10 +188,11 @@ impl Wanted {
         if self.asked == Asked::ByName && configured.is_none() && catalogued.is_none() {
             catalogue.get(name.unwrap_or_default(), profile)?;
         }
-        let proven = self.auto_compacted_at.filter(|_| self.native.is_none()).zip(catalogued);
-        let proven = proven.and_then(|(at, model)| {
-            let proof = WindowProof { compacted_at: at, catalogued: model.window };
-            Some((proven_window(model, at)?, proof))
+        let proven = catalogued.filter(|_| self.native.is_none()).and_then(|model| {
+            let larger = self.answered.filter(|&n| n > model.window && n <= MOST_PROVEN);
+            let recorded = larger.or(self.auto_compacted_at)?;
+            let proof = WindowProof { recorded, catalogued: model.window };
+            Some((proof.window(&model.provider)?, proof))
         });
         let native = self.native.or(proven.map(|(window, _)| window));
         let native = native.or_else(|| catalogued.map(|m| m.window));

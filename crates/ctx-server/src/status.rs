@@ -23,10 +23,11 @@ pub fn status(
         engine_trouble: trouble,
         ledger: resolved.ledger(),
         source: match resolved.proof {
-            Some(_) => "recordedCompaction".to_owned(),
+            Some(proof) if proof.is_smaller() => "recordedCompaction".to_owned(),
+            Some(_) => "recordedRequest".to_owned(),
             None => resolved.window.source.name().to_owned(),
         },
-        proof: resolved.proof.map(|proof| (proof.compacted_at, proof.catalogued)),
+        proof: resolved.proof.map(|proof| (proof.recorded, proof.catalogued)),
         should_warn: resolved.window.should_warn,
         should_block: resolved.window.should_block,
         profile: resolved.profile,

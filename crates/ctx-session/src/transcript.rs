@@ -342,6 +342,23 @@ impl Transcript {
         Ok(items.into_iter().filter(|item| item.request).map(|item| item.entry).collect())
     }
 
+    /// The largest prompt that the provider reported of the model that answers now.
+    ///
+    /// # Errors
+    ///
+    /// Where an answer cannot be read.
+    pub fn largest_prompt(&self) -> Result<Option<u64>> {
+        let model = self.model()?.map(|(_, model)| model);
+        let mut largest = None;
+        for entry in self.answers()? {
+            let meta = &entry.message()?.meta;
+            if meta.model.is_none() || meta.model == model {
+                largest = largest.max(meta.usage.map(|usage| usage.prompt()));
+            }
+        }
+        Ok(largest)
+    }
+
     fn messages(&self) -> impl Iterator<Item = &TreeEntry> {
         self.entries.iter().filter(|entry| is_message(entry))
     }

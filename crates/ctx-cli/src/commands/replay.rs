@@ -76,16 +76,18 @@ fn warn_of_fallbacks(report: &ReplayReport, asked: Option<&str>, out: &Out) {
 
 fn print(report: &ReplayReport, out: &Out) -> anyhow::Result<()> {
     out.session(&report.session)?;
-    out.line(format!(
-        "{DIM}window {}, reserve {}, engine {}, profile {}, counter {}{DIM:#}",
+    let setup = format!(
+        "window {}, reserve {}, engine {}, profile {}, counter {}",
         thousands(report.window.get()),
         thousands(report.reserve.get()),
         harmless(&report.engine),
         report.profile,
         report.counter,
-    ))?;
-    for line in wrapped(&figures(report), [0; 2], terminal_columns()) {
-        out.line(format!("{DIM}{line}{DIM:#}"))?;
+    );
+    for text in [setup, figures(report)] {
+        for line in wrapped(&text, [0; 2], terminal_columns()) {
+            out.line(format!("{DIM}{line}{DIM:#}"))?;
+        }
     }
     out.line("")?;
     if let Some(served) = served(report) {
@@ -163,6 +165,9 @@ fn dearer(report: &ReplayReport) -> Option<String> {
     })
 }
 
+/// Fewer columns than that have no room for the name of the model.
+const NARROW: usize = 80;
+
 /// A row of the comparison: what it is, recorded, with the full history, with ctx.
 type Row = (String, Option<String>, Option<String>, Cell);
 
@@ -173,7 +178,9 @@ fn comparison(report: &ReplayReport) -> String {
         thousands(report.requests.iter().map(f).max().unwrap_or(0))
     };
     let price = |cost: Option<f64>| cost.map_or_else(|| "-".to_owned(), usd);
+    let is_narrow = terminal_columns().is_some_and(|columns| columns < NARROW);
     let cost = match &report.model {
+        _ if is_narrow => "cost".to_owned(),
         Some(model) if totals.cost_with_usd.is_some() => format!("cost ({model})"),
         _ if totals.requests == 0 => "cost".to_owned(),
         _ => "cost (no price known; see --model)".to_owned(),

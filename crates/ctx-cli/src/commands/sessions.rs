@@ -5,7 +5,8 @@ mod maintain;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ctx_core::Timestamp;
+use ctx_compaction::Config as Compaction;
+use ctx_core::{Counter, Error, ErrorKind, Timestamp, TokenLedger, Tokens};
 use ctx_model::Catalogue;
 use ctx_session::clock;
 use ctx_session::discover::{Agent, FoundSession, LastUsage};
@@ -15,8 +16,9 @@ use serde::Serialize;
 
 use crate::args::{Global, Sessions, SessionsCommand};
 use crate::failure::misuse;
-use crate::out::{Out, Table};
+use crate::out::{Out, Table, terminal_columns};
 use crate::session_args::homes;
+use crate::setup;
 use crate::words::{bytes, thousands};
 
 /// Columns that a narrow terminal has to do without, the first to go first.
@@ -24,6 +26,12 @@ const SPARED: [&str; 5] = ["size", "project", "context", "age", "agent"];
 
 /// Columns up to this one are aligned to the right, but for the first.
 const NUMBERS: usize = 4;
+
+/// Fewer columns than that have no room for whole ids.
+const WIDE: usize = 120;
+
+/// A shortened id has more characters than that.
+const LEAST_ID: usize = 7;
 
 /// How much of the path of a project is shown.
 const PROJECT_CHARS: usize = 32;
@@ -39,11 +47,17 @@ struct Row {
     bytes: Option<u64>,
     /// The model's window, where it is known.
     window: Option<u32>,
+    /// The provider's figure for the last prompt.
+    #[serde(skip)]
+    used: Option<u64>,
+    /// What of the window is for the prompt.
+    #[serde(skip)]
+    limit: Option<u64>,
     #[serde(flatten)]
     entry: SessionEntry,
     #[serde(flatten)]
     stored: Option<Stored>,
-    /// The file, if it is another agent's.
+    /// The file.
     #[serde(skip)]
     found: Option<FoundSession>,
 }
@@ -66,6 +80,9 @@ pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result
     let (ours, others): (Vec<_>, Vec<_>) =
         found.sessions.into_iter().partition(|session| session.agent == Agent::Ctx);
     let agent = args.agent.as_deref().and_then(Agent::find);
+    if let Some(name) = args.agent.as_deref().filter(|_| agent.is_none()) {
+        check_agent(name)?;
+    }
     let mut rows: Vec<Row> = others.into_iter().map(Row::found).collect();
     if agent.is_none_or(|agent| agent == Agent::Ctx) {
         let id = args.agent.as_deref().filter(|_| agent.is_none());
@@ -83,11 +100,20 @@ pub(crate) fn run(global: &Global, args: &Sessions, out: &Out) -> anyhow::Result
     }
     rows.sort_by_key(|row| std::cmp::Reverse(row.entry.updated_at));
     rows.truncate(args.limit.unwrap_or(usize::MAX));
+    let compaction = setup::config(global).and_then(|config| Ok(Compaction::resolve(&config)?));
+    let compaction = compaction.unwrap_or_default();
     for row in &mut rows {
         if let Some(usage) = row.found.as_ref().and_then(FoundSession::last_usage) {
-            row.entry.context_tokens = Some(usage.prompt_tokens);
-            row.window = window(row.agent, &usage);
+            row.used = Some(usage.prompt_tokens);
+            if row.stored.is_none() {
+                row.entry.context_tokens = row.used;
+                row.window = window(row.agent, &usage);
+            }
         }
+        row.limit = row.window.map(|window| {
+            let reserve = compaction.reserve(Tokens(window));
+            TokenLedger::new(Counter::default(), Tokens(window), reserve).limit().get()
+        });
     }
     if args.json {
         out.json(&rows)?;
@@ -126,7 +152,10 @@ fn stored(agent: Option<&str>, files: &[FoundSession], out: &Out) -> anyhow::Res
                 agent: Agent::Ctx,
                 project: file.and_then(|file| shown(file.project.as_ref())),
                 bytes: file.map(|file| file.bytes),
-                window: None,
+                // The store names the window `contextTokens`.
+                window: entry.context_tokens.and_then(|window| u32::try_from(window).ok()),
+                used: None,
+                limit: None,
                 entry: entry.clone(),
                 stored: Some(Stored {
                     session_key: key.to_owned(),
@@ -134,7 +163,7 @@ fn stored(agent: Option<&str>, files: &[FoundSession], out: &Out) -> anyhow::Res
                     transcript: shown(path.as_ref()),
                 }),
                 path: shown(path.as_ref()),
-                found: None,
+                found: file.cloned(),
             }
         }));
     }
@@ -154,6 +183,8 @@ impl Row {
             project: shown(session.project.as_ref()),
             bytes: Some(session.bytes),
             window: None,
+            used: None,
+            limit: None,
             entry: SessionEntry {
                 session_id: session.session_id.clone(),
                 updated_at: session.modified,
@@ -165,8 +196,8 @@ impl Row {
     }
 
     fn context(&self) -> String {
-        let Some(tokens) = self.entry.context_tokens else { return "-".to_owned() };
-        let share = self.window.map(|window| tokens * 100 / u64::from(window.max(1)));
+        let Some(tokens) = self.used else { return "-".to_owned() };
+        let share = self.limit.map(|limit| tokens * 100 / limit.max(1));
         let share = share.map(|share| format!(" ({share} %)")).unwrap_or_default();
         format!("{}{share}", thousands(tokens))
     }
@@ -213,7 +244,38 @@ fn age(at: Timestamp) -> String {
     }
 }
 
+/// Refuses a name that neither an agent has nor one of ctx's own.
+fn check_agent(name: &str) -> anyhow::Result<()> {
+    let mut own: Vec<_> = Home::from_env()?.agents()?.iter().map(ToString::to_string).collect();
+    own.push("main".to_owned());
+    if own.iter().any(|id| id == name) {
+        return Ok(());
+    }
+    own.dedup();
+    let known = Agent::names().map(str::to_owned).chain(own);
+    let error = Error::new(ErrorKind::NotFound, "no agent has that name").with("agent", name);
+    Err(error.hint(format!("known are {}", known.collect::<Vec<_>>().join(", "))).into())
+}
+
+/// An id so far that no other session's begins like it; a narrow terminal shows no more.
+fn short_ids(rows: &[Row]) -> impl Fn(&Row) -> String {
+    let mut ids: Vec<String> = rows.iter().map(Row::id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let common = |pair: &[String]| match pair {
+        [a, b] => a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count(),
+        _ => 0,
+    };
+    let least = ids.windows(2).map(common).max().unwrap_or(0).max(LEAST_ID) + 1;
+    move |row| match row.stored {
+        Some(_) => row.id(),
+        None => row.id().chars().take(least).collect(),
+    }
+}
+
 fn print(rows: &[Row], paths: bool, out: &Out) -> anyhow::Result<()> {
+    let short = short_ids(rows);
+    let is_narrow = terminal_columns().is_some_and(|columns| columns < WIDE);
     let cells = |row: &Row| {
         vec![
             row.agent.name().into(),
@@ -221,7 +283,11 @@ fn print(rows: &[Row], paths: bool, out: &Out) -> anyhow::Result<()> {
             row.bytes.map_or_else(|| "-".to_owned(), bytes).into(),
             row.context().into(),
             row.project().into(),
-            if paths { row.path.as_deref().unwrap_or("-").into() } else { row.id().into() },
+            match paths {
+                true => row.path.as_deref().unwrap_or("-").into(),
+                false if is_narrow => short(row).into(),
+                false => row.id().into(),
+            },
         ]
     };
     let last = if paths { "transcript" } else { "id" };

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use ctx_core::MIN_MESSAGE_TOKENS;
+use ctx_core::{MIN_MESSAGE_TOKENS, Tokens};
 use ctx_eval::{SessionCalibration, StatusReport, TokenSource};
 
 use crate::args::{Global, Status};
@@ -99,13 +99,19 @@ fn used(report: &StatusReport) -> Cell {
 
 fn window(report: &StatusReport) -> String {
     let (window, reserve) = (thousands(report.window.get()), thousands(report.reserve.get()));
-    let from = match report.auto_compacted_at.zip(report.catalogued_window) {
-        Some((at, catalogued)) => format!(
-            "the agent compacted by itself at {}; the catalogue says {}",
-            thousands(at.get()),
-            thousands(catalogued.get())
-        ),
-        None => format!("from {}", report.source),
+    let size = |tokens: Option<Tokens>| thousands(tokens.unwrap_or_default().get());
+    let catalogued = size(report.catalogued_window);
+    let from = match (report.auto_compacted_at, report.answered_prompt) {
+        (at @ Some(_), _) => {
+            format!(
+                "the agent compacted by itself at {}; the catalogue says {catalogued}",
+                size(at)
+            )
+        }
+        (_, at @ Some(_)) => {
+            format!("a prompt of {} was answered; the catalogue says {catalogued}", size(at))
+        }
+        _ => format!("from {}", report.source),
     };
     format!("{window} ({from}), {reserve} reserved for the answer")
 }

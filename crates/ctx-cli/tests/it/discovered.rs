@@ -141,7 +141,7 @@ fn sessions_of_all_agents_are_listed_newest_first() {
     assert_eq!(listed[4]["compactionCount"], 2);
     let ran = agents.room.ctx(&["sessions"]);
     let rows: Vec<&str> = ran.stdout.lines().collect();
-    assert!(rows[2].contains("5,000 (25 %)") && rows[2].contains("~/work/mail"), "{}", ran.stdout);
+    assert!(rows[2].contains("5,000 (33 %)") && rows[2].contains("~/work/mail"), "{}", ran.stdout);
     assert!(rows[2].contains("30 h ago") && rows[2].ends_with("bbbb-1"), "{}", ran.stdout);
     assert!(rows[1].contains(" - "), "what is not known is not guessed: {}", ran.stdout);
     assert!(rows[5].ends_with("agent:main:main"), "{}", ran.stdout);
@@ -155,6 +155,7 @@ fn the_list_is_narrowed_by_agent_project_and_number() {
     assert_eq!(agents.ids(&["--agent", "claude-code"]), ["aaaa-2", "aaaa-1"]);
     assert_eq!(agents.ids(&["--agent", "ctx"]), [""; 0]);
     assert_eq!(agents.ids(&["--agent", "main"]), [""; 0]);
+    agents.room.refused(&["sessions", "--agent", "claude"], "known are ctx, claude-code, codex");
     assert_eq!(agents.ids(&["--limit", "2"]), ["cccc-1", "bbbb-1"]);
     let shop = agents.project("shop");
     assert_eq!(agents.ids(&["--project", text(&shop)]), ["cccc-1", "aaaa-1"]);

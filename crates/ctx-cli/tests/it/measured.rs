@@ -215,6 +215,54 @@ fn an_automatic_compaction_proves_the_window() {
 }
 
 #[test]
+fn a_prompt_that_was_answered_proves_a_larger_window() {
+    let room = Room::new();
+    let model = |name: &str, prompt: u64| {
+        let mut session = Claude::default();
+        session.user("a question");
+        session.answer("m1", 1_500, 9, &json!({"/message/model": name}));
+        session.user("another question");
+        session.answer("m2", prompt, 9, &json!({"/message/model": name}));
+        session.write(&room)
+    };
+    let file = model("claude-opus-4-5-20251101", 250_000);
+    let report = status(&room, &file);
+    assert_eq!(
+        (&report["window"], &report["answeredPrompt"]),
+        (&json!(1_000_000), &json!(250_000))
+    );
+    assert_eq!(report["source"], "recordedRequest");
+    let shown = room.ctx(&["status", &file]).stdout;
+    assert!(
+        shown.contains("a prompt of 250,000 was answered; the catalogue says 200,000"),
+        "{shown}"
+    );
+    for prompt in [199_000, 10_000_001] {
+        let report = status(&room, &model("claude-opus-4-5-20251101", prompt));
+        assert_eq!((&report["window"], &report["source"]), (&json!(200_000), &json!("model")));
+    }
+}
+
+#[test]
+fn what_the_cache_keeps_for_an_hour_costs_twice_the_price_of_fresh_tokens() {
+    let room = Room::new();
+    let cost = |hour: u64| {
+        let mut session = three_requests();
+        let usage = json!({"input_tokens": 400, "cache_creation_input_tokens": 60_000,
+            "cache_read_input_tokens": 0, "output_tokens": 10,
+            "cache_creation": {"ephemeral_1h_input_tokens": hour}});
+        session.user("one more question");
+        session.answer("m9", 60_400, 10, &json!({"/message/usage": usage}));
+        let report = room.json(&["replay", &session.write(&room)]);
+        ["costRecordedUsd", "costWithUsd"]
+            .map(|key| report["totals"][key].as_f64().expect("a price"))
+    };
+    let ([usual, with], [dear, dear_with]) = (cost(0), cost(60_000));
+    assert!((dear - usual - 60_000.0 * (2.0 * 5.0 - 6.25) / 1e6).abs() < 1e-9, "{usual}, {dear}");
+    assert!(dear_with > with * 1.3, "a simulated request writes as the recorded ones: {dear_with}");
+}
+
+#[test]
 fn prices_do_not_depend_on_the_profile() {
     let room = Room::new();
     let mut session = Claude::default();

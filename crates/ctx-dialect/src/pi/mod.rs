@@ -85,6 +85,7 @@ pub(crate) fn usage(object: &Object<'_>) -> Usage {
         output: count("output"),
         cache_read: count("cacheRead"),
         cache_write: count("cacheWrite"),
+        cache_write_hour: 0,
         total_tokens: object.count("totalTokens"),
     }
 }

@@ -124,6 +124,7 @@ impl PlainUsage {
             output: self.output,
             cache_read: self.cache_read,
             cache_write: self.cache_write,
+            cache_write_hour: 0,
             total_tokens: self.total_tokens,
         }
     }

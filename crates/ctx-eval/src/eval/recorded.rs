@@ -102,8 +102,9 @@ pub(super) fn recorded(
     points: &[Point],
     setup: &EvalSetup,
 ) -> Result<(Vec<Sums>, Vec<RecordedSummary>)> {
-    let mut own = Sums::new(RECORDED, RowKind::Recorded, setup.prices);
-    let mut ours = Sums::new(IN_ITS_PLACE, RowKind::Recorded, setup.prices);
+    let prices = setup.baseline.prices(setup.prices);
+    let mut own = Sums::new(RECORDED, RowKind::Recorded, prices);
+    let mut ours = Sums::new(IN_ITS_PLACE, RowKind::Recorded, prices);
     let ledger = setup.baseline.corrected(boundless(setup));
     let (fixed, corrected) = (ledger.fixed(), |tokens| ledger.corrected(tokens));
     let own_sizes = sizes(points, &setup.counter)?;

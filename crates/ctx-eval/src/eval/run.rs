@@ -87,7 +87,11 @@ impl<'a> Run<'a> {
             previous: None,
             ids: Arc::default(),
             last_request: None,
-            sums: Sums::new(candidate.name(), candidate.kind(), setup.prices),
+            sums: Sums::new(
+                candidate.name(),
+                candidate.kind(),
+                setup.baseline.prices(setup.prices),
+            ),
         }
     }
 

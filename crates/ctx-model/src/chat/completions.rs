@@ -147,6 +147,7 @@ fn usage(usage: &Value) -> Usage {
         output: count(&usage["completion_tokens"]),
         cache_read: cached,
         cache_write: written,
+        cache_write_hour: 0,
         total_tokens: as_number(&usage["total_tokens"]),
     }
 }

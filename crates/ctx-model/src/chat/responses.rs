@@ -161,6 +161,7 @@ fn usage(usage: &Value) -> Usage {
         output: count(&usage["output_tokens"]),
         cache_read: cached,
         cache_write: 0,
+        cache_write_hour: 0,
         total_tokens: as_number(&usage["total_tokens"]),
     }
 }

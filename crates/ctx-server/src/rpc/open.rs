@@ -122,6 +122,7 @@ fn wanted(given: &Open<'_>, recorded: &mut Recorded) -> Result<Wanted> {
         window: given.window,
         native: recorded.window,
         auto_compacted_at: None,
+        answered: None,
         reserve: given.reserve_tokens,
         system: system.or_else(|| recorded.system.take()),
         tools: tools.or_else(|| recorded.tools.take()),

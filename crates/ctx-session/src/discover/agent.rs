@@ -47,6 +47,11 @@ impl Agent {
         AGENTS.iter().find(|row| row.0 == self).map_or("", |row| row.1)
     }
 
+    /// The names of all agents.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        AGENTS.iter().map(|row| row.1)
+    }
+
     /// The agent of that name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {

@@ -145,6 +145,7 @@ pub(crate) fn token_usage(object: &Object<'_>) -> Usage {
         output: count("output_tokens"),
         cache_read: cached,
         cache_write: 0,
+        cache_write_hour: 0,
         total_tokens: object.count("total_tokens"),
     }
 }

@@ -33,6 +33,7 @@ fn usage(tokens: &Object<'_>) -> Usage {
         output: count("output").saturating_add(count("thoughts")),
         cache_read: count("cached"),
         cache_write: 0,
+        cache_write_hour: 0,
         total_tokens: tokens.count("total"),
     }
 }

@@ -109,7 +109,7 @@ fn usage(tokens: &Object<'_>) -> Usage {
         output: count(tokens, "output").saturating_add(count(tokens, "reasoning")),
         cache_read: count(&cache, "read"),
         cache_write: count(&cache, "write"),
-        total_tokens: None,
+        ..Usage::default()
     }
 }
 

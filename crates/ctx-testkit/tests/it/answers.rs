@@ -124,7 +124,7 @@ fn tool_calls_and_thinking_are_said_in_every_api() {
 
 #[test]
 fn usage_is_what_the_script_says_or_computed_or_missing() {
-    let given = Usage { input: 70, output: 9, cache_read: 30, cache_write: 0, total_tokens: None };
+    let given = Usage { input: 70, output: 9, cache_read: 30, cache_write: 0, ..Usage::default() };
     // Path, in one piece, in a stream; what stands for the whole prompt and for the answer.
     let rows = [
         (CHAT, "/usage/prompt_tokens", "/usage/completion_tokens", [100, 9]),

@@ -62,6 +62,7 @@ pub(super) fn read(usage: &Object<'_>) -> Option<Usage> {
         output: output.unwrap_or_default(),
         cache_read: cached,
         cache_write: 0,
+        cache_write_hour: 0,
         total_tokens: usage.count("total_tokens"),
     })
 }

@@ -32,6 +32,7 @@ pub(super) fn chunk(found: &mut Found, chunk: &Object<'_>) {
             output: count("candidatesTokenCount").saturating_add(count("thoughtsTokenCount")),
             cache_read: cached,
             cache_write: 0,
+            cache_write_hour: 0,
             total_tokens: usage.count("totalTokenCount"),
         });
     }

@@ -61,6 +61,6 @@ fn usage(found: &mut Found, of: &Object<'_>) {
         output: count("output_tokens", before.output),
         cache_read: count("cache_read_input_tokens", before.cache_read),
         cache_write: count("cache_creation_input_tokens", before.cache_write),
-        total_tokens: None,
+        ..Usage::default()
     });
 }

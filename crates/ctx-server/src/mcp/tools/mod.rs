@@ -16,8 +16,8 @@ use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use super::Setup;
 use super::answer::Answer;
+use super::{Setup, Writes};
 
 /// Longer arguments than this are no question and no citation.
 const MOST_BYTES: usize = 10_000;
@@ -85,12 +85,15 @@ fn minute(at: Timestamp) -> String {
 fn of_archive(setup: &Setup, config: &Config) -> (Option<ArchiveProgress>, Option<String>) {
     let Some(archiver) = setup.archiver() else {
         let file = setup.host.home.config_file();
-        let note = format!(
-            "memory is off: only what was remembered or ingested by hand is found; set \
-             agents.defaults.memoryContext.enabled to true in {} to have sessions archived",
-            file.display()
-        );
-        return (None, Some(note).filter(|_| !config.enabled));
+        let why = match (setup.writes, config.archive_sessions) {
+            (Writes::Nobody, _) => "this server only reads".to_owned(),
+            (_, false) => format!(
+                "agents.defaults.memoryContext.archiveSessions is false in {}",
+                file.display()
+            ),
+            (_, true) => return (None, None),
+        };
+        return (None, Some(format!("no sessions are archived: {why}")));
     };
     let progress = archiver.progress();
     let note = progress.map_or_else(
