@@ -11,8 +11,8 @@ use crate::single::Bounded;
 const LOW_WATER: f64 = 0.75;
 
 /// So many more results of the usual size are to come before the next are elided: each time the provider's
-/// cached prefix breaks. A quarter of the cap is left in any case.
-const SLACK: u64 = 3;
+/// cached prefix breaks. Three, less what notices take. A quarter of the cap is left in any case.
+const SLACK: f64 = 2.9;
 const LEAST_LEFT: f64 = 0.25;
 
 const REASON: &str = "all tool results together took too much";
@@ -27,9 +27,9 @@ pub(crate) fn elide(view: &mut ContextView, cap: Tokens) -> Result<()> {
     let holds_one = |node: &&Node| {
         node.is_live() && !node.results().is_empty() && node.tokens().get() > 2 * size.get()
     };
-    let usual =
-        view.result_total().get() / (view.nodes().iter().filter(holds_one).count() as u64).max(1);
-    let target = cap - Tokens::saturating_from(SLACK * usual);
+    let count = view.nodes().iter().filter(holds_one).count() as u64;
+    let usual = Tokens::saturating_from(view.result_total().get() / count.max(1));
+    let target = cap - usual.scale(SLACK);
     let target = target.clamp(cap.scale(LEAST_LEFT), cap.scale(LOW_WATER));
     for at in 0..view.len() {
         if view.result_total() <= target {

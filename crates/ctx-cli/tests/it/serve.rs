@@ -177,7 +177,8 @@ fn a_token_is_asked_for_where_others_could_come() {
     assert!(served.ask(CHAT, &hi(false)).starts_with("HTTP/1.1 401"));
     let with = "POST /t/a-token-for-this-test/v1/chat/completions";
     assert!(served.ask(with, &hi(false)).contains("hello"));
-    assert_eq!(provider.requests()[0].path, "/v1/chat/completions");
+    let asked = provider.requests().pop().expect("it was asked");
+    assert_eq!(asked.path, "/v1/chat/completions");
 }
 
 #[test]
