@@ -30,7 +30,7 @@ pub use config::{
 pub use layered::LayeredEngine;
 pub use name::EngineName;
 pub use registration::{
-    BuildContext, BuildLayer, EngineRegistration, LayerRegistration, MemoryContext,
+    BuildContext, BuildLayer, BuildMemory, EngineRegistration, LayerRegistration, MemoryContext,
     MemoryRegistration, ModelWindow, Slot,
 };
 pub use registry::{DEFAULT_ENGINE, EngineEntry, EngineState, NO_MEMORY, Registry};

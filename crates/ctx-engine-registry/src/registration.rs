@@ -125,6 +125,9 @@ pub struct MemoryContext<'a> {
     pub embedder: Option<&'a Arc<dyn Embedder>>,
 }
 
+/// Makes the memory of a session.
+pub type BuildMemory = fn(&MemoryContext<'_>) -> Result<Arc<dyn MemoryStore>>;
+
 /// A memory that is linked, for the slot `memory`.
 ///
 /// # Notes
@@ -140,7 +143,7 @@ pub struct MemoryRegistration {
     /// One line for people.
     pub about: &'static str,
     /// Makes the memory of a session; `None` where the host does.
-    pub build: Option<fn(&MemoryContext<'_>) -> Result<Arc<dyn MemoryStore>>>,
+    pub build: Option<BuildMemory>,
     /// What recalls and archives beside an engine that is installed.
     pub layers: &'static [BuildLayer],
 }
