@@ -146,7 +146,7 @@ pub(crate) fn resolve(
     if let Some(name) = &fit.model {
         wanted = wanted.with_model(name);
     }
-    let resolved = wanted.resolve(config(global)?);
+    let resolved = wanted.resolve(&config(global)?);
     let resolved = resolved.map_err(|error| match fit.model {
         Some(_) if error.kind() == ErrorKind::NotFound => misuse(error),
         _ => error.into(),

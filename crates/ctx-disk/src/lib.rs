@@ -324,7 +324,7 @@ mod tests {
         let full = |_: &mut io::BufWriter<File>| Err(io::ErrorKind::StorageFull.into());
         let error = replace(&taken.join("f"), full).unwrap_err();
         assert!(error.hint_text().is_some(), "{error}");
-        assert_eq!(read(&taken.join("f")).unwrap(), b"old");
+        assert_eq!(read(taken.join("f")).unwrap(), b"old");
         assert_eq!(std::fs::read_dir(&taken).unwrap().count(), 1);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }

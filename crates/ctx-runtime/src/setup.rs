@@ -169,7 +169,7 @@ impl Wanted {
     /// # Errors
     ///
     /// A configuration that makes no sense, or a model asked for by name that nobody knows.
-    pub fn resolve(self, config: Config) -> Result<Resolved> {
+    pub fn resolve(self, config: &Config) -> Result<Resolved> {
         let config = config.for_agent(self.agent.as_deref());
         let config = match self.profile {
             Some(profile) => config.with_profile(profile),

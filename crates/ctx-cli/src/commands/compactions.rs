@@ -112,7 +112,7 @@ fn rows(list: &[StoredCompaction], ids: &ShortIds<'_>) -> String {
 /// The engine that made a compaction in the place of ctx's own summarisers.
 fn engine_of(compaction: &StoredCompaction) -> Option<String> {
     let details: Value = serde_json::from_str(compaction.details.as_ref()?.as_str()).ok()?;
-    details.get("engine")?.as_str().map(|engine| harmless(engine))
+    details.get("engine")?.as_str().map(harmless)
 }
 
 /// The receipt of a compaction that ctx made.

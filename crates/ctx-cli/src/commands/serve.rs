@@ -58,7 +58,7 @@ pub(crate) fn run(global: &Global, args: &Serve, out: &Out) -> anyhow::Result<Ex
         window,
         ..Wanted::default()
     };
-    let resolved = wanted.resolve(host.config.clone())?;
+    let resolved = wanted.resolve(&host.config)?;
     resolved.check_engine().map_err(misuse)?;
     if window.is_some() {
         let by_flag: fn(Tokens) -> String = |minimum| format!("give --window {minimum} or more");

@@ -74,8 +74,9 @@ fn pipes_in_the_home_and_in_folders_of_sessions_hang_nothing() {
 fn a_pipe_that_the_shell_hands_over_is_read() {
     let room = Room::new();
     let session = room.write("s.jsonl", join(&pi_lines(4)));
-    let cat = Command::new("cat").arg(&session).stdout(Stdio::piped()).spawn().expect("cat");
-    let handed = cat.stdout.expect("its output");
+    let mut cat = Command::new("cat").arg(&session).stdout(Stdio::piped()).spawn().expect("cat");
+    let handed = cat.stdout.take().expect("its output");
     let ran = Ran::of(room.command(&["status", "/dev/stdin"]).stdin(handed));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(cat.wait().expect("cat ends").success());
 }

@@ -1,6 +1,5 @@
 //! Vectors by a BERT-type model from a folder on this machine, in pure Rust.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -74,7 +73,7 @@ impl TransformerEmbedder {
         if heads == 0 || parsed.hidden_size == 0 || !parsed.hidden_size.is_multiple_of(heads) {
             return Err(config.bad("hidden_size is no multiple of num_attention_heads"));
         }
-        let limits = disk::read(folder.join("sentence_bert_config.json")).unwrap_or_default();
+        let limits = ctx_disk::read(folder.join("sentence_bert_config.json")).unwrap_or_default();
         let limits: Limits = serde_json::from_slice(&limits).unwrap_or_default();
         let most = limits.max_seq_length.unwrap_or(MAX_TOKENS).min(parsed.max_position_embeddings);
         if most < FEWEST_TOKENS {
@@ -181,7 +180,7 @@ struct File<'a> {
 
 impl File<'_> {
     fn read(self) -> Result<Vec<u8>> {
-        disk::read(self.folder.join(self.name)).map_err(|e| {
+        ctx_disk::read(self.folder.join(self.name)).map_err(|e| {
             Error::new(ErrorKind::Io, "cannot read the embedding model")
                 .with("path", self.folder.join(self.name).display())
                 .hint("a model is a folder with config.json, tokenizer.json and model.safetensors")
@@ -218,7 +217,7 @@ mod tests {
     fn refused(files: &[(&str, &str)]) -> Error {
         let folder = tempfile::tempdir().unwrap();
         for (name, content) in files {
-            fs::write(folder.path().join(name), content).unwrap();
+            std::fs::write(folder.path().join(name), content).unwrap();
         }
         TransformerEmbedder::open(folder.path()).unwrap_err()
     }

@@ -112,7 +112,7 @@ pub(crate) fn resolve(
         tools: (!specs.is_empty()).then(|| tools_json(specs)),
         ..Wanted::default()
     };
-    wanted.resolve(inner.config.clone())
+    wanted.resolve(&inner.config)
 }
 
 impl Session {

@@ -293,6 +293,7 @@ impl Done {
 }
 
 /// What a compaction cost, as far as it is known.
+#[derive(Clone, Copy)]
 pub(super) struct Cost {
     pub(super) calls: Option<usize>,
     pub(super) took: Option<Duration>,

@@ -14,7 +14,7 @@ use serde_json::json;
 fn memory(at: &MemoryAt) -> Arc<dyn MemoryStore> {
     let config = json!({ "agents": { "defaults": { "memoryContext": { "enabled": true } } } });
     let config = Config::parse(&config.to_string()).unwrap();
-    let resolved = Wanted::default().resolve(config).unwrap();
+    let resolved = Wanted::default().resolve(&config).unwrap();
     let memory = resolved.memory(at, "main", "s1", None, |warning| panic!("{warning}"));
     memory.unwrap().expect("it is enabled")
 }

@@ -43,7 +43,7 @@ impl Host {
         let config = Config::parse(&config.to_string()).unwrap();
         let wanted =
             Wanted { profile: Some(profile), window: Some(Tokens(32_000)), ..Wanted::default() };
-        let resolved = wanted.resolve(config).unwrap();
+        let resolved = wanted.resolve(&config).unwrap();
         let at = MemoryAt::Folder(folder.to_owned());
         let memory = resolved.memory(&at, "main", "s1", None, |warning| panic!("{warning}"));
         let memory = memory.unwrap().expect("it is enabled");

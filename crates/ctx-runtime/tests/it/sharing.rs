@@ -30,7 +30,7 @@ fn opened(
     let config = json!({ "agents": { "defaults": { "memoryContext": memory } } });
     let config = Config::parse(&config.to_string()).unwrap();
     let wanted = Wanted { window: Some(Tokens(32_000)), ..Wanted::default() };
-    let resolved = wanted.resolve(config).unwrap();
+    let resolved = wanted.resolve(&config).unwrap();
     let at = MemoryAt::Folder(folder.to_owned());
     let warn = |warning| panic!("{warning}");
     memories.of_session(&resolved, &at, ("main", session), None, warn).unwrap().unwrap()

@@ -63,7 +63,7 @@ pub(crate) async fn open(
 ) -> Result<(Session, Vec<String>)> {
     let Opening { id, is_kept, mut recorded, .. } = opening;
     let model = opening.wanted.model.clone();
-    let resolved = opening.wanted.resolve(opening.config)?;
+    let resolved = opening.wanted.resolve(&opening.config)?;
     resolved.check_window(opening.window_hint)?;
     let mut warnings: Vec<String> = resolved.warning().into_iter().collect();
     let models = match opening.summaries {

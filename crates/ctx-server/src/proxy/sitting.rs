@@ -184,7 +184,7 @@ impl Sitting<'_> {
         let saved = work.saved.clone().within(&self.ids);
         let mut history = History::new(Keeps::Mark);
         history.make_from(saved.made);
-        let window = wanted.clone().resolve(settings.host.config.clone())?.window.tokens;
+        let window = wanted.clone().resolve(&settings.host.config)?.window.tokens;
         let by_flag: fn(Tokens) -> String = |minimum| format!("give --window {minimum} or more");
         let opening = Opening {
             id: conversation.id.clone(),
@@ -226,7 +226,7 @@ impl Sitting<'_> {
             return Ok(false);
         }
         work.asks += 1;
-        let known = wanted.clone().resolve(settings.host.config.clone())?;
+        let known = wanted.clone().resolve(&settings.host.config)?;
         if known.window.source.name() != "default" {
             work.asks = TIMES;
             return Ok(false);

@@ -150,7 +150,7 @@ fn the_demonstration_compacts_flushes_and_recalls() {
     let room = Room::new();
     alone(&room, &["--demo", "-p", "my cat is called Ada"]);
     let mut told = String::new();
-    for n in 0..16 {
+    for n in 0..20 {
         let text = format!("a long text about tea {n}");
         let ran = alone(&room, &["--demo", "--verbose", "-p", &text]);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);

@@ -117,7 +117,7 @@ fn what_is_wrong_with_a_home_is_an_error_with_a_hint() {
 }
 
 #[test]
-fn where_memory_is_off_it_is_said_how_to_turn_it_on() {
+fn where_nothing_is_archived_it_is_said_why() {
     let room = Room::new();
     let off =
         json!({ "agents": { "defaults": { "memoryContext": { "archiveSessions": false } } } });
@@ -130,7 +130,7 @@ fn where_memory_is_off_it_is_said_how_to_turn_it_on() {
     let result = &answer(&said, 2)["result"];
     assert_eq!(result["structuredContent"]["memoryEnabled"], false, "{result}");
     let said = result["content"][0]["text"].as_str().expect("text");
-    assert!(said.contains("memoryContext.enabled"), "{said}");
+    assert!(said.contains("memoryContext.archiveSessions is false"), "{said}");
 }
 
 #[test]

@@ -198,7 +198,7 @@ fn a_session_of_a_large_store_is_compared_as_a_whole() {
     let exact = search();
     memory.inner.live_mut().exact_up_to = 100;
     memory.settle().unwrap();
-    assert!(memory.stats().unwrap().in_graph > 0);
+    assert!(memory.stats().unwrap().in_graph > 0, "{:?}", memory.take_warnings());
     assert_eq!(search(), exact);
     assert_eq!(search().iter().map(|hit| hit.id).collect::<Vec<_>>(), [own.id]);
 }

@@ -61,7 +61,7 @@ pub(super) fn fitted(with: &With, listed: &Listed, transcript: &Transcript) -> R
     if let Some(name) = &with.fit.model {
         wanted = wanted.with_model(name);
     }
-    let resolved = wanted.resolve(with.config.clone())?;
+    let resolved = wanted.resolve(&with.config)?;
     resolved.check_window(None)?;
     let mut warnings: Vec<String> = resolved.warning().into_iter().collect();
     let agent = agent.unwrap_or_else(|| FileId::main().to_string());

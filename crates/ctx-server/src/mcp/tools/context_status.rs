@@ -63,7 +63,7 @@ fn call(setup: &Setup, given: JsonObject) -> Result<Answer> {
         window: window.map(Tokens),
         ..Wanted::of(&opened.transcript)?
     };
-    let resolved = wanted.resolve(setup.host.config.clone())?;
+    let resolved = wanted.resolve(&setup.host.config)?;
     resolved.check_engine()?;
     let troubles = EngineHealthFile::of(&setup.host.home).read().unwrap_or_default();
     let trouble = engine_trouble(troubles, &resolved.engine.id)?;
