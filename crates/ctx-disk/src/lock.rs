@@ -55,7 +55,7 @@ impl FileLock {
 
     /// Takes the lock, waiting for at most `limit` while another writer has it, and then fails with
     /// [`ErrorKind::Locked`]. Where many wait for a short write each, the limit begins anew with each
-    /// write that is seen, [`MOST_LIMITS`] times.
+    /// write that is seen, `MOST_LIMITS` times.
     ///
     /// The system's locks know no limit, so this tries again after short pauses. It is meant for
     /// locks that are held for milliseconds.
