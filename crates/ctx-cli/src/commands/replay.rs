@@ -154,10 +154,13 @@ fn figures(report: &ReplayReport) -> String {
     )
 }
 
+/// Less than half of it is no difference.
+const CENT: f64 = 0.01;
+
 /// What to say where ctx would have cost more than what the agent did.
 fn dearer(report: &ReplayReport) -> Option<String> {
     let (recorded, with) = (report.totals.cost_recorded_usd?, report.totals.cost_with_usd?);
-    (with > recorded).then(|| {
+    (with - recorded >= CENT / 2.0).then(|| {
         format!(
             "with ctx this session would have cost {} more than what was recorded",
             usd(with - recorded)
