@@ -1,7 +1,6 @@
 //! The log of this run: on stderr what `RUST_LOG` asks for, or in a file.
 
 use std::env;
-use std::fs::File;
 
 use ctx_core::{Error, ErrorKind};
 use tracing_subscriber::filter::Targets;
@@ -35,15 +34,13 @@ pub(crate) fn layers(global: &Global, out: &Out) -> anyhow::Result<Layers> {
     let writer = match &global.log_file {
         None => BoxMakeWriter::new(std::io::stderr),
         Some(path) => {
-            let mut options = File::options();
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let file = options.append(true).create(true).open(path).map_err(|error| {
-                Error::new(ErrorKind::Io, "the log file cannot be written")
-                    .with("path", path.display())
-                    .hint("name a file in a folder that exists and that you may write to")
-                    .source(error)
-            })?;
+            let file =
+                ctx_disk::private().append(true).create(true).open(path).map_err(|error| {
+                    Error::new(ErrorKind::Io, "the log file cannot be written")
+                        .with("path", path.display())
+                        .hint("name a file in a folder that exists and that you may write to")
+                        .source(error)
+                })?;
             BoxMakeWriter::new(std::sync::Arc::new(file))
         }
     };

@@ -149,6 +149,22 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// More tokens than that are a fault of who reported them.
+    pub const MOST: u64 = 10_000_000;
+
+    /// Whether it can be the report of a request: some clients write zeros, and a damaged file any
+    /// number.
+    #[must_use]
+    pub fn is_plausible(&self) -> bool {
+        (1..=Self::MOST).contains(&self.prompt())
+    }
+
+    /// Tokens of the answer, where the report of it can be one.
+    #[must_use]
+    pub fn answer(&self) -> Option<u64> {
+        Some(self.output).filter(|output| (1..=Self::MOST).contains(output))
+    }
+
     /// Prompt tokens: fresh, read and written.
     #[must_use]
     pub fn prompt(&self) -> u64 {

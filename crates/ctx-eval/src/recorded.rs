@@ -7,9 +7,6 @@ use ctx_model::{Catalogue, Prices};
 use ctx_session::Transcript;
 use serde::Serialize;
 
-/// A report of a larger prompt or a longer answer is a fault of who reported it, and is not used.
-pub(crate) const MOST_REPORTED: u64 = 10_000_000;
-
 /// What the provider reported of each answer of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
@@ -56,7 +53,7 @@ impl Recorded {
         let mut recorded = Self::default();
         for entry in transcript.answers()? {
             let meta = &entry.message()?.meta;
-            if let Some(usage) = meta.usage.filter(is_plausible) {
+            if let Some(usage) = meta.usage.filter(Usage::is_plausible) {
                 recorded.by_entry.insert(entry.id().clone(), recorded.answers.len());
                 recorded.answers.push(Answer { usage, model: meta.model.clone() });
             }
@@ -101,7 +98,7 @@ impl Recorded {
             totals.requests += 1;
             totals.tokens += prompt;
             totals.cached_tokens += usage.cache_read;
-            totals.output_tokens += usage.output.min(MOST_REPORTED);
+            totals.output_tokens += usage.output.min(Usage::MOST);
             totals.largest = totals.largest.max(prompt);
             totals.over_limit += usize::from(prompt > limit.get());
             let catalogued = own.as_deref().filter(|own| Some(*own) != model);
@@ -111,9 +108,4 @@ impl Recorded {
         }
         (totals.requests > 0).then_some(RecordedTotals { cost_usd: cost, ..totals })
     }
-}
-
-/// Whether a report can be one: some clients write zeros, and a damaged file any number.
-fn is_plausible(usage: &Usage) -> bool {
-    (1..=MOST_REPORTED).contains(&usage.prompt())
 }

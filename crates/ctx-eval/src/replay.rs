@@ -13,7 +13,6 @@ use ctx_session::compactions::ReplayItem;
 
 use crate::cache::usage;
 use crate::forms::Forms;
-use crate::recorded::MOST_REPORTED;
 use crate::tally::Tally;
 use crate::{
     Baseline, CompactionReport, PromptCache, ReplayReport, RequestDetail, RequestReport,
@@ -297,10 +296,10 @@ impl<'a> Run<'a> {
         sent: (Tokens, Tokens),
     ) -> Result<Option<f64>> {
         let Some(prices) = self.prices else { return Ok(None) };
-        let reported = answer.message()?.meta.usage.map(|usage| usage.output);
+        let reported = answer.message()?.meta.usage.and_then(|usage| usage.answer());
         let output = match reported {
-            Some(output) if (1..=MOST_REPORTED).contains(&output) => output,
-            _ => self.ledger.corrected(answer.tokens(self.ledger.counter())?).get(),
+            Some(output) => output,
+            None => self.ledger.corrected(answer.tokens(self.ledger.counter())?).get(),
         };
         let cost = |(prompt, cached)| prices.cost(&usage(prompt, cached, output)).0;
         let (without, with) = (cost(raw), cost(sent));

@@ -11,7 +11,6 @@ use ctx_session::Transcript;
 use ctx_session::engine_health::EngineTrouble;
 use serde::Serialize;
 
-use crate::recorded::MOST_REPORTED;
 use crate::{Recorded, SessionCalibration, SessionReport};
 
 /// What a status is measured against.
@@ -272,15 +271,13 @@ pub fn status(
         (None, None) => (report.counted_tokens + ledger.fixed(), TokenSource::Estimated),
     };
     if let Some((usage, before, answer)) = last {
-        let answered = match usage.output {
-            1..=MOST_REPORTED => reported_tokens(usage.output),
-            _ => corrected(answer),
-        };
+        let answered = usage.answer().map_or_else(|| corrected(answer), reported_tokens);
         report.pending_tokens = answered + corrected(counted - before - answer);
     }
     let used = report.next_request();
-    let recorded = |is_such: fn(Tokens, Tokens) -> bool| {
-        setup.proof.filter(|&(size, window)| is_such(size, window)).map(|(size, _)| size)
+    let (auto_compacted_at, answered_prompt) = match setup.proof {
+        Some((size, window)) if size > window => (None, Some(size)),
+        proof => (proof.map(|(size, _)| size), None),
     };
     Ok(StatusReport {
         name: transcript.name().map(str::to_owned),
@@ -304,8 +301,8 @@ pub fn status(
         counter: ledger.counter().kind().name().to_owned(),
         window: ledger.window(),
         source: setup.source.clone(),
-        auto_compacted_at: recorded(|recorded, catalogued| recorded <= catalogued),
-        answered_prompt: recorded(|recorded, catalogued| recorded > catalogued),
+        auto_compacted_at,
+        answered_prompt,
         catalogued_window: setup.proof.map(|(_, catalogued)| catalogued),
         should_warn: setup.should_warn,
         should_block: setup.should_block,

@@ -97,9 +97,6 @@ pub struct Resolved {
     pub tools: Tokens,
 }
 
-/// A larger prompt is a fault of who reported it, and proves nothing.
-const MOST_PROVEN: Tokens = Tokens(10_000_000);
-
 /// A recorded size that shows another window than the catalogue's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowProof {
@@ -190,7 +187,7 @@ impl Wanted {
             catalogue.get(name.unwrap_or_default(), profile)?;
         }
         let proven = catalogued.filter(|_| self.native.is_none()).and_then(|model| {
-            let larger = self.answered.filter(|&n| n > model.window && n <= MOST_PROVEN);
+            let larger = self.answered.filter(|&prompt| prompt > model.window);
             let recorded = larger.or(self.auto_compacted_at)?;
             let proof = WindowProof { recorded, catalogued: model.window };
             Some((proof.window(&model.provider)?, proof))

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use ctx_core::{Entry, EntryId, Error, ErrorKind, RawJson, Result, Role};
+use ctx_core::{Entry, EntryId, Error, ErrorKind, RawJson, Result, Role, Usage};
 use serde::Serialize;
 
 use crate::annex::Annex;
@@ -342,7 +342,7 @@ impl Transcript {
         Ok(items.into_iter().filter(|item| item.request).map(|item| item.entry).collect())
     }
 
-    /// The largest prompt that the provider reported of the model that answers now.
+    /// The largest plausible prompt that the provider reported of the model that answers now.
     ///
     /// # Errors
     ///
@@ -353,7 +353,8 @@ impl Transcript {
         for entry in self.answers()? {
             let meta = &entry.message()?.meta;
             if meta.model.is_none() || meta.model == model {
-                largest = largest.max(meta.usage.map(|usage| usage.prompt()));
+                let usage = meta.usage.filter(Usage::is_plausible);
+                largest = largest.max(usage.map(|usage| usage.prompt()));
             }
         }
         Ok(largest)

@@ -13,7 +13,6 @@ use super::losses::{Losses, said_in, ungrounded};
 use super::presets::{Moment, act};
 use super::tally::Sums;
 use super::{Candidate, Contender, EvalSetup};
-use crate::recorded::MOST_REPORTED;
 
 /// Replays a session under one candidate. An engine that fails ends its replay: the requests that
 /// were left count as wedges.
@@ -31,10 +30,10 @@ pub(super) async fn run(line: &[LineItem], candidate: &Candidate, setup: &EvalSe
 
 /// What an answer measures: what the provider reported, where that can be.
 pub(super) fn answer_tokens(answer: &Entry, setup: &EvalSetup) -> Result<u64> {
-    let reported = answer.message()?.meta.usage.map(|usage| usage.output);
+    let reported = answer.message()?.meta.usage.and_then(|usage| usage.answer());
     Ok(match reported {
-        Some(output) if (1..=MOST_REPORTED).contains(&output) => output,
-        _ => setup
+        Some(output) => output,
+        None => setup
             .baseline
             .corrected(boundless(setup))
             .corrected(answer.tokens(&setup.counter)?)
